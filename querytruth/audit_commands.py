@@ -8,7 +8,13 @@ from typing import Annotated, Any, Literal
 import typer
 
 from querytruth import terminal
-from querytruth.audit_options import AuditedArgument, DrawOptions, read_audit_options
+from querytruth.audit_options import (
+    AddedOptions,
+    AuditedArgument,
+    DrawOptions,
+    build_judge_options,
+    read_audit_options,
+)
 from querytruth.options import (
     DEFAULT_DATASETS_FOLDER,
     JsonOption,
@@ -101,6 +107,38 @@ def start(
     review = f"querytruth review {wanted.set} (view Audit)"
     next_steps = f"{review}, or querytruth audit export-csv {wanted.set} --name {wanted.name}"
     terminal.out.print(f"Next: {next_steps}", markup=False, soft_wrap=True)
+
+
+@app.command()
+@expand_option_groups
+def extend(
+    set_: SetArgument,
+    name: NameOption = "audit",
+    judgments: Annotated[int, typer.Option(help="Pairs that people judge in addition.", min=20, max=100_000)] = 100,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    *,
+    added: AddedOptions,
+) -> None:
+    """Add systems to an audit that has begun. All drawn pairs and answers stay; a part of what only the new systems
+    return is drawn in addition. A CSV that was handed out before is imported with --allow-missing.
+
+    Example: querytruth audit extend family-album --run new-search.trec --judgments 100
+    """
+    from backends.sets import set_files
+    from flows.audits.audit_extension import extend_audit, read_extension
+
+    judge = build_judge_options(added.judge, added.judge_option, added.allow_contestant)
+    with terminal.reported_run(offline=added.offline):
+        extension = read_extension(set_files.find_set(set_, out), name, added.run, judge)
+        manifest = extend_audit(extension, judgments)
+    if json:
+        terminal.print_json(manifest)
+        return
+    drawn = manifest["extensions"][-1]["drawn"]
+    pairs = f"{len(extension.pooled.pool.pairs):,} pairs are new in the pool, {drawn:,} of them drawn in addition"
+    terminal.out.print(f"{name}: {', '.join(manifest['extensions'][-1]['systems'])} added; {pairs}", markup=False)
+    terminal.out.print(f"Next: querytruth review {set_} (view Audit)", markup=False, soft_wrap=True)
 
 
 @app.command("export-csv")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flows.audits.audit_plan import AuditSize
     from flows.audits.audit_pools import PooledSet
     from flows.definitions import AuditDefinition
+    from flows.definitions.audit import JudgeOptions
 
 AuditedArgument = Annotated[
     str, typer.Argument(help="The set, or an audit's definition, a YAML file.", metavar="SET|AUDIT.yaml")
@@ -24,14 +25,33 @@ _NOT_OF_DEFINITIONS = ("set_", "offline")
 _OTHER_KEYS = ("name", "seed", "out")  # of a definition, and options of a start
 
 
+RunsOption = Annotated[
+    list[Path], typer.Option("--run", help="A system's run file, or the folder of its result.", metavar="RUN")
+]
+JudgeOption = Annotated[str | None, typer.Option(help="A chat model that sees images and divides the strata.")]
+JudgeOptionsOption = Annotated[
+    list[str], typer.Option("--judge-option", help="An option of that model.", metavar="KEY=VALUE")
+]
+AllowContestantOption = Annotated[bool, typer.Option("--allow-contestant", help="The judge may be one of the systems.")]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedOptions:
+    """The systems that are added to an audit, and its judge."""
+
+    run: RunsOption = field(default_factory=list)
+    judge: JudgeOption = None
+    judge_option: JudgeOptionsOption = field(default_factory=list)
+    allow_contestant: AllowContestantOption = False
+    offline: OfflineOption = False
+
+
 @dataclass(frozen=True, slots=True)
 class DrawOptions:
     """The options of a plan and of a start: the systems, the size of the sample, and the judge."""
 
     set_: OverridesOption = field(default_factory=list)
-    run: Annotated[
-        list[Path], typer.Option("--run", help="A system's run file, or the folder of its result.", metavar="RUN")
-    ] = field(default_factory=list)
+    run: RunsOption = field(default_factory=list)
     depth: Annotated[int, typer.Option(help="Results of each query and run that are pooled.", min=1, max=1000)] = 20
     judgments: Annotated[int, typer.Option(help="Pairs that people judge.", min=20, max=100_000)] = 300
     width: Annotated[
@@ -41,13 +61,9 @@ class DrawOptions:
         int | None, typer.Option(help="Judge whole queries, so many, in place of single pairs.", min=5)
     ] = None
     people: Annotated[int, typer.Option(help="How many people judge each pair.", min=1, max=5)] = 1
-    judge: Annotated[str | None, typer.Option(help="A chat model that sees images and divides the strata.")] = None
-    judge_option: Annotated[
-        list[str], typer.Option("--judge-option", help="An option of that model.", metavar="KEY=VALUE")
-    ] = field(default_factory=list)
-    allow_contestant: Annotated[
-        bool, typer.Option("--allow-contestant", help="The judge may be one of the systems.")
-    ] = False
+    judge: JudgeOption = None
+    judge_option: JudgeOptionsOption = field(default_factory=list)
+    allow_contestant: AllowContestantOption = False
     offline: OfflineOption = False
 
 
@@ -105,15 +121,20 @@ def _build_definition(set_: str, draw: DrawOptions, out: Path, name: str, seed: 
         raise typer.BadParameter("it changes a key of a definition, name one: AUDIT.yaml", param_hint="--set")
     if draw.width is not None and draw.queries is not None:
         raise typer.BadParameter("--width is about single pairs, leave out --queries")
-    if draw.judge is None and (draw.judge_option or draw.allow_contestant):
-        raise typer.BadParameter("there is no judge, give --judge", param_hint="--judge-option, --allow-contestant")
     from flows.definitions import AuditDefinition
+
+    judge = build_judge_options(draw.judge, draw.judge_option, draw.allow_contestant)
+    keys = {key: getattr(draw, key) for key in ("depth", "judgments", "width", "queries", "people")}
+    return AuditDefinition(set=set_, runs=draw.run, judge=judge, name=name, seed=seed, out=out, **keys)
+
+
+def build_judge_options(judge: str | None, options: list[str], allow_contestant: bool) -> JudgeOptions | None:
+    """Return the judge that options of a command name. Raises typer.BadParameter for options without a judge."""
+    if judge is None:
+        if options or allow_contestant:
+            raise typer.BadParameter("there is no judge, give --judge", param_hint="--judge-option, --allow-contestant")
+        return None
     from flows.definitions.audit import JudgeOptions
     from querytruth.judge_options import parse_judge_options
 
-    judge = None
-    if draw.judge is not None:
-        options = parse_judge_options(draw.judge_option)
-        judge = JudgeOptions(model=draw.judge, options=options, allow_contestant=draw.allow_contestant)
-    keys = {key: getattr(draw, key) for key in ("depth", "judgments", "width", "queries", "people")}
-    return AuditDefinition(set=set_, runs=draw.run, judge=judge, name=name, seed=seed, out=out, **keys)
+    return JudgeOptions(model=judge, options=parse_judge_options(options), allow_contestant=allow_contestant)

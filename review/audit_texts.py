@@ -165,6 +165,7 @@ STRATUM_TEXTS = {
         "yes": "judge: relevant",
         "no": "judge: not relevant",
         "unknown": "judge: no grade",
+        "added": "extension",
     },
     "zh": {
         "judged_relevant": "判为相关",
@@ -176,6 +177,7 @@ STRATUM_TEXTS = {
         "yes": "裁判：相关",
         "no": "裁判：不相关",
         "unknown": "裁判：无等级",
+        "added": "扩展",
     },
 }
 PROBE_TEXTS = {

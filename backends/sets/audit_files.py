@@ -7,7 +7,8 @@
                     audit.json      the manifest, with the digests of the tables and its own
                     report.json     the last report, if one was made; report.html its page
 
-All but the report are written once: in a folder of its own, which one rename puts in place.
+All but the report are written once: in a folder of its own, which one rename puts in place. An extension writes tables
+of other names (pool.2.parquet), and replaces the manifest, which names them, last.
 """
 
 import io
@@ -65,14 +66,7 @@ def write_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.Dat
         shutil.rmtree(staging, ignore_errors=True)
         make_durable_folder(staging)
         try:
-            files = {}
-            for name in _TABLES:
-                path = staging / f"{name}.parquet"
-                write_atomically(path, _encode(tables[name]))
-                files[path.name] = {"rows": len(tables[name]), "sha256": file_sha256(path)[0]}
-            whole = {**manifest, "files": files}
-            whole["manifest_digest"] = manifest_digest(whole)
-            write_atomically(staging / _MANIFEST_FILE, canonical_json(whole))
+            whole = _write_tables(staging, manifest, tables)
             sync_folder(staging)
             staging.rename(folder)
             sync_folder(folder.parent)
@@ -82,12 +76,43 @@ def write_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.Dat
     return whole
 
 
+def replace_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Replaces the manifest and the tables of an audit, whole or not at all; returns the manifest with files and
+    digest. Raises UserError where it cannot be written."""
+    before = {_table_file(read_audit_manifest(folder), name) for name in _TABLES}
+    with translate_write_errors("extend audit", folder):
+        whole = _write_tables(folder, manifest, tables)
+        sync_folder(folder)
+        for name in before - set(whole["files"]):
+            contained_path(folder, name, _STAGE).unlink(missing_ok=True)
+    return whole
+
+
+def _write_tables(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Writes the tables, then the manifest that names them; returns it."""
+    files = {}
+    for name in _TABLES:
+        path = folder / _table_file(manifest, name)
+        write_atomically(path, _encode(tables[name]))
+        files[path.name] = {"rows": len(tables[name]), "sha256": file_sha256(path)[0]}
+    whole = {**manifest, "files": files}
+    whole["manifest_digest"] = manifest_digest(whole)
+    write_atomically(folder / _MANIFEST_FILE, canonical_json(whole))
+    return whole
+
+
+def _table_file(manifest: dict[str, Any], name: str) -> str:
+    """The file of a table; each extension of the audit has files of its own."""
+    number = len(manifest.get("extensions", ()))
+    return f"{name}.{number + 1}.parquet" if number else f"{name}.parquet"
+
+
 def read_audit(folder: Path) -> StoredAudit:
     """Reads an audit. Raises UserError where there is none, or where a file is not as it was written."""
     manifest = read_audit_manifest(folder)
     tables = {}
     for name in _TABLES:
-        path = contained_path(folder, f"{name}.parquet", _STAGE)
+        path = contained_path(folder, _table_file(manifest, name), _STAGE)
         restore = "restore the file, or start another audit"
         with translate_read_errors(_STAGE, path, restore, also=(pa.ArrowException,)):
             if file_sha256(path)[0] != manifest["files"][path.name]["sha256"]:

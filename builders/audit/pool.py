@@ -16,6 +16,7 @@ FIRST_RANKS, LATER_RANKS, OUTSIDE = "first_ranks", "later_ranks", "outside"
 STRATA = (JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE, FIRST_RANKS, LATER_RANKS)
 FIRST_RANKS_UNTIL = 10
 YES, NO, UNKNOWN = JUDGE_PARTS = ("yes", "no", "unknown")  # what a judge says of a pair: relevant, not, nothing
+ADDED = "added"
 NO_LABEL = -1
 PAIR = ["query_id", "image_id"]
 # Shares of relevant pairs that a plan expects before anything is known; they decide where people look, not the
@@ -32,7 +33,8 @@ _EXPECTED_OF_JUDGED_PART = {YES: 0.95, NO: 0.5}
 class AuditPool:
     """`pairs`: query_id, image_id, relevance (the set's grade, -1 without one), best_rank (0 where no system returned
     it), judge (a judge's grade, -1 without one), reason (the judge's) and stratum, by query and image. With a judge
-    each stratum has parts, such as `first_ranks.yes`. `ranks`: system, query_id, image_id and rank of all pooled
+    each stratum has parts, such as `first_ranks.yes`; what a later system brought is in parts of its own, such as
+    `first_ranks.added1.yes`. `ranks`: system, query_id, image_id and rank of all pooled
     results. `outside_size`: number of pairs of the set outside the pool."""
 
     pairs: pd.DataFrame
@@ -42,8 +44,7 @@ class AuditPool:
     def count_strata(self) -> dict[str, int]:
         """Returns the number of pairs by stratum or part of one, without empty ones."""
         counts = self.pairs["stratum"].value_counts()
-        names = [name for stratum in STRATA for name in (stratum, *(f"{stratum}.{part}" for part in JUDGE_PARTS))]
-        return {name: int(counts[name]) for name in names if name in counts}
+        return {name: int(counts[name]) for name in sorted(counts.index, key=_place_stratum)}
 
     def divide_by_judge(self, grades: Sequence[int], reasons: Sequence[str]) -> "AuditPool":
         """Returns the pool with a judge's grade and reason per pair, and each stratum divided by the grades."""
@@ -88,8 +89,27 @@ def build_audit_pool(
     return AuditPool(pairs.sort_values(PAIR, ignore_index=True), ranks, query_count * image_count - len(pairs))
 
 
+def find_added_pairs(before: pd.DataFrame, pool: AuditPool) -> AuditPool:
+    """Returns those pairs of a pool that an earlier one (its `pairs`) lacks, as a pool with nothing outside."""
+    known = pd.MultiIndex.from_frame(before[PAIR])
+    added = pool.pairs[~pd.MultiIndex.from_frame(pool.pairs[PAIR]).isin(known)]
+    return AuditPool(added.reset_index(drop=True), pool.ranks, 0)
+
+
+def mark_added(strata: pd.Series, number: int) -> pd.Series:
+    """Returns strata as those of the pairs that the extension of this number added."""
+    return strata.str.replace(r"^(\w+)", rf"\1.{ADDED}{number}", regex=True)
+
+
+def _place_stratum(name: str) -> tuple[int, str, int]:
+    """The place of a stratum or a part of one in lists."""
+    whole, *parts = name.split(".")
+    label = parts.pop() if parts and parts[-1] in JUDGE_PARTS else None
+    return STRATA.index(whole), "".join(parts), -1 if label is None else JUDGE_PARTS.index(label)
+
+
 def expect_relevant(stratum: str) -> float:
     """Returns the share of relevant pairs that a plan expects of a stratum or a part of one."""
-    whole, _, part = stratum.partition(".")
+    whole, part = stratum.partition(".")[0], stratum.rpartition(".")[2]
     parts = _EXPECTED_OF_JUDGED_PART if whole == JUDGED_RELEVANT else _EXPECTED_OF_PART
     return parts.get(part, EXPECTED_RELEVANT[whole])

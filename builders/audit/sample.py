@@ -24,6 +24,20 @@ def draw_pairs(pool: AuditPool, allocation: Mapping[str, int], seed: int) -> pd.
     return order_sample(pd.concat(parts, ignore_index=True), seed)
 
 
+def draw_added_pairs(added: AuditPool, allocation: Mapping[str, int], drawn: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Returns the sample of the pairs that an extension adds (SAMPLE_COLUMNS): those of them that the earlier sample
+    `drawn` has already, as a draw outside the pool, and others until each stratum has as many as allocated. Given
+    their number, the former are a random draw of their stratum, too."""
+    known = pd.MultiIndex.from_frame(drawn[PAIR])
+    is_known = pd.MultiIndex.from_frame(added.pairs[PAIR]).isin(known)
+    parts = [added.pairs.iloc[:0].assign(probability=0.0)]
+    for stratum, pairs in added.pairs.assign(is_known=is_known).groupby("stratum", sort=True):
+        count = min(max(allocation.get(str(stratum), 0), int(pairs["is_known"].sum())), len(pairs))
+        order = np.lexsort((_hash_pairs(pairs, seed, "draw"), ~pairs["is_known"]))  # the known ones first
+        parts.append(pairs.iloc[np.sort(order[:count])].assign(probability=count / len(pairs)))
+    return order_sample(pd.concat(parts, ignore_index=True), seed)
+
+
 def draw_queries(pool: AuditPool, query_ids: Sequence[str], count: int, seed: int) -> tuple[pd.DataFrame, list[str]]:
     """Returns all pooled pairs of `count` queries (SAMPLE_COLUMNS), and the ids of these, sorted; a query may have no
     pair."""

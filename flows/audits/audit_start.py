@@ -41,7 +41,7 @@ def start_audit(
         "unit": "pairs" if size.queries is None else "queries",
         "queries": len(pooled.query_ids),
         "drawn_queries": drawn_queries,
-        "strata": _count_strata(pooled.pool, sample),
+        "strata": count_strata(pooled.pool, sample),
         "outside": {"pairs": pooled.pool.outside_size, "drawn": int((sample["stratum"] == "outside").sum())},
     }
     if size.people > 1:
@@ -53,7 +53,7 @@ def start_audit(
         if stored["audit_id"] == manifest["audit_id"]:
             return stored
         reason = "is an audit of another version, with another seed, size or judge, or other runs"
-        raise UserError(AUDIT_STAGE, name, reason, "give another --name")
+        raise UserError(AUDIT_STAGE, name, reason, "give another --name, or add systems: audit extend")
     return write_audit(folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample})
 
 
@@ -67,7 +67,8 @@ def _draw(pooled: PooledSet, size: AuditSize, seed: int) -> tuple[pd.DataFrame, 
     return order_sample(pd.concat([inside, outside], ignore_index=True), seed), []
 
 
-def _count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[dict[str, Any]]:
+def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[dict[str, Any]]:
+    """Returns the pairs and the drawn ones by stratum, for a manifest."""
     drawn = sample["stratum"].value_counts()
     return [
         {"stratum": name, "pairs": count, "drawn": int(drawn.get(name, 0))}

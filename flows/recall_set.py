@@ -6,13 +6,14 @@ gallery ─► captions ─► clean ─► confusable images ─► resolved by
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from backends.chat import ChatImage, ChatModel, ChatRequest, has_written_answers
 from backends.replies.cached_replies import answer_requests
+from backends.replies.reply_store import ReplyStore
 from backends.sets import set_files
 from backends.sets.decision_log import load_decisions
 from backends.sets.image_digests import read_intact_digests
@@ -21,6 +22,7 @@ from builders.decisions.records import Override
 from builders.ledger import Ledger
 from builders.manifest_records import PromptRecord, Provenance
 from builders.records import CANDIDATE_JUDGMENTS_SCHEMA
+from flows.call_forecasts import CallForecast, forecast_calls, summarize_forecasts
 from flows.captions.caption_ambiguity import ConfusionContext, resolve_caption_ambiguity
 from flows.captions.caption_limits import list_caption_thresholds
 from flows.captions.captioning import (
@@ -47,6 +49,7 @@ from flows.captions.recall_gallery import (
 )
 from flows.captions.similarity_models import load_similarity_models
 from flows.definitions import RecallDefinition
+from flows.definitions.common import PriceOptions
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.gallery_set import choose_images
 from flows.images.rendering import locate_rendered
@@ -63,8 +66,6 @@ RECALL_GRADES = {
 UNSEEN_AMBIGUITY_LIMITATION = (
     "A caption may fit a picture whose rivalry nobody saw: what remains is unjudged, and counts as wrong."
 )
-# Seconds per image of the model and GPU in the seed article; the speed here is unknown before the first reply.
-_CALL_SECONDS = 2.2
 _BYTES_A_PIXEL = 0.2
 MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which people who search do not share."
 
@@ -148,13 +149,9 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     is_available = pd.Series(listed, dtype=bool) & pd.Series(is_there, dtype=bool)
     shown = load_shown_images(images[is_available.to_numpy()], folder)
     chat_session, new = open_chat_session(definition), int((~is_available).sum())
-    request_groups = list(_group_requests(definition, shown))
-    missing = sum(
-        answer_requests(chat_session.store, model, requests, offline=True).missing
-        for model, requests, _ in request_groups
-        if not model.is_recorded
-    )
-    calls = missing + sum(each * new for model, _, each in request_groups if not model.is_recorded)
+    question_groups = list(_group_questions(definition, shown))
+    forecasts = [_forecast_group(chat_session.store, group, new) for group in question_groups]
+    calls = sum(one.calls for one in forecasts)
     wanted = definition.captions
     captions = len(images) * len(wanted.prompt) * wanted.per_image
     again = definition.ambiguity.rounds * captions if definition.ambiguity.policy == "recaption" else 0
@@ -165,8 +162,8 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
         "model_calls": calls,
         "model_calls_again_at_most": again,
         "models_to_download": to_download,
-        "known_from_before": sum(each * len(images) for _, _, each in request_groups) - calls,
-        "seconds_about": round(calls * _CALL_SECONDS, 1),
+        "known_from_before": sum(group.per_image * len(images) for group in question_groups) - calls,
+        **summarize_forecasts(forecasts),
         "bytes_about": int(len(images) * definition.render.size**2 * _BYTES_A_PIXEL) if definition.render else 0,
     }
 
@@ -184,21 +181,36 @@ def _plan_images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataF
     return chosen.rename(columns={"item": "file_name"}).assign(path=inside), store
 
 
-def _group_requests(
-    definition: RecallDefinition, shown: list[ChatImage]
-) -> Iterator[tuple[ChatModel, list[ChatRequest], int]]:
-    """Yields model, requests about the available images, and the number of requests per image."""
+class _QuestionGroup(NamedTuple):
+    """The questions of a role about the images that are available, and their number per image."""
+
+    role: str
+    model: ChatModel
+    requests: list[ChatRequest]
+    per_image: int
+    price: PriceOptions | None
+
+
+def _forecast_group(store: ReplyStore, group: _QuestionGroup, new: int) -> CallForecast:
+    """Returns what the questions without a stored answer cost; `new`: images that are not available yet."""
+    if group.model.is_recorded:
+        return forecast_calls(store, group.model, group.role, 0)
+    stored = answer_requests(store, group.model, group.requests, offline=True)
+    calls, known = stored.missing + group.per_image * new, stored.answers
+    return forecast_calls(store, group.model, group.role, calls, known=known, price=group.price)
+
+
+def _group_questions(definition: RecallDefinition, shown: list[ChatImage]) -> Iterator[_QuestionGroup]:
     wanted = definition.captions
-    yield (
-        load_caption_model(definition),
-        build_caption_requests(shown, definition)[1],
-        len(wanted.prompt) * wanted.per_image,
-    )
+    requests, per_image = build_caption_requests(shown, definition)[1], len(wanted.prompt) * wanted.per_image
+    yield _QuestionGroup("captions", load_caption_model(definition), requests, per_image, wanted.price)
     if definition.descriptions is not None:
         for language in wanted.languages:
             prompt = load_prompt(f"{language}/description")
             limits = choose_parameters(prompt.name, definition.descriptions.max_tokens)
-            yield load_description_model(definition), [build_image_request(image, prompt, limits) for image in shown], 1
+            requests = [build_image_request(image, prompt, limits) for image in shown]
+            model, price = load_description_model(definition), definition.descriptions.price or wanted.price
+            yield _QuestionGroup(f"descriptions, {language}", model, requests, 1, price)
 
 
 RECALL_SET = SetKind(

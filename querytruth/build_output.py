@@ -45,8 +45,20 @@ def _recall(plan: dict[str, Any]) -> None:
     terminal.out.print(f"{plan['model_calls']:,} model calls{more}; {known_note}", soft_wrap=True)
     if models := plan["models_to_download"]:
         terminal.out.print(f"not on this machine, the build downloads: {', '.join(models)}", soft_wrap=True)
-    cost = f"about {plan['seconds_about']:,.0f} s if a call takes what the seed article's took (2.2 s)"
-    terminal.out.print(f"{cost}, {plan['bytes_about'] / 1e6:,.0f} MB on disk at most", soft_wrap=True)
+    cost = f"{format_forecast(plan)}, {plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
+    terminal.out.print(cost, soft_wrap=True, markup=False)
+
+
+def format_forecast(plan: dict[str, Any]) -> str:
+    """Return the time, tokens and money of a plan's calls."""
+    if not plan["model_calls"]:
+        return "0 s for calls"
+    pace = "as measured" if plan["seconds_are_measured"] else "if a call takes what the seed article's took (2.2 s)"
+    parts = [f"about {plan['seconds_about']:,.0f} s {pace}"]
+    if tokens := plan["tokens_about"]:
+        parts.append(f"{tokens['input']:,} tokens in and {tokens['output']:,} out")
+    parts += [f"{cost:,.2f} {currency}" for currency, cost in (plan["cost_about"] or {}).items()]
+    return ", ".join(parts)
 
 
 def _generated(plan: dict[str, Any]) -> None:

@@ -70,6 +70,7 @@ AcceptLossOption = Annotated[
     bool,
     typer.Option("--accept-loss", help="Go on where the decision log lost decisions of the newest version."),
 ]
+PlanOption = Annotated[bool, typer.Option("--plan", help="Print what would be done and its cost, and do nothing.")]
 MetricsOption = Annotated[str, typer.Option(help="Such as ndcg@10,ap@50(norm=min),p@r (default: the usual ones).")]
 QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form, in place of a set.", metavar="FILE")]
 LanguageOption = Annotated[str | None, typer.Option(help="Only the queries in this language.", metavar="zh|en|…")]
@@ -110,7 +111,7 @@ class BuildOptions:
 
     set_: OverridesOption = field(default_factory=list)
     out: DefinitionOutOption = None
-    plan: Annotated[bool, typer.Option("--plan", help="Print what would be built, and build nothing.")] = False
+    plan: PlanOption = False
     prefect: PrefectOption = None
     runner: RunnerOption = "threads"
     workers: WorkersOption = CPU_CORES
@@ -125,6 +126,7 @@ class StageOptions:
     set_: OverridesOption = field(default_factory=list)
     offline: OfflineOption = False
     retry_failures: RetryFailuresOption = False
+    plan: PlanOption = False
     json: JsonOption = False
 
 

@@ -15,6 +15,7 @@ from querytruth.options import (
     JsonOption,
     OfflineOption,
     OverridesOption,
+    PlanOption,
     StageOptions,
     TableOptions,
     expand_option_groups,
@@ -51,10 +52,32 @@ def _run_stage(stage: str, path: Path, options: StageOptions, table: TableOption
     from flows.topics_and_objects import run_objects_stage, run_topics_stage
 
     definition: Any = load_definition(path, options.set_, "generated")
+    if options.plan:
+        with terminal.reported_run(offline=True, retry_failures=options.retry_failures):
+            _show_plan(_plan_stage(stage, definition, str(path), table), options.json)
+        return
     run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
     with terminal.reported_run(offline=options.offline, retry_failures=options.retry_failures):
         result = run_stage(definition, str(path), table.to_review_options())
     terminal.print_json(_summarize_stage(result)) if options.json else _show_stage(result)
+
+
+def _plan_stage(stage: str, definition: Any, source: str, table: TableOptions) -> dict[str, Any]:
+    from flows.generation.stage_plans import plan_objects, plan_topics
+    from flows.topics_and_objects import load_chosen_topics
+
+    if stage == "topics":
+        return plan_topics(definition)
+    return plan_objects(definition, load_chosen_topics(definition, source, table.to_review_options()))
+
+
+def _show_plan(plan: dict[str, Any], json: bool) -> None:
+    if json:
+        terminal.print_json(plan)
+        return
+    asked = f"{plan['asked']:,} questions about {plan['stage']} are answered"
+    terminal.out.print(f"{asked}; at most {plan['model_calls']:,} model calls", soft_wrap=True)
+    terminal.out.print(build_output.format_forecast(plan), markup=False, soft_wrap=True)
 
 
 def _summarize_stage(result: StageResult) -> dict[str, Any]:
@@ -89,6 +112,7 @@ def collect(
     definition: DefinitionArgument,
     set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
     offline: OfflineOption = False,
+    plan: PlanOption = False,
     json: JsonOption = False,
     *,
     table: TableOptions,
@@ -102,9 +126,20 @@ def collect(
     from flows.generation.collect_stage import run_collect_stage
 
     loaded: Any = load_definition(definition, set_, "generated")
+    if plan:
+        _plan_collection(loaded, json)
+        return
     with terminal.reported_run(offline=offline):
         result = run_collect_stage(loaded, str(definition), table.to_review_options())
     terminal.print_json(_summarize_collection(result)) if json else _show_collection(result)
+
+
+def _plan_collection(definition: Any, json: bool) -> None:
+    from flows.set_kinds import plan_set
+
+    with terminal.reported_run(offline=True):
+        plan = plan_set(definition)
+    terminal.print_json(plan) if json else build_output.PLAN_PRINTERS["generated"](plan)
 
 
 def _summarize_collection(result: CollectResult) -> dict[str, Any]:

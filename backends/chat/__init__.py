@@ -141,6 +141,11 @@ def check_endpoint(model: ChatModel) -> str:
     return check() if check else ""
 
 
+def count_calls_at_once(model: ChatModel) -> int:
+    """Returns how many questions a model is asked at a time; most models answer one after the other."""
+    return int(getattr(model, "calls_at_once", 1))
+
+
 def explain_failure(model: ChatModel, failure: Failure) -> str:
     """Returns where a model is and the likely cause of a failure; "" for a model without an address."""
     explain = getattr(model, "explain_failure", None)

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply, explain_failure
+from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply, count_calls_at_once, explain_failure
+from backends.replies.call_pace import QuestionPace
 from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
 from builders.errors import UserError
 
@@ -41,10 +42,12 @@ def answer_requests(
     offline: bool = False,
     retry_failures: bool = False,
     give_up_after: int = 10,
+    role: str = "",
     advance: Callable[[int], None] = lambda _requests: None,
 ) -> AnsweredRequests:
     """Returns stored answers and asks the model for the others. `offline` makes no call; `retry_failures` repeats final
-    failures. Raises UserError after `give_up_after` failures of the endpoint in a row; stored answers remain."""
+    failures; `role` is that of the measured pace. Raises UserError after `give_up_after` failures of the endpoint in a
+    row; stored answers remain."""
     keys = [reply_key(model.identity, request) for request in requests]
     if model.is_recorded:
         recorded = model.reply(requests)
@@ -64,7 +67,9 @@ def answer_requests(
     report(known)
     if not offline:
         open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
-        arrived, calls = _ask_model(store, find, model, open_questions, give_up_after, report)
+        pace = QuestionPace(count_calls_at_once(model))
+        arrived, calls = _ask_model(store, find, model, open_questions, give_up_after, report, pace)
+        store.record_pace(model.identity, role, pace)
         known |= arrived
     answers = [known.get(key, NOT_RECORDED) for key in keys]
     lasting = sum(not isinstance(a, Failure) or a.kind == "final" for a in known.values())
@@ -79,6 +84,7 @@ def _ask_model(
     questions: dict[str, ChatRequest],
     give_up_after: int,
     report_stored: Callable[[Iterable[str]], None],
+    pace: QuestionPace,
 ) -> tuple[dict[str, ChatAnswer], int]:
     """Returns answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
     the answers to questions that another run is asking."""
@@ -92,6 +98,7 @@ def _ask_model(
         stored = store.save(model.identity, [(key, questions[key], answer) for key, answer in proven])
         answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
         report_stored([keys[place] for place, _ in some])
+        pace.count([answer for _, answer in some])
         breaker.record(answer for _, answer in some)
         return breaker.last is None
 
@@ -105,7 +112,8 @@ def _ask_model(
             keys[:] = [key for key in part if key in held and key not in found]
             calls += len(keys)
             if keys:
-                model.reply([questions[key] for key in keys], arrived)
+                with pace.timing():
+                    model.reply([questions[key] for key in keys], arrived)
         if breaker.last is not None:
             raise _give_up_error(model, breaker)
         leased_elsewhere = [key for key in part if key not in held and key not in found]

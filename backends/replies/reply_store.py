@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, select
+from sqlalchemy import Column, Integer, MetaData, String, Table, Text, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
 from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, Reply
 from backends.plugin_loader import ModelIdentity
-from backends.replies import reply_database
+from backends.replies import call_pace, reply_database
 from backends.replies.question_leases import LEASES, QuestionLeases
 
 _AT_ONCE = 500  # keys in one statement
@@ -111,6 +111,26 @@ class ReplyStore:
         """Returns leases for one run that asks questions."""
         return QuestionLeases(self._writing)
 
+    def record_pace(self, identity: ModelIdentity, role: str, pace: call_pace.QuestionPace) -> None:
+        """Stores the measured pace of a run of questions."""
+        if row := pace.as_row(canonical_json_text(identity.as_record()), role):
+            with self._writing() as connection:
+                call_pace.write_pace(connection, row)
+
+    def find_turn_seconds(self, identity: ModelIdentity, role: str) -> float | None:
+        """Returns the measured seconds of a turn of calls side by side; None where nothing was measured."""
+        with reply_database.translate_database_errors(self._url), self._reading() as connection:
+            text = canonical_json_text(identity.as_record())
+            return None if connection is None else call_pace.read_turn_seconds(connection, text, role)
+
+    def find_mean_tokens(self, identity: ModelIdentity) -> tuple[float, float] | None:
+        """Returns the mean tokens in and out of this model's replies; None where the endpoint counts none."""
+        means = [func.avg(column) for column in (_REPLIES.c.prompt_tokens, _REPLIES.c.completion_tokens)]
+        asked = _REPLIES.c.identity == canonical_json_text(identity.as_record())
+        with reply_database.translate_database_errors(self._url), self._reading() as connection:
+            row = connection and connection.execute(select(*means).where(asked, _REPLIES.c.kind == "reply")).first()
+        return (float(row[0]), float(row[1])) if row and None not in row else None
+
     def raw(self, key: str) -> str | None:
         """Returns the raw reply of a key, also of a transient failure, up to MAX_RAW_CHARACTERS."""
         with reply_database.translate_database_errors(self._url), self._reading() as connection:
@@ -153,7 +173,7 @@ class ReplyStore:
     def _opened(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                self._engine = reply_database.connect(self._url, _REPLIES, LEASES)
+                self._engine = reply_database.connect(self._url, _REPLIES, LEASES, call_pace.PACES)
             return self._engine
 
     def _insert(self, kind: str) -> Any:

@@ -18,7 +18,8 @@ from evaluation.audit.allocation import allocate_sample, split_by_judge
 from evaluation.audit.pair_audit import expected_width
 from flows.audits.audit_judge import count_judge_calls
 from flows.audits.audit_pools import AUDIT_STAGE, PooledSet
-from flows.audits.judge_requests import JudgeQuestions
+from flows.audits.judge_requests import JudgeQuestions, open_judge_store
+from flows.call_forecasts import forecast_calls
 from flows.definitions.audit import StrataOptions
 
 DEFAULT_JUDGMENTS = 300
@@ -118,8 +119,14 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
 
 
 def _forecast_cost(judge: ChatModel, pooled: PooledSet, calls: int) -> dict[str, float | None]:
-    """Returns the tokens and seconds of the calls as the judge's card has them; None where no card states them."""
+    """Returns the tokens and seconds of the calls: as the judge's card has them, else as the reply store measured
+    them; None where nothing was measured."""
     record = JudgeQuestions(pooled.stored, ()).describe_judge(judge)
     card = read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
     rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
-    return {unit: None if rate is None else round(rate * calls / 1000, 1) for unit, rate in rates.items()}
+    forecast = forecast_calls(open_judge_store(pooled.stored), judge, "judge", calls)
+    measured = {
+        "tokens": None if forecast.tokens is None else float(sum(forecast.tokens)),
+        "seconds": round(forecast.seconds, 1) if forecast.is_measured else None,
+    }
+    return {unit: measured[unit] if rate is None else round(rate * calls / 1000, 1) for unit, rate in rates.items()}

@@ -44,7 +44,7 @@ class ChatSession:
         run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
             flags = {"offline": run.offline, "retry_failures": run.retry_failures}
-            batch = answer_requests(self.store, model, requests, **flags, advance=advance)
+            batch = answer_requests(self.store, model, requests, **flags, role=role, advance=advance)
         self.batches_by_role.setdefault(role, []).append(batch)
         self.models[role] = model
         return batch.answers

@@ -77,6 +77,14 @@ class SetDefinition(Definition):
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
 
 
+class PriceOptions(StrictModel, allow_inf_nan=False):
+    """What an endpoint charges per million tokens, for plans; no set's digest depends on it."""
+
+    input_per_million: float = Field(ge=0)
+    output_per_million: float = Field(ge=0)
+    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
+
+
 class NearDuplicateOptions(StrictModel):
     """Which images count as the same besides those with the same bytes or pixels: perceptual hashes within `distance`
     bits (null: none), also of mirrored or rotated images and of parts of images (`edits`), and image embeddings with at

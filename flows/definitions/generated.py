@@ -13,6 +13,7 @@ from flows.definitions.common import (
     ImageSearchOptions,
     Location,
     NearDuplicateOptions,
+    PriceOptions,
     PromptName,
     RenderOptions,
     SetDefinition,
@@ -23,7 +24,7 @@ from flows.definitions.common import (
 class TopicOptions(StrictModel):
     """The first stage. `samples`: a YAML file of topics with their objects, null: the shipped ones; `rounds`: maximum
     of questions, of which `parallel_questions` use the same state of the pools; `calls`, `tokens`: budgets;
-    `max_length`: characters (zh) or words (en) of a topic and of an object, null: 10 or 5."""
+    `max_length`: characters (zh) or words (en) of a topic and of an object, null: 10 or 5; `price`: the endpoint's."""
 
     model: str = "qwen"
     options: ChatModelOptions = Field(default_factory=dict)
@@ -35,6 +36,7 @@ class TopicOptions(StrictModel):
     max_length: int | None = Field(None, ge=1, le=60)
     calls: int | None = Field(None, ge=0)
     tokens: int | None = Field(None, ge=0)
+    price: PriceOptions | None = Field(None, exclude=True)
 
 
 class ObjectOptions(StrictModel, allow_inf_nan=False):

@@ -12,6 +12,7 @@ from flows.definitions.common import (
     Location,
     NearDuplicateOptions,
     OneOrMore,
+    PriceOptions,
     PromptName,
     RenderOptions,
     SetDefinition,
@@ -35,6 +36,7 @@ class CaptionOptions(StrictModel):
     min_tokens: int | None = Field(None, ge=0)
     max_tokens: int | None = Field(None, ge=1)
     max_length: int | None = Field(None, ge=1)
+    price: PriceOptions | None = Field(None, exclude=True)
 
     @field_validator("prompt")
     @classmethod
@@ -50,11 +52,13 @@ class CaptionOptions(StrictModel):
 
 
 class DescriptionOptions(StrictModel):
-    """The chat model of long descriptions, used to find confusable images only. model null: the captions' model."""
+    """The chat model of long descriptions, used to find confusable images only. model null: the captions' model,
+    and its price."""
 
     model: str | None = None
     options: ChatModelOptions = Field(default_factory=dict)
     max_tokens: int = Field(256, ge=1)
+    price: PriceOptions | None = Field(None, exclude=True)
 
     @model_validator(mode="after")
     def _options_are_somebodys(self) -> DescriptionOptions:

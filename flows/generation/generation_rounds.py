@@ -49,6 +49,7 @@ class RoundQuestion:
 class GenerationRounds:
     """A stage in progress: its waves so far, their cost, and their health."""
 
+    stage: str
     model: ChatModel
     journal: LineJournal
     health_monitor: HealthMonitor
@@ -77,7 +78,14 @@ class GenerationRounds:
         run = current_run()
         requests = [self._request(question) for question in questions]
         for _ in range(_TRIES):
-            batch = answer_requests(store, self.model, requests, offline=run.offline, retry_failures=run.retry_failures)
+            batch = answer_requests(
+                store,
+                self.model,
+                requests,
+                offline=run.offline,
+                retry_failures=run.retry_failures,
+                role=self.stage,
+            )
             self.calls += batch.calls
             unanswered = [a for a in batch.answers if isinstance(a, Failure) and a.kind != "final"]
             if not unanswered:
@@ -139,24 +147,43 @@ def open_rounds(
     """Opens the stage's journal, counts the waves in it, and shows a bar of `max_rounds`. When one of the `settings`
     changes, a new journal starts."""
     options = definition.topics if stage == "topics" else definition.objects
-    common = {"stage": stage, "strategy": definition.strategy, "seed": definition.seed}
     with (
-        _open_journal(definition, stage, {**common, "model": model.identity.as_record(), **settings}) as journal,
+        _open_journal(definition, stage, _settings_line(definition, stage, model, settings)) as journal,
         current_run().reporter.bar(f"find {stage}", max_rounds, "rounds") as advance,
     ):
         monitor = HealthMonitor(human_objects, definition.language)
-        rounds = GenerationRounds(model, journal, monitor, options, definition.language, advance)
-        for wave in _read_stored_waves(journal):
+        rounds = GenerationRounds(stage, model, journal, monitor, options, definition.language, advance)
+        for wave in _read_stored_waves(journal.path, journal.lines):
             rounds._count_wave(wave)
         yield rounds
 
 
+def read_journal(
+    definition: GeneratedDefinition, stage: str, model: ChatModel, settings: dict[str, Any]
+) -> Iterator[Wave]:
+    """Yields the waves of the stage's journal; none where it has not begun. Raises UserError for a line that is no
+    wave."""
+    path = _journal_path(definition, stage, _settings_line(definition, stage, model, settings))
+    if path.exists() and not current_run().retry_failures:
+        yield from _read_stored_waves(path, line_journal.read_lines(path))
+
+
+def _settings_line(definition: GeneratedDefinition, stage: str, model: ChatModel, settings: dict[str, Any]) -> str:
+    """Returns the first line of a journal: all settings that its waves depend on."""
+    common = {"stage": stage, "strategy": definition.strategy, "seed": definition.seed}
+    whole = {**common, "model": model.identity.as_record(), **settings}
+    return json.dumps(whole, sort_keys=True, ensure_ascii=True)
+
+
+def _journal_path(definition: GeneratedDefinition, stage: str, settings_line: str) -> Path:
+    digest = hashlib.sha256(settings_line.encode()).hexdigest()[:16]
+    return generation_folder(definition) / f"{stage}-{digest}.jsonl"
+
+
 @contextmanager
-def _open_journal(definition: GeneratedDefinition, stage: str, settings: dict[str, Any]) -> Iterator[LineJournal]:
+def _open_journal(definition: GeneratedDefinition, stage: str, settings_line: str) -> Iterator[LineJournal]:
     """Opens the journal for these settings, which are its first line. With `retry_failures` it starts anew."""
-    settings_line = json.dumps(settings, sort_keys=True, ensure_ascii=True)
-    name = f"{stage}-{hashlib.sha256(settings_line.encode()).hexdigest()[:16]}.jsonl"
-    with line_journal.open_journal(generation_folder(definition) / name) as journal:
+    with line_journal.open_journal(_journal_path(definition, stage, settings_line)) as journal:
         if current_run().retry_failures:
             journal.clear()
         if not journal.lines:
@@ -167,13 +194,13 @@ def _open_journal(definition: GeneratedDefinition, stage: str, settings: dict[st
         yield journal
 
 
-def _read_stored_waves(journal: LineJournal) -> Iterator[list[ReplyRecord]]:
-    for number, line in enumerate(journal.lines[1:], start=2):
+def _read_stored_waves(path: Path, lines: Sequence[str]) -> Iterator[list[ReplyRecord]]:
+    for number, line in enumerate(lines[1:], start=2):
         try:
             yield parse_wave(line)
         except ValueError as error:
             next_step = "remove the file: it is made again from kept replies"
-            raise UserError("keep journal", f"{journal.path} line {number}", str(error), next_step) from None
+            raise UserError("keep journal", f"{path} line {number}", str(error), next_step) from None
 
 
 def load_chat_model(definition: GeneratedDefinition) -> ChatModel:

@@ -33,13 +33,19 @@ def test_topics_then_a_person_then_objects(tmp_path: Path) -> None:
             "objects: {embedder: char_ngrams, rounds: 3}\n"
         )
         assert "run querytruth topics g.yaml" in run(tmp_path, "objects", "g.yaml", code=1).stderr
+        assert json.loads(run(tmp_path, "topics", "g.yaml", "--plan", "--json").stdout)["model_calls"] == 6
+        assert not server.asked and not (tmp_path / "datasets" / "tiny" / "generated").exists(), "a plan writes nothing"
         shown = run(tmp_path, "topics", "g.yaml").stdout.replace("\n", " ")
         assert "6 model calls; stopped: 1 round limit" in shown
         assert "awaiting review: datasets/tiny/review/topics.csv, then: querytruth objects g.yaml" in shown
         assert "or on a page: querytruth review datasets/tiny/review/topics.csv" in shown
         table = tmp_path / "datasets" / "tiny" / "review" / "topics.csv"
         assert table.read_bytes().startswith(b"\xef\xbb\xbf# querytruth export")
+        planned = run(tmp_path, "topics", "g.yaml", "--plan").stdout
+        assert "6 questions about topics are answered; at most 0 model calls" in planned
+        at_most = json.loads(run(tmp_path, "objects", "g.yaml", "--plan", "--json").stdout)["model_calls"]
         told = json.loads(run(tmp_path, "objects", "g.yaml", "--json").stdout)
+        assert 0 < told["model_calls"] <= at_most
         assert told["model_calls"] > 0 and told["then"] == "querytruth collect g.yaml" and told["rows"]["accepted"] > 20
         calls = len(server.asked)
         again = json.loads(run(tmp_path, "objects", "g.yaml", "--offline", "--json").stdout)

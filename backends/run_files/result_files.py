@@ -6,8 +6,11 @@ per_query.parquet    a row per query: query_id, text, and a column per metric; p
 ledger.parquet       images and queries that the system could not process, if any
 left_out.csv         ids of the run that the set does not have, if any
 report.html          the report page, if requested
+
+result.json holds the digests of the tables and its own, which are checked whenever it or a table is read back.
 """
 
+import hashlib
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.bounded_parquet import read_parquet
+from backends.contained_paths import contained_file
 from backends.durable_files import file_sha256, write_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.regular_files import read_regular
@@ -56,30 +60,37 @@ def write_result(
             data = _parquet(table) if is_parquet else encode_csv(table.columns, table.itertuples(index=False))
             write_atomically(folder / name, data)
         files = {name: {"rows": len(table), "sha256": file_sha256(folder / name)[0]} for name, table in tables.items()}
-        write_atomically(folder / RESULT_FILE, canonical_json({**content, "files": files, "envelope": envelope}))
+        whole = {**content, "files": files, "envelope": envelope}
+        write_atomically(folder / RESULT_FILE, canonical_json({**whole, "result_digest": _digest_result(whole)}))
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """Reads result.json. Raises UserError where there is none or it cannot be read."""
+    """Reads result.json and checks its keys and its own digest. Raises UserError where there is none, or a wrong
+    one."""
     file = folder / RESULT_FILE
     if not file.exists():
         raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
     with translate_read_errors(_STAGE, file, _NEXT_STEP, also=(ValueError,)):
-        content: dict[str, Any] = parse_bounded_json(read_regular(file, _MAX_BYTES))
+        content: dict[str, Any] = parse_bounded_json(
+            read_regular(contained_file(folder, RESULT_FILE, _STAGE), _MAX_BYTES)
+        )
     try:
         msgspec.convert(content, ResultFile)
     except msgspec.ValidationError as error:
         reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
         raise UserError(_STAGE, file, reason, _NEXT_STEP) from None
+    if content.get("result_digest") not in (None, _digest_result(content)):
+        raise UserError(_STAGE, file, "is damaged: its own checksum differs", _NEXT_STEP)
     return content
 
 
 def check_result_table(folder: Path, name: str, content: Mapping[str, Any]) -> Path:
     """Returns the file of a table of the result in the folder, after a check that its bytes are those that result.json,
     `content`, states. Raises UserError."""
-    file, stated = folder / name, content["files"].get(name)
+    stated = content["files"].get(name)
     if stated is None:
-        raise UserError(_STAGE, file, f"is not in {RESULT_FILE}", _NEXT_STEP)
+        raise UserError(_STAGE, folder / name, f"is not in {RESULT_FILE}", _NEXT_STEP)
+    file = contained_file(folder, name, _STAGE)
     with translate_read_errors(_STAGE, file, _NEXT_STEP):
         if file_sha256(file)[0] != stated["sha256"]:
             raise UserError(_STAGE, file, f"is damaged: {RESULT_FILE} states another checksum", _NEXT_STEP)
@@ -102,6 +113,12 @@ def read_per_query(folder: Path, content: Mapping[str, Any]) -> pd.DataFrame:
     if not table["query_id"].is_unique:
         raise UserError(_STAGE, file, "holds a query twice", _NEXT_STEP)
     return table.set_index("query_id")
+
+
+def _digest_result(content: Mapping[str, Any]) -> str:
+    """The digest of result.json without the key that holds it and the envelope, in which equal evaluations differ."""
+    kept = {key: value for key, value in content.items() if key not in ("result_digest", "envelope")}
+    return hashlib.sha256(canonical_json(kept)).hexdigest()
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

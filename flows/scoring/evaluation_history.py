@@ -6,10 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from backends import append_log
 from backends.file_errors import translate_write_errors
 from backends.journals.line_journal import read_lines
-from builders.errors import UserError, suggest_choice
+from backends.run_files.result_schema import HistoryEntry
+from builders.errors import UserError, first_line, suggest_choice
+from builders.strict_json import parse_bounded_json
 from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult
 
 HISTORY_FILE = "history.jsonl"
@@ -20,7 +24,7 @@ def read_history(results_folder: Path, system: str | None = None) -> list[dict[s
     UserError for a set without evaluations, and for a system without one."""
     file = results_folder / HISTORY_FILE
     lines = read_lines(file) if file.is_file() else []
-    entries = [json.loads(line) for line in lines]
+    entries = [_parse_entry(line, f"{file} line {number}") for number, line in enumerate(lines, start=1)]
     names = sorted({entry["system"] for entry in entries})
     if system is not None and system not in names:
         next_step = suggest_choice(system, names) if names else f"querytruth evaluate {results_folder.parent.name}"
@@ -28,6 +32,17 @@ def read_history(results_folder: Path, system: str | None = None) -> list[dict[s
     if not entries:
         raise UserError("history", results_folder.parent.name, "has no recorded evaluation", "evaluate a system on it")
     return [entry for entry in entries if system in (None, entry["system"])]
+
+
+def _parse_entry(line: str, item: str) -> dict[str, Any]:
+    try:
+        entry: dict[str, Any] = parse_bounded_json(line)
+        msgspec.convert(entry, HistoryEntry)
+        datetime.fromisoformat(entry["at"])
+    except ValueError as error:  # msgspec's, too
+        reason = f"is no evaluation ({first_line(error)[:300]})"
+        raise UserError("history", item, reason, "delete the line, or the file: results are not lost with it") from None
+    return entry
 
 
 def record_history(results_folder: Path, name: str, result: EvaluationResult) -> None:

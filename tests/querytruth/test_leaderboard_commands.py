@@ -38,3 +38,51 @@ def test_the_board_and_the_history_of_a_set(run: Run, tmp_path: Path) -> None:
     assert '<html lang="zh">' in (tmp_path / "pages/history.html").read_text("utf-8")
     assert out.count("random") == 1 and "v1" in out
     assert "is not in all results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]
+
+
+@pytest.mark.thorough
+def test_a_result_that_was_changed_is_refused_by_every_command_that_reads_it(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    for name in ("oracle", "random"):
+        run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
+    results = tmp_path / "sets" / "small" / "evaluations"
+    oracle, rival = (str(results / "v1" / name) for name in ("oracle", "random"))
+    commands = {
+        "run.parquet": [
+            ("compare", "small", oracle, rival, "--out", "sets"),
+            (
+                "gate",
+                "small",
+                "--candidate",
+                oracle,
+                "--baseline",
+                rival,
+                "--metric",
+                "hit@1",
+                "--margin",
+                "0.1",
+                "--out",
+                "sets",
+            ),
+            ("evaluate", "small", "--run", oracle, "--out", "sets", "--name", "again"),
+            ("audit", "plan", "small", "--run", oracle, "--out", "sets"),
+            ("search", "small", "a dog, wet", "--run", oracle, "--out", "sets"),
+            ("review", "small", "--no-open", "--run", oracle, "--out", "sets"),
+        ],
+        "per_query.parquet": [("leaderboard", "small", "--out", "sets")],
+        "result.json": [
+            ("leaderboard", "small", "--out", "sets"),
+            ("compare", "small", oracle, rival, "--out", "sets"),
+        ],
+    }
+    for name, lines in commands.items():
+        file = Path(oracle, name)
+        whole = file.read_bytes()
+        file.write_bytes(whole.replace(b'"value": 1.0', b'"value": 0.9') if name == "result.json" else whole + b" ")
+        for line in lines:
+            error = run(*line, code=1)[1]
+            assert name in error.replace("\n", "") and "is damaged" in error.replace("\n", " "), (line, error)
+        file.write_bytes(whole)
+    with (results / "history.jsonl").open("a") as file:
+        file.write('{"system": "../..", "at": 7}\n')
+    assert "history.jsonl line 3" in run("history", "small", "--out", "sets", code=1)[1].replace("\n", "")

@@ -86,6 +86,27 @@ def test_a_result_from_a_stranger_is_checked_key_by_key(key: str, value: object,
         read_result(tmp_path)
 
 
+def test_a_changed_figure_in_a_result_is_refused_unless_it_has_no_digest(tmp_path: Path) -> None:
+    write_result(tmp_path, CONTENT, TABLES, {})
+    file = tmp_path / RESULT_FILE
+    file.write_text(file.read_text().replace('"value": 0.5', '"value": 0.9'))
+    with pytest.raises(UserError, match=r"result\.json \(read result\): is damaged: its own checksum differs"):
+        read_result(tmp_path)
+    content = json.loads(file.read_text())
+    del content["result_digest"]  # as earlier releases wrote it
+    file.write_text(json.dumps(content))
+    assert read_result(tmp_path)["figures"][0]["value"] == 0.9
+
+
+@pytest.mark.parametrize("name", [RESULT_FILE, RUN_FILE, PER_QUERY_FILE])
+def test_a_link_in_a_result_is_not_followed(name: str, tmp_path: Path) -> None:
+    write_result(tmp_path / "r", CONTENT, TABLES, {})
+    (tmp_path / "r" / name).rename(tmp_path / "outside")
+    (tmp_path / "r" / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(UserError, match=rf"{name} \(read result\): is a link"):
+        find_run_file(tmp_path / "r") if name == RUN_FILE else per_query(tmp_path / "r")
+
+
 @pytest.mark.parametrize("text", ["[" * 90_000, '{"a": 1e999}', '{"a": 12345678901234567890}', "<html>", r'"\ud800"'])
 def test_what_is_no_result_is_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / RESULT_FILE).write_text(text)

@@ -1,5 +1,6 @@
 """Files are whole or not there: written beside, waited for, then put in place."""
 
+import errno
 import os
 from pathlib import Path
 from typing import IO
@@ -7,7 +8,7 @@ from typing import IO
 import pytest
 
 from backends import durable_files
-from backends.durable_files import replace_atomically, write_atomically
+from backends.durable_files import link_or_copy, replace_atomically, write_atomically
 
 
 def test_bytes_are_waited_for_before_they_take_the_old_ones_place(
@@ -24,6 +25,22 @@ def test_bytes_are_waited_for_before_they_take_the_old_ones_place(
         ("one.txt", b"one"),
         ("two.bin", b"two"),
     ]
+
+
+def test_an_image_that_is_copied_for_want_of_links_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "image.jpg").write_bytes(b"image")
+    synced: list[int] = []
+
+    def refuse(*_paths: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(durable_files.os, "link", refuse)
+    monkeypatch.setattr(durable_files.os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    link_or_copy(tmp_path / "image.jpg", tmp_path / "copied.jpg")
+    assert (tmp_path / "copied.jpg").read_bytes() == b"image"
+    assert synced == [(tmp_path / "copied.jpg").stat().st_ino]
 
 
 @pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), KeyboardInterrupt()])

@@ -96,6 +96,15 @@ def test_a_path_that_leads_out_of_the_set_is_not_followed(stored: StoredSet, tmp
         exporters.export_set("csv", bad, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["csv", "webdataset"])
+def test_a_damaged_image_is_not_exported(name: str, stored: StoredSet, tmp_path: Path) -> None:
+    first, other = stored.tables.images["path"].iloc[:2]
+    (stored.path / first).write_bytes((stored.path / other).read_bytes())
+    with pytest.raises(UserError, match=f"{first}.*is damaged: its checksum differs"):
+        exporters.export_set(name, stored, tmp_path / "out", allow_loss=True)
+    assert not (tmp_path / "out").exists()
+
+
 def test_images_by_reference_must_be_what_was_judged(stored: StoredSet, tmp_path: Path) -> None:
     elsewhere = tmp_path / "album.jpg"
     elsewhere.write_bytes((stored.path / stored.tables.images["path"].iloc[0]).read_bytes())

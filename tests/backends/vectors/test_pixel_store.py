@@ -1,5 +1,6 @@
 """Decoded pictures on disk: all of them, or none."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -34,3 +35,10 @@ def test_what_was_not_filled_to_the_end_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_pixels(tmp_path, "small", (3, 4, 4, 3), fill)
     assert open_pixels(tmp_path, "small") is None and not list(tmp_path.iterdir())
+
+
+def test_images_are_waited_for_before_they_take_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    write_pixels(tmp_path, "small", (3, 4, 4, 3), lambda _rows: KNOWN)
+    assert synced == [(tmp_path / name).stat().st_ino for name in ("small-known.npy", "small.npy")]

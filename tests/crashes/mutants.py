@@ -1,0 +1,229 @@
+"""The guards of stored data, each taken out: an fsync, the order of two writes, a check of a digest."""
+
+from typing import NamedTuple
+
+PUBLISHING, DURABLE = "backends/sets/set_publishing.py", "backends/durable_files.py"
+APPEND, PAGE_STORE = "backends/append_log.py", "backends/web/page_store.py"
+AUDITS, SET_FILES = "backends/sets/audit_files.py", "backends/sets/set_files.py"
+PUBLISH, LOG = "crashes/test_publish_crashes.py::whenever", "crashes/test_log_crashes.py::whenever"
+PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_crashes.py::whenever"
+AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "flows/images/test_changed_sources.py"
+BYTES_FIRST = "backends/test_durable_files.py::bytes_are_waited_for"
+
+
+class Mutant(NamedTuple):
+    """A text of a file and what stands in its place; and the test that fails then: a file in tests/, and a part of the
+    names of its tests."""
+
+    guard: str
+    file: str
+    text: str
+    instead: str
+    fails: str
+
+
+WRITE = 'write(staging, version, read_manifest(folder / f"v{newest}") if newest is not None else None)\n'
+RENAME = 'is_in_place = _rename_exclusively(staging, folder / f"v{version}")\n'
+LOG_LINES = 'write_durably(handle, "\\r".join(lines).encode())\n        _write_durably(handle, b"\\n")'
+SYNC_FILE = "                os.fsync(file.fileno())\n"
+
+MUTANTS = [
+    Mutant("fsync of a version's file", PUBLISHING, "        os.fsync(file.fileno())\n", "", PUBLISH),
+    Mutant("fsync of a version's folders", PUBLISHING, "sync_folder(Path(written))", "pass", PUBLISH),
+    Mutant(
+        "fsync of a version's name", PUBLISHING, "    sync_folder(folder)\n            return", "    return", PUBLISH
+    ),
+    Mutant("fsync of the name latest", PUBLISHING, "encode())\n        sync_folder(folder)", "encode())", PUBLISH),
+    Mutant("fsync of a replaced file", DURABLE, SYNC_FILE, "", BYTES_FIRST),
+    Mutant("fsync of a new folder", DURABLE, "sync_folder(one.parent)", "pass", PUBLISH),
+    Mutant("fsync of every folder", DURABLE, "os.fsync(handle)", "pass", PUBLISH),
+    Mutant(
+        "fsync of a copied image", DURABLE, "        sync_file(target)\n", "", "backends/test_durable_files.py::copied"
+    ),
+    Mutant("fsync of a log's lines", APPEND, "    os.fsync(handle)\n", "", LOG),
+    Mutant("fsync of a log's name", APPEND, "sync_folder(path.parent)", "pass", LOG),
+    Mutant("fsync of a page", PAGE_STORE, "os.fsync(body.file.fileno())", "pass", PAGES),
+    Mutant("fsync of a page's name", PAGE_STORE, "                sync_folder(folder)", "                pass", PAGES),
+    Mutant(
+        "fsync of the rows of pages", "backends/web/fetch_database.py", "synchronous=full", "synchronous=off", PAGES
+    ),
+    Mutant("fsync of replies", "backends/replies/reply_database.py", "synchronous=FULL", "synchronous=OFF", REPLIES),
+    Mutant("fsync of an audit's folder", AUDITS, "            sync_folder(staging)\n", "", AUDIT),
+    Mutant("fsync of an audit's name", AUDITS, "            sync_folder(folder.parent)\n", "", AUDIT),
+    Mutant(
+        "fsync of decoded images",
+        "backends/vectors/pixel_store.py",
+        "os.fsync(file.fileno())",
+        "pass",
+        "backends/vectors/test_pixel_store.py::waited_for",
+    ),
+    Mutant(
+        "a version's files before its name",
+        PUBLISHING,
+        WRITE + " " * 12 + RENAME,
+        RENAME + " " * 12 + WRITE.replace("staging", 'folder / f"v{version}"'),
+        PUBLISH,
+    ),
+    Mutant(
+        "a file's bytes before its name",
+        DURABLE,
+        SYNC_FILE + "        temporary.replace(path)\n",
+        "                temporary.replace(path)\n" + SYNC_FILE,
+        BYTES_FIRST,
+    ),
+    Mutant(
+        "a log's lines before their end",
+        APPEND,
+        LOG_LINES,
+        'write_durably(handle, "\\r".join(lines).encode() + b"\\n")',
+        LOG,
+    ),
+    Mutant(
+        "an audit's files before its name",
+        AUDITS,
+        "            sync_folder(staging)\n            staging.rename(folder)\n",
+        "            staging.rename(folder)\n            sync_folder(folder)\n",
+        AUDIT,
+    ),
+    Mutant(
+        "digest of a manifest",
+        "backends/sets/manifest_reading.py",
+        "if not is_undamaged_manifest(data)",
+        "if False",
+        "backends/sets/test_manifest_digest.py::",
+    ),
+    Mutant(
+        "digest of a table",
+        SET_FILES,
+        "is_undamaged = file_sha256(file)[0] == sha256",
+        "is_undamaged = True",
+        "flows/test_carried_damage.py::a_few_flipped_bits",
+    ),
+    Mutant(
+        "digest of a linked image",
+        PUBLISHING,
+        "if intact is not None and sha256",
+        "if False and sha256",
+        SOURCES + "::damaged_rendering",
+    ),
+    Mutant(
+        "digest of a rendered image",
+        "flows/images/rendering.py",
+        "bool(digests) and file_sha256(file)[0] in digests",
+        "bool(digests) and file.is_file()",
+        SOURCES + "::goes_bad",
+    ),
+    Mutant(
+        "digest of a source",
+        "backends/images/rendering.py",
+        "if sha256 is not None and not",
+        "if False and not",
+        "backends/images/test_render_jobs.py::changed_since",
+    ),
+    Mutant(
+        "digest of an image to be shown",
+        "flows/captions/recall_gallery.py",
+        "if intact is not None and digest",
+        "if False and digest",
+        SOURCES + "::no_model",
+    ),
+    Mutant(
+        "digest of a source to be shown",
+        "flows/captions/recall_gallery.py",
+        "if folder is None and isinstance",
+        "if False and isinstance",
+        SOURCES + "::no_model",
+    ),
+    Mutant(
+        "digest of a question's image",
+        "backends/replies/request_images.py",
+        "if hashlib.sha256(data).hexdigest() != image.sha256",
+        "if False",
+        "backends/chat/test_openai_compatible.py::not_the_one",
+    ),
+    Mutant(
+        "digest of an exported image",
+        "backends/interchange/set_images.py",
+        "if hashlib.sha256(data).hexdigest() != sha256",
+        "if False",
+        "backends/exporters/test_exporters.py::damaged_image",
+    ),
+    Mutant(
+        "digest of an exported source",
+        "backends/interchange/set_images.py",
+        "if isinstance(sha256, str) and hashlib",
+        "if False and hashlib",
+        "backends/exporters/test_exporters.py::by_reference",
+    ),
+    Mutant(
+        "digest in verify: manifest",
+        SET_FILES,
+        "if not is_undamaged_manifest(raw)",
+        "if False",
+        "backends/sets/test_set_files.py::thirty_flipped_bits",
+    ),
+    Mutant(
+        "digest in verify: files",
+        SET_FILES,
+        'return "" if sha256 == listed["sha256"] else',
+        'return "" if True else',
+        "backends/sets/test_set_files.py::thirty_flipped_bits",
+    ),
+    Mutant(
+        "digest in verify: content",
+        SET_FILES,
+        "if not damaged and (digest :=",
+        "if False and (digest :=",
+        "backends/sets/test_set_files.py::swapped_table",
+    ),
+    Mutant(
+        "digest of a page",
+        PAGE_STORE,
+        "return file_sha256(self.body_path(one.sha256))[0] == one.sha256",
+        "return self.body_path(one.sha256).is_file()",
+        "backends/web/test_page_store.py::not_what_it_was",
+    ),
+    Mutant(
+        "chain of a log",
+        "builders/decisions/chain.py",
+        "if chain != _link(",
+        "if False and chain != _link(",
+        "builders/decisions/test_chain.py::flipped_bit",
+    ),
+    Mutant(
+        "digest of a stage's table",
+        "backends/checked_parquet.py",
+        "if pages < 0 or data[pages:footer]",
+        "if pages < 0 or False and data[pages:footer]",
+        "backends/test_checked_parquet.py::damage",
+    ),
+    Mutant(
+        "digest of a checkpoint",
+        "backends/models/training_checkpoints.py",
+        'if digest != description["sha256"][part]',
+        "if False",
+        "backends/models/test_training_checkpoints.py::flipped",
+    ),
+    Mutant(
+        "digest of an audit's table",
+        AUDITS,
+        'if file_sha256(path)[0] != manifest["files"][path.name]["sha256"]',
+        "if False",
+        "crashes/test_audit_crashes.py::flipped_bit",
+    ),
+    Mutant("digest of an audit", AUDITS, "if not is_whole", "if False", "crashes/test_audit_crashes.py::flipped_bit"),
+    Mutant(
+        "digest of a result's table",
+        "backends/run_files/result_files.py",
+        'if file_sha256(file)[0] != stated["sha256"]',
+        "if False",
+        "backends/run_files/test_result_files.py::are_not_those",
+    ),
+    Mutant(
+        "digest of a result",
+        "backends/run_files/result_files.py",
+        'if content.get("result_digest") not in',
+        "if False and None not in",
+        "backends/run_files/test_result_files.py::changed_figure",
+    ),
+]

@@ -1,0 +1,77 @@
+"""Each guard of stored data taken out of a copy of the code: a named test fails then."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.crashes.mutants import MUTANTS, Mutant
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree, without what is hidden or large; compiled modules stay valid."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed (Debian: strace)")
+    folder = tmp_path_factory.mktemp("copy")
+    for one in ROOT.iterdir():
+        if (one / "__init__.py").is_file() or one.name in ("tests", "prompts", "sample_album"):
+            shutil.copytree(one, folder / one.name)
+    shutil.copy2(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def run_tests(copy: Path, fails: str) -> int:
+    """The exit status of pytest: 0 where all pass, 1 where a test fails, another where none ran."""
+    file, _, names = fails.partition("::")
+    options = ["-n", "0", "-x", "-q", "-m", "slow or not slow", "-p", "no:cacheprovider", "-k", names]
+    command = [sys.executable, "-B", "-m", "pytest", f"tests/{file}", *options]
+    return subprocess.run(
+        command, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True
+    ).returncode
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard)
+def test_without_any_one_guard_the_named_test_fails(mutant: Mutant, copy: Path) -> None:
+    file = copy / mutant.file
+    whole = file.read_text("utf-8")
+    assert whole.count(mutant.text) == 1, "the guard is not there"
+    file.write_text(whole.replace(mutant.text, mutant.instead), "utf-8")
+    try:
+        assert run_tests(copy, mutant.fails) == 1
+    finally:
+        file.write_text(whole, "utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_with_all_guards_the_named_tests_pass(copy: Path) -> None:
+    for fails in sorted({mutant.fails for mutant in MUTANTS}):
+        assert run_tests(copy, fails) == 0, fails
+
+
+OTHER_WAITS = {  # for names alone; of what is lost the next run writes a new one
+    ("backends/models/training_checkpoints.py", "sync_folder(folder)"),
+    ("backends/sets/audit_files.py", "sync_folder(folder)"),
+    ("flows/review_session/pool_tables.py", "sync_folder(table.parent)"),
+}
+
+
+def test_every_fsync_is_one_of_the_mutants() -> None:
+    waits = {
+        (path.relative_to(ROOT).as_posix(), line.strip())
+        for folder in ("backends", "flows", "querytruth", "review")
+        for path in (ROOT / folder).rglob("*.py")
+        for line in path.read_text("utf-8").splitlines()
+        if re.match(r" +(os\.fsync|sync_folder|sync_file)\(", line)
+    }
+    taken_out = {(file, line) for file, line in waits for one in MUTANTS if one.file == file and line in one.text}
+    assert waits - taken_out == OTHER_WAITS

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class UserError(Exception):
-    """An error that the user can fix; shown as one line without a traceback."""
+    """An error that the user can fix; shown as one line without a traceback. A command ends with `exit_code`."""
+
+    exit_code = 1
 
     def __init__(self, stage: str, item: object, reason: str, next_step: str) -> None:
         self.stage, self.item, self.reason, self.next_step = stage, str(item), reason, next_step
@@ -13,6 +15,12 @@ class UserError(Exception):
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str, str]]:
         """Pickles all fields, so that a worker process can raise it."""
         return type(self), (self.stage, self.item, self.reason, self.next_step)
+
+
+class BudgetSpentError(UserError):
+    """The end of a run whose budget is spent: nothing is lost, and the next run goes on from there."""
+
+    exit_code = 4
 
 
 def first_line(error: Exception) -> str:

@@ -164,6 +164,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
         "models_to_download": to_download,
         "known_from_before": sum(group.per_image * len(images) for group in question_groups) - calls,
         **summarize_forecasts(forecasts),
+        "budget": definition.budget and definition.budget.model_dump(exclude_none=True),
         "bytes_about": int(len(images) * definition.render.size**2 * _BYTES_A_PIXEL) if definition.render else 0,
     }
 

@@ -100,8 +100,8 @@ class _StopRequested(BaseException):
 
 
 def main() -> None:
-    """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 3: a gate is undecided; 130: stopped; 143:
-    stopped by SIGTERM."""
+    """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 3: a gate is undecided; 4: the budget
+    is spent; 130: stopped; 143: stopped by SIGTERM."""
     configure_allocator()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _raise_stop_requested)
@@ -109,7 +109,7 @@ def main() -> None:
         app()
     except UserError as error:
         err.print(f"[bold red]error[/] {escape(str(error))}", soft_wrap=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)
     except _StopRequested as stop:
         err.print("stopped; the same command goes on where it stopped")
         sys.exit(128 + stop.args[0])

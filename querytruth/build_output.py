@@ -57,7 +57,12 @@ def format_forecast(plan: dict[str, Any]) -> str:
     parts = [f"about {plan['seconds_about']:,.0f} s {pace}"]
     if tokens := plan["tokens_about"]:
         parts.append(f"{tokens['input']:,} tokens in and {tokens['output']:,} out")
-    parts += [f"{cost:,.2f} {currency}" for currency, cost in (plan["cost_about"] or {}).items()]
+    costs = plan["cost_about"] or {}
+    parts += [
+        f"{cost:,.2f} {currency}" if cost >= 0.01 else f"under 0.01 {currency}" for currency, cost in costs.items()
+    ]
+    if limits := plan["budget"]:
+        parts.append("a run stops at " + " or ".join(f"{value:,} {name}" for name, value in limits.items()))
     return ", ".join(parts)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply, count_calls_at_once, explain_failure
 from backends.replies.call_pace import QuestionPace
 from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
-from builders.errors import UserError
+from backends.replies.spending import Spending
+from builders.errors import BudgetSpentError, UserError
 
 _POLL_SECONDS = 0.5  # between two looks for replies that another run is asking for
 _AT_ONCE = 1000  # questions given to the model at once, to bound memory
@@ -43,11 +44,13 @@ def answer_requests(
     retry_failures: bool = False,
     give_up_after: int = 10,
     role: str = "",
+    spending: Spending | None = None,
     advance: Callable[[int], None] = lambda _requests: None,
 ) -> AnsweredRequests:
     """Returns stored answers and asks the model for the others. `offline` makes no call; `retry_failures` repeats final
-    failures; `role` is that of the measured pace. Raises UserError after `give_up_after` failures of the endpoint in a
-    row; stored answers remain."""
+    failures; `role` is that of the measured pace; no call starts once the budget of `spending` is spent. Raises
+    BudgetSpentError where that leaves questions open, and UserError after `give_up_after` failures of the endpoint
+    in a row; stored answers remain."""
     keys = [reply_key(model.identity, request) for request in requests]
     if model.is_recorded:
         recorded = model.reply(requests)
@@ -67,10 +70,12 @@ def answer_requests(
     report(known)
     if not offline:
         open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
-        pace = QuestionPace(count_calls_at_once(model))
-        arrived, calls = _ask_model(store, find, model, open_questions, give_up_after, report, pace)
+        pace, spending = QuestionPace(count_calls_at_once(model)), spending or Spending()
+        arrived, calls = _ask_model(store, find, model, open_questions, give_up_after, report, pace, spending)
         store.record_pace(model.identity, role, pace)
         known |= arrived
+        if (limit := spending.exhausted_limit) and times.keys() - known.keys():
+            raise _budget_error(model, role, spending.describe_limit(limit), limit, len(times), len(known))
     answers = [known.get(key, NOT_RECORDED) for key in keys]
     lasting = sum(not isinstance(a, Failure) or a.kind == "final" for a in known.values())
     hits = len(known) - calls
@@ -85,9 +90,10 @@ def _ask_model(
     give_up_after: int,
     report_stored: Callable[[Iterable[str]], None],
     pace: QuestionPace,
+    spending: Spending,
 ) -> tuple[dict[str, ChatAnswer], int]:
     """Returns answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
-    the answers to questions that another run is asking."""
+    the answers to questions that another run is asking. Once the budget is spent, the other questions stay open."""
     answers: dict[str, ChatAnswer] = {}
     calls, leases = 0, store.create_leases()
     breaker, doubts = _Breaker(give_up_after), _DoubtfulFailures()
@@ -99,8 +105,10 @@ def _ask_model(
         answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
         report_stored([keys[place] for place, _ in some])
         pace.count([answer for _, answer in some])
+        for place, answer in some:
+            spending.count(questions[keys[place]], answer)
         breaker.record(answer for _, answer in some)
-        return breaker.last is None
+        return breaker.last is None and not spending.exhausted_limit
 
     waiting = list(questions)
     while waiting:
@@ -109,13 +117,16 @@ def _ask_model(
             found = find(part)  # another run may have stored them since
             answers |= found
             report_stored(found)
-            keys[:] = [key for key in part if key in held and key not in found]
+            wanted = [key for key in part if key in held and key not in found]
+            keys[:] = wanted[: spending.count_allowed(len(wanted))]
             calls += len(keys)
             if keys:
                 with pace.timing():
                     model.reply([questions[key] for key in keys], arrived)
         if breaker.last is not None:
             raise _give_up_error(model, breaker)
+        if spending.exhausted_limit:
+            return answers, calls
         leased_elsewhere = [key for key in part if key not in held and key not in found]
         waiting = waiting[_AT_ONCE:] + leased_elsewhere
         if len(leased_elsewhere) == len(part):
@@ -162,6 +173,13 @@ class _Breaker:
             is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
             if isinstance(answer, Failure) and is_over and self.last is None:
                 self.last = answer
+
+
+def _budget_error(model: ChatModel, role: str, spent: str, limit: str, total: int, done: int) -> BudgetSpentError:
+    reason = f"the budget of {spent} is spent: {done:,} of {total:,} questions ({role}) are answered, "
+    reason += f"{total - done:,} remain"
+    next_step = f"run the same command, which goes on from there, or raise budget.{limit}"
+    return BudgetSpentError("ask chat model", model.identity.name, reason, next_step)
 
 
 def _give_up_error(model: ChatModel, breaker: _Breaker) -> UserError:

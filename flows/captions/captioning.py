@@ -12,6 +12,7 @@ from backends import chat
 from backends.chat import ChatAnswer, ChatImage, ChatModel, ChatRequest, Failure, GenerationParameters, Message, Reply
 from backends.replies.cached_replies import AnsweredRequests, answer_requests
 from backends.replies.reply_store import ReplyStore
+from backends.replies.spending import Spending
 from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
@@ -23,6 +24,7 @@ from builders.recall.caption_rules import CaptionCleaningRules, parse_cleaning_r
 from builders.records import content_id
 from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
 from flows.definitions import RecallDefinition
+from flows.definitions.common import BudgetOptions
 from flows.steps import current_run, step
 
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
@@ -36,6 +38,7 @@ class ChatSession:
     `batches_by_role` collects them by role; a role that asks several times counts as one."""
 
     store: ReplyStore
+    spending: Spending = field(default_factory=Spending)
     batches_by_role: dict[str, list[AnsweredRequests]] = field(default_factory=dict)
     models: dict[str, ChatModel] = field(default_factory=dict)
 
@@ -44,7 +47,9 @@ class ChatSession:
         run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
             flags = {"offline": run.offline, "retry_failures": run.retry_failures}
-            batch = answer_requests(self.store, model, requests, **flags, role=role, advance=advance)
+            batch = answer_requests(
+                self.store, model, requests, **flags, role=role, spending=self.spending, advance=advance
+            )
         self.batches_by_role.setdefault(role, []).append(batch)
         self.models[role] = model
         return batch.answers
@@ -69,7 +74,13 @@ class ChatSession:
 
 def open_chat_session(definition: RecallDefinition) -> ChatSession:
     """Opens a session on the reply store that the definition names, or on the one beside the set's versions."""
-    return ChatSession(ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite"))
+    store = ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite")
+    return ChatSession(store, start_spending(definition.budget))
+
+
+def start_spending(budget: BudgetOptions | None) -> Spending:
+    """Returns the spending of a run that begins now."""
+    return Spending(**budget.model_dump()) if budget is not None else Spending()
 
 
 def load_caption_model(definition: RecallDefinition) -> ChatModel:

@@ -85,6 +85,15 @@ class PriceOptions(StrictModel, allow_inf_nan=False):
     currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
 
 
+class BudgetOptions(StrictModel, allow_inf_nan=False):
+    """What one run may spend on questions to chat models, null: no limit. A run that has spent it stops in order, and
+    the next one goes on from there with a budget of its own. No set's digest depends on it."""
+
+    calls: int | None = Field(None, ge=0)
+    tokens: int | None = Field(None, ge=0)
+    hours: float | None = Field(None, gt=0)
+
+
 class NearDuplicateOptions(StrictModel):
     """Which images count as the same besides those with the same bytes or pixels: perceptual hashes within `distance`
     bits (null: none), also of mirrored or rotated images and of parts of images (`edits`), and image embeddings with at

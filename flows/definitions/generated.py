@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from backends.option_paths import PathOrName, PathOrUrl
 from builders.self_instruct.result_screening import licence_family
 from flows.definitions.common import (
+    BudgetOptions,
     ChatModelOptions,
     ImageSearchOptions,
     Location,
@@ -121,6 +122,7 @@ class GeneratedDefinition(SetDefinition):
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     render: RenderOptions = RenderOptions()
     replies: Location | None = None
+    budget: BudgetOptions | None = Field(None, exclude=True)
 
     @model_validator(mode="after")
     def _one_language(self) -> GeneratedDefinition:

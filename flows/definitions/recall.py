@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from backends.option_paths import PathOrName
 from flows.definitions.common import (
+    BudgetOptions,
     ChatModelOptions,
     Location,
     NearDuplicateOptions,
@@ -113,6 +114,7 @@ class RecallDefinition(SetDefinition):
     ambiguity: AmbiguityOptions = AmbiguityOptions()
     sizes: list[int] = Field(default_factory=list)
     replies: Location | None = None
+    budget: BudgetOptions | None = Field(None, exclude=True)
 
     @field_validator("sizes")
     @classmethod

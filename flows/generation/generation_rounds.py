@@ -15,12 +15,13 @@ from backends.journals import line_journal
 from backends.journals.line_journal import LineJournal
 from backends.replies.cached_replies import answer_requests
 from backends.replies.reply_store import ReplyStore
+from backends.replies.spending import Spending, count_tokens
 from builders.errors import UserError
 from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave, format_wave, parse_wave
 from builders.self_instruct.generator_health import GeneratorHealth, HealthMonitor
 from builders.self_instruct.prompt_sampling import SampledPrompt
 from builders.self_instruct.row_rules import MAX_LENGTH, RowRules
-from flows.captions.captioning import load_cleaning_rules
+from flows.captions.captioning import load_cleaning_rules, start_spending
 from flows.definitions.generated import GeneratedDefinition, ObjectOptions, TopicOptions
 from flows.steps import Advance, current_run
 from prompts import PromptTemplate
@@ -56,6 +57,7 @@ class GenerationRounds:
     options: TopicOptions | ObjectOptions
     language: str
     advance: Advance
+    spending: Spending
     waves: list[Wave] = field(default_factory=list)
     question_count: int = 0
     tokens: int = 0
@@ -85,6 +87,7 @@ class GenerationRounds:
                 offline=run.offline,
                 retry_failures=run.retry_failures,
                 role=self.stage,
+                spending=self.spending,
             )
             self.calls += batch.calls
             unanswered = [a for a in batch.answers if isinstance(a, Failure) and a.kind != "final"]
@@ -152,7 +155,8 @@ def open_rounds(
         current_run().reporter.bar(f"find {stage}", max_rounds, "rounds") as advance,
     ):
         monitor = HealthMonitor(human_objects, definition.language)
-        rounds = GenerationRounds(stage, model, journal, monitor, options, definition.language, advance)
+        spending = start_spending(definition.budget)
+        rounds = GenerationRounds(stage, model, journal, monitor, options, definition.language, advance, spending)
         for wave in _read_stored_waves(journal.path, journal.lines):
             rounds._count_wave(wave)
         yield rounds
@@ -224,21 +228,13 @@ def build_wave_entry(
 ) -> ReplyRecord:
     """Returns the journal's record of an answer and its rows."""
     outcome = answer.finish_reason if isinstance(answer, Reply) else answer.reason
-    return ReplyRecord(question.round, question.topic, key, outcome, _cost(answer, question), rows)
+    tokens = count_tokens(answer, question.asking.text) if isinstance(answer, Reply) else 0
+    return ReplyRecord(question.round, question.topic, key, outcome, tokens, rows)
 
 
 def parse_reply(reply: Reply | Failure, parse: Callable[[str, bool], R], default: R) -> R:
     """Returns what a reply lists; `default` for a failure."""
     return parse(reply.text, reply.finish_reason == "length") if isinstance(reply, Reply) else default
-
-
-def _cost(answer: Reply | Failure, question: RoundQuestion) -> int:
-    """Returns the tokens in and out as the model counts them, else one per three bytes (about a Chinese character or
-    half an English word)."""
-    if isinstance(answer, Failure):
-        return 0
-    parts = ((answer.prompt_tokens, question.asking.text), (answer.completion_tokens, answer.text))
-    return sum(-(-len(text.encode("utf-8", "replace")) // 3) if count is None else count for count, text in parts)
 
 
 def _unanswered(model: ChatModel, questions: Sequence[RoundQuestion], open_: Sequence[Failure]) -> UserError:

@@ -49,4 +49,5 @@ def _plan(
     price = definition.topics.price
     with open_reply_store(definition) as store:
         forecast = forecast_calls(store, model, stage, calls, price=price, at_most_at_once=wave_size)
-    return {"stage": stage, "asked": asked, "model_calls": calls, **summarize_forecasts([forecast])}
+    budget = definition.budget and definition.budget.model_dump(exclude_none=True)
+    return {"stage": stage, "asked": asked, "model_calls": calls, **summarize_forecasts([forecast]), "budget": budget}

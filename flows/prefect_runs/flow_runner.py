@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
-from builders.errors import UserError
+from builders.errors import BudgetSpentError, UserError
 from flows.definitions import SetDefinition
 from flows.prefect_runs.build_artifacts import create_build_artifacts
 from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
@@ -45,12 +45,14 @@ def execute_build(build: BuildParameters, work: Callable[[Any], State[Any]]) -> 
 
 
 def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float | None) -> State[Any]:
-    """The state that `work` returns. A UserError becomes a failed state with its one line as message; so does the end
-    of the given `hours`."""
+    """The state that `work` returns. A UserError becomes a failed state with its one line as message; so do a spent
+    budget and the end of the given `hours`, by names of their own."""
     log_user_errors_in_one_line()
     started = time.monotonic()
     try:
         return work()
+    except BudgetSpentError as error:
+        return Failed(name="BudgetSpent", message=str(error), data=error)
     except UserError as error:
         return Failed(message=str(error), data=error)
     except TimeoutError:

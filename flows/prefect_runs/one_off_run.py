@@ -41,11 +41,12 @@ def run(
 
 
 def run_and_print(flow: Flow[Any, Any], parameters: list[str]) -> None:
-    """Run the flow, and print its message. Exits with 1 and the line of a UserError."""
+    """Run the flow, and print its message. Exits with the code and the line of a UserError."""
     try:
         print(run_flow(flow, parameters))
     except UserError as error:
-        sys.exit(f"error {error}")
+        print(f"error {error}", file=sys.stderr, flush=True)
+        sys.exit(error.exit_code)
 
 
 def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:

@@ -11,10 +11,11 @@ from backends import chat
 from backends.chat import ChatRequest, GenerationParameters, Message
 from backends.replies.cached_replies import answer_requests
 from backends.replies.reply_store import ReplyStore
-from builders.errors import UserError
+from backends.replies.spending import Spending
+from builders.errors import BudgetSpentError, UserError
 from flows.call_forecasts import ASSUMED_CALL_SECONDS, forecast_calls, summarize_forecasts
 from flows.definitions import load_definition
-from flows.definitions.common import PriceOptions
+from flows.definitions.common import BudgetOptions, PriceOptions
 from flows.set_kinds import build_set, plan_set
 from flows.steps import BuildRun, active_run
 from tests.flows.test_recall_set import draw
@@ -31,7 +32,7 @@ def answer(_asked: ReceivedRequest) -> CannedResponse:
 
 
 def slow_answer(asked: ReceivedRequest) -> CannedResponse:
-    time.sleep(0.25)
+    time.sleep(0.5)
     return answer(asked)
 
 
@@ -71,11 +72,12 @@ def test_an_endpoint_that_only_fails_has_no_pace(server: Loopback, tmp_path: Pat
         assert not forecast_calls(store, load(server), "captions", 4).is_measured
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_time_is_within_a_fifth_of_what_the_calls_take(server: Loopback, tmp_path: Path) -> None:
     server.answer = slow_answer
     model = load(server, 8)
     with ReplyStore(tmp_path / "replies.sqlite") as store:
+        answer_requests(store, model, questions(range(1000, 1008)), role="the first connections")
         answer_requests(store, model, questions(range(24)), role="captions")
         planned = forecast_calls(store, model, "captions", 40)
         start = time.monotonic()
@@ -105,6 +107,42 @@ def test_a_build_asks_as_often_as_planned_and_a_price_is_in_no_manifest(server: 
     assert asked == [(3, 3), (2, 2)]
     assert plan["tokens_about"] == {"input": 200, "output": 40} and plan["cost_about"] == {"USD": 0.0008}
     assert "per_million" not in (result.path / "manifest.json").read_text("utf-8")
+
+
+def with_budget(place: Path, server: Loopback, **limits: float) -> Any:
+    return definition(place, server).model_copy(update={"budget": BudgetOptions(**limits)})
+
+
+@pytest.mark.parametrize(
+    ("limits", "calls", "spent"),
+    [({"calls": 2}, 2, "2 calls"), ({"tokens": 120}, 2, "120 tokens"), ({"hours": 1e-9}, 0, "1e-09 hours")],
+)
+@pytest.mark.thorough
+def test_a_spent_budget_stops_in_order_and_the_next_build_goes_on(
+    server: Loopback, tmp_path: Path, limits: dict[str, float], calls: int, spent: str
+) -> None:
+    draw(tmp_path / "album", ["a", "b", "c"])
+    with active_run(BuildRun()):
+        with pytest.raises(BudgetSpentError) as stopped:
+            build_set(with_budget(tmp_path, server, **limits))
+        said = f"the budget of {spent} is spent: {calls} of 3 questions (captions) are answered, {3 - calls} remain"
+        assert stopped.value.reason == said and len(server.asked) == calls
+        result = build_set(with_budget(tmp_path, server, calls=3))
+        assert len(server.asked) == 3, "what was answered is not asked again, and what is left fits the budget"
+        assert not build_set(with_budget(tmp_path, server, calls=0)).is_new, "nothing is left to ask"
+    assert '"budget"' not in (result.path / "manifest.json").read_text("utf-8")
+
+
+def test_what_is_asked_side_by_side_stays_in_the_budget(server: Loopback, tmp_path: Path) -> None:
+    with ReplyStore(tmp_path / "replies.sqlite") as store, pytest.raises(BudgetSpentError, match="5 of 20"):
+        answer_requests(store, load(server, 8), questions(range(20)), spending=Spending(calls=5))
+    assert len(server.asked) == 5
+
+
+def test_tokens_that_an_endpoint_does_not_count_are_estimated() -> None:
+    spending = Spending(tokens=10)
+    spending.count(questions(range(1))[0], chat.Reply("二十字" * 3, "stop"))
+    assert (spending.spent_tokens, spending.exhausted_limit) == (10, "tokens")
 
 
 def test_a_currency_has_three_letters(server: Loopback, tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from PIL import Image
+from prefect.client.schemas.objects import State
 from prefect.flows import load_flow_from_entrypoint
 
 from backends.images.thumbnails import make_contact_sheet
-from builders.errors import UserError
+from builders.errors import BudgetSpentError, UserError
 from builders.version_difference import VersionDifference
 from flows import set_kind
 from flows.definitions import RecallDefinition
@@ -23,6 +24,7 @@ from flows.prefect_runs import build_artifacts
 from flows.prefect_runs.build_artifacts import render_change_note
 from flows.prefect_runs.build_parameters import GeneratedBuild, RecallBuild
 from flows.prefect_runs.evaluate_flow import EvaluationParameters
+from flows.prefect_runs.flow_runner import capture_final_state
 from flows.prefect_runs.one_off_run import run_flow
 from flows.prefect_runs.prefect_build_run import is_transient
 from flows.prefect_runs.progress import artifact_key
@@ -179,3 +181,12 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
 
 def test_an_artifact_s_key_is_of_letters_digits_and_dashes() -> None:
     assert artifact_key("My_Set.v2", "scan pictures") == "my-set-v2-scan-pictures"
+
+
+def test_a_spent_budget_is_a_state_of_its_own() -> None:
+    def work() -> State[Any]:
+        raise BudgetSpentError("ask chat model", "m", "the budget of 5 calls is spent", "run it again")
+
+    state = capture_final_state(work, "album", None)
+    assert (state.name, state.is_failed()) == ("BudgetSpent", True)
+    assert str(state.message).endswith("the budget of 5 calls is spent. Next: run it again")

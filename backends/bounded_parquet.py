@@ -1,6 +1,7 @@
 """Parquet files from outside: read only as far as they do not fill the memory.
 
-A few megabytes can hold gigabytes: pages compress, and a dictionary repeats one long value for millions of rows.
+A few megabytes can hold gigabytes: pages compress, a dictionary repeats one long value for millions of rows, a run of
+equal values takes a few bytes however long it is. What the footer states about this is not to be relied on.
 """
 
 import errno
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from backends.parquet_pages import PageHeader, read_page_headers
 from backends.regular_files import open_regular
 
 _SMALL_TABLE = 256 << 20  # bytes in memory that any file may have
@@ -21,6 +23,8 @@ _LARGEST_TABLE = 16 << 30
 _MAX_COLUMNS = 1000
 _BATCH_ROWS = 1 << 16
 _BUFFER = 1 << 20
+_DELTA_BYTES = 64 << 20  # of a batch whose values may each be as long as their page
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -55,9 +59,10 @@ def iterate_parquet(
         size = opened.seek(0, 2)
         with pq.ParquetFile(opened) as file:
             _check_metadata(file, size)
+            delta, rows = _check_pages(opened, file, size, columns, rows)
             schema = file.schema_arrow
             leaves = [file.schema.column(number) for number in range(len(file.schema))]
-        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path not in delta]
         with pq.ParquetFile(opened, read_dictionary=texts, buffer_size=_BUFFER) as file:
             total, names = 0, None if columns is None else list(columns)
             for group in range(file.num_row_groups):  # with all groups at once, Arrow holds all of them
@@ -86,6 +91,33 @@ def _check_metadata(file: pq.ParquetFile, size: int) -> None:
         raise OSError(errno.EFBIG, f"has {metadata.num_columns} columns, more than {_MAX_COLUMNS}")
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     _check_size(max(sum(group.total_byte_size for group in groups), metadata.num_rows), size)
+
+
+def _check_pages(
+    opened: BinaryIO, file: pq.ParquetFile, size: int, columns: Sequence[str] | None, rows: int
+) -> tuple[set[str], int]:
+    """Returns the columns whose values repeat the ones before, which Arrow cannot read as dictionaries, and of how many
+    rows a batch may be, at most `rows`. Raises OSError where the pages of the columns (None: of all) unpack to too much
+    by their own headers."""
+    total, metadata, delta = 0, file.metadata, set[str]()
+    for leaf in range(metadata.num_columns):
+        column = file.schema.column(leaf)
+        if columns is not None and column.path.partition(".")[0] not in columns:
+            continue
+        width = _WIDTHS.get(column.physical_type) or max(1, column.length)
+        for group in range(metadata.num_row_groups):
+            for page in read_page_headers(opened, metadata.row_group(group).column(leaf)):
+                total += _page_bytes(page, width)
+                _check_size(total, size)
+                if page.is_delta:
+                    delta.add(column.path)
+                    rows = max(1, min(rows, _DELTA_BYTES // max(1, page.size)))
+    return delta, rows
+
+
+def _page_bytes(page: PageHeader, width: int) -> int:
+    """Returns the memory that a page needs at least. Texts of a dictionary take 16 bytes beside their own."""
+    return page.size + 16 * page.values if page.is_dictionary else max(page.size, page.values * width)
 
 
 def _decoded_bytes(column: pa.Array) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from backends.replies.earlier_replies import replies_as_of
 from backends.sets import manifest_reading
 from backends.sets.decision_log import pinned_decisions, read_decisions
 from backends.sets.lost_decisions import check_no_decision_is_lost
@@ -49,7 +50,8 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     definition = parse_definition(add_former_limits(definition), manifest["kind"], str(path / "manifest.json"))
     in_effect = set(manifest["decisions"]["in_effect"])
     # A stale decision may have changed which stage rejected an item.
-    with pinned_decisions(in_effect | {stale["decision"] for stale in manifest["decisions"]["stale"]}):
+    stale = {stale["decision"] for stale in manifest["decisions"]["stale"]}
+    with pinned_decisions(in_effect | stale), replies_as_of(manifest["envelope"].get("created")):
         if manifest["notes"].get("nested"):
             built = rebuild_nested_set(definition, manifest, path.parent.parent)
         else:

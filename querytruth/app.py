@@ -26,6 +26,7 @@ from querytruth import (
     list_command,
     overlap_commands,
     plan_size_command,
+    reply_commands,
     review_commands,
     search_command,
     self_instruct_commands,
@@ -92,6 +93,7 @@ app.command()(leaderboard_commands.history)
 app.add_typer(systems_commands.app, name="systems")
 app.add_typer(audit_commands.app, name="audit")
 app.add_typer(judge_commands.app, name="judge")
+app.add_typer(reply_commands.app, name="replies")
 app.command()(train_command.train)
 
 

@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, Reply
 from backends.plugin_loader import ModelIdentity
-from backends.replies import call_pace, reply_database
+from backends.replies import call_pace, earlier_replies, reply_database
 from backends.replies.question_leases import LEASES, QuestionLeases
 
 _AT_ONCE = 500  # keys in one statement
@@ -38,6 +38,7 @@ _REPLIES = Table(
     Column("raw", Text, nullable=False),
     Column("stored_at", String(32), nullable=False),
 )
+_EARLIER = earlier_replies.define_earlier_replies(_REPLIES)
 _MAY_REPLACE = {  # by the new answer's kind; a reply is never replaced
     "reply": ("final", "blocked", "transient"),
     "final": ("final", "blocked", "transient"),
@@ -85,8 +86,10 @@ class ReplyStore:
         with reply_database.translate_database_errors(self._url), self._reading() as connection:
             if connection is None:
                 return {}
+            moment = earlier_replies.current_moment()
             for start in range(0, len(keys), _AT_ONCE):
-                answers |= _read(connection, keys[start : start + _AT_ONCE])
+                part = keys[start : start + _AT_ONCE]
+                answers |= _read(connection, part) | (_read_earlier(connection, part, moment) if moment else {})
         return answers
 
     def save(
@@ -110,6 +113,13 @@ class ReplyStore:
     def create_leases(self) -> QuestionLeases:
         """Returns leases for one run that asks questions."""
         return QuestionLeases(self._writing)
+
+    def refresh(self, identities: Sequence[ModelIdentity], before: str | None = None) -> int:
+        """Sets the answers of these models aside, those stored before an ISO time or all, so that they are asked for
+        again; returns their number. `replies_as_of` still finds them."""
+        texts = [canonical_json_text(identity.as_record()) for identity in identities]
+        with self._writing() as connection:
+            return earlier_replies.set_aside(connection, _REPLIES, _EARLIER, texts, before)
 
     def record_pace(self, identity: ModelIdentity, role: str, pace: call_pace.QuestionPace) -> None:
         """Stores the measured pace of a run of questions."""
@@ -173,7 +183,7 @@ class ReplyStore:
     def _opened(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                self._engine = reply_database.connect(self._url, _REPLIES, LEASES, call_pace.PACES)
+                self._engine = reply_database.connect(self._url, _REPLIES, LEASES, call_pace.PACES, _EARLIER)
             return self._engine
 
     def _insert(self, kind: str) -> Any:
@@ -186,9 +196,19 @@ class ReplyStore:
 
 
 def _read(connection: Connection, keys: Sequence[str]) -> dict[str, ChatAnswer]:
-    columns = [c for c in _REPLIES.columns if c.name not in ("identity", "request", "raw", "stored_at")]
-    known = _REPLIES.c.kind.in_(("reply", "final"))
-    rows = connection.execute(select(*columns).where(_REPLIES.c.key.in_(keys), known)).all()
+    return _read_answers(connection, _REPLIES, _REPLIES.c.key.in_(keys))
+
+
+def _read_earlier(connection: Connection, keys: Sequence[str], moment: str) -> dict[str, ChatAnswer]:
+    """Returns the answers that held at the moment and were set aside later."""
+    held = (_EARLIER.c.stored_at <= moment) & (_EARLIER.c.refreshed_at >= moment)
+    return _read_answers(connection, _EARLIER, _EARLIER.c.key.in_(keys) & held)
+
+
+def _read_answers(connection: Connection, table: Table, chosen: Any) -> dict[str, ChatAnswer]:
+    names = ("key", "kind", "reason", "text", "prompt_tokens", "completion_tokens")
+    known = table.c.kind.in_(("reply", "final"))
+    rows = connection.execute(select(*(table.c[name] for name in names)).where(chosen, known)).all()
     answers: dict[str, ChatAnswer] = {}
     for row in rows:
         if row.kind == "reply":

@@ -1,0 +1,63 @@
+"""A model that changed behind its name is asked again, and older versions stay what they were."""
+
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from backends.replies.cached_replies import answer_requests
+from backends.replies.earlier_replies import replies_as_of
+from backends.replies.reply_store import ReplyStore
+from builders.errors import UserError
+from flows.reply_refresh import refresh_replies
+from flows.set_kinds import build_set
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
+from tests.flows.test_call_forecasts import answer, definition, draw, load, questions
+from tests.loopback import Loopback, loopback
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with loopback(answer) as running:
+        yield running
+
+
+def test_a_refreshed_reply_is_asked_for_again_and_found_as_of_its_time(server: Loopback, tmp_path: Path) -> None:
+    model = load(server)
+    with ReplyStore(tmp_path / "replies.sqlite") as store:
+        first = answer_requests(store, model, questions(range(3)))
+        assert store.refresh([model.identity], "2000-01-01") == 0, "none is so old"
+        assert store.refresh([model.identity]) == 3
+        assert answer_requests(store, model, questions(range(3)), offline=True).missing == 3
+        second = answer_requests(store, model, questions(range(3)))
+        assert second.calls == 3 and second.digest != first.digest
+        with replies_as_of("2999-01-01T00:00:00+00:00"):
+            assert answer_requests(store, model, questions(range(3)), offline=True).digest == second.digest
+
+
+@pytest.mark.thorough
+def test_the_next_build_asks_again_and_the_version_before_is_rebuilt(server: Loopback, tmp_path: Path) -> None:
+    draw(tmp_path / "album", ["a", "b"])
+    wanted = definition(tmp_path, server)
+    with active_run(BuildRun()):
+        old = build_set(wanted)
+        time.sleep(1.1)  # versions carry whole seconds
+        assert refresh_replies(wanted, "m", date(2000, 1, 1)) == 0
+        assert refresh_replies(wanted, "m") == 2
+        new = build_set(wanted)
+    assert len(server.asked) == 4 and new.is_new
+    with active_run(BuildRun(offline=True)):
+        for version in (old, new):
+            assert rebuild_tables(version.path).digest == version.manifest["content_digest"]
+
+
+def test_a_model_without_replies_is_one_line(server: Loopback, tmp_path: Path) -> None:
+    draw(tmp_path / "album", ["a"])
+    wanted = definition(tmp_path, server)
+    with ReplyStore(wanted.out / wanted.name / "replies.sqlite") as store:
+        answer_requests(store, load(server), questions(range(1)))
+    with pytest.raises(UserError, match=r"did you mean 'm'|choose from m"):
+        refresh_replies(wanted, "mm")

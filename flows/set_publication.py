@@ -174,17 +174,19 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     log = read_decisions(path.parent, QueryDecision)
     disputes = find_disputes(log, read_decisions(path.parent, UndeterminedPair), in_effect)
     tables, outcome = apply_decisions(stored.tables, disputes.exclude_from(log, in_effect), ledger, in_effect)
-    models, limits = manifest["models"], [*manifest["known_limitations"], *losses]
+    models, limits, notes = manifest["models"], [*manifest["known_limitations"], *losses], manifest["notes"]
     if accepted is not None:
         tables, count = add_accepted_labels(tables, accepted)
         models = [*models, accepted.judge] if count and accepted.judge not in models else models
         limits += [_describe_accepted(accepted, count)] if count else []
+        taken = [*notes.get("accepted_labels", ()), accepted.as_record()]
+        notes = {**notes, "accepted_labels": taken} if count else notes
     funnel = manifest["funnel"] + ledger.funnel()
     check_not_empty(manifest["kind"], path.parent.name, tables, funnel)
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS}
-    manifest_fields |= {"funnel": funnel, "known_limitations": limits, "models": models}
+    manifest_fields |= {"funnel": funnel, "known_limitations": limits, "models": models, "notes": notes}
     own_images_folder = _own_images_folder(path, tables)
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
     pair_log, override_log = read_decisions(path.parent, ImagePairDecision), read_decisions(path.parent, Override)

@@ -10,11 +10,14 @@ from backends.sets import manifest_reading
 from backends.sets.decision_log import pinned_decisions, read_decisions
 from backends.sets.lost_decisions import check_no_decision_is_lost
 from backends.sets.trusted_sources import is_own_version
+from builders.audit.accepted_labels import add_accepted_labels
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions.application import apply_decisions
 from builders.decisions.records import QueryDecision
 from builders.definition_keys import add_former_limits, rename_old_keys
 from builders.errors import UserError
+from builders.records import from_arrow
+from flows.audits.accepted_labels import reload_accepted_labels
 from flows.captions.nested_sets import rebuild_nested_set
 from flows.definitions import parse_definition
 from flows.set_kinds import SET_KINDS
@@ -27,6 +30,10 @@ class RebuiltVersion:
     tables: Tables
     digest: str
     inputs_changed: list[str]
+
+    def as_stored(self) -> Tables:
+        """Returns the tables with all columns and types that a stored version has, to compare them with one."""
+        return Tables(**{name: from_arrow(table) for name, table in self.tables.to_arrow_tables().items()})
 
 
 def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _lines: False) -> RebuiltVersion:
@@ -58,6 +65,8 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
             built = SET_KINDS[manifest["kind"]].build_tables(definition)
     log = [decision for decision in read_decisions(path.parent, QueryDecision) if decision.decision_id in in_effect]
     tables, _ = apply_decisions(built.tables, log, built.ledger)
+    for record in manifest["notes"].get("accepted_labels", ()):
+        tables, _ = add_accepted_labels(tables, reload_accepted_labels(path.parent, record))
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
     changed = [entry.file for entry in built.provenance.inputs if before.get(entry.file) != entry.sha256]
     tables = replace(tables, ledger=built.ledger.rows())

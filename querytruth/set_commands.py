@@ -254,7 +254,7 @@ def rebuild(
         terminal.out.print(f"{path}: rebuilt to {rebuilt.digest}, published was {published}", soft_wrap=True)
         for name in rebuilt.inputs_changed:
             terminal.out.print(f"input {name} is not the file it was built from", markup=False)
-        changes = asdict(compare_versions(set_files.read_set(path).tables, rebuilt.tables))
+        changes = asdict(compare_versions(set_files.read_set(path).tables, rebuilt.as_stored()))
         lists = {name: value for name, value in changes.items() if isinstance(value, list) and value}
         sizes = [f"{len(value):,} {name.replace('_', ' ')}" for name, value in lists.items()]
         terminal.out.print(", ".join(sizes) or "only order differs")

@@ -16,12 +16,18 @@ MODEL_JUDGE = "model"  # `judged_by`
 @dataclass(frozen=True, slots=True)
 class AcceptedLabels:
     """`rows`: query_id, image_id, relevance and evidence of pairs that a judge graded; `judge`: its record in a
-    manifest; `precisions`: by accepted grade the lower end of its precision; `audit`: the audit's name."""
+    manifest; `precisions`: by accepted grade the lower end of its precision; `audit`: the audit's name; `extensions`:
+    how often it had been extended."""
 
     rows: pd.DataFrame
     judge: dict[str, Any]
     precisions: Mapping[int, float]
     audit: str
+    extensions: int = 0
+
+    def as_record(self) -> dict[str, Any]:
+        """Returns what a rebuild needs to find the same labels."""
+        return {"audit": self.audit, "grades": sorted(self.precisions), "extensions": self.extensions}
 
 
 def add_accepted_labels(tables: Tables, accepted: AcceptedLabels) -> tuple[Tables, int]:

@@ -1,10 +1,13 @@
 """Finds the labels of an audit's judge that are precise enough for the next version."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from backends.sets.audit_files import StoredAudit, audit_folder, read_audit
 from backends.sets.manifest_reading import read_manifest
 from builders.audit.accepted_labels import AcceptedLabels
-from builders.audit.pool import CANDIDATE, FIRST_RANKS, LATER_RANKS
+from builders.audit.pool import CANDIDATE, FIRST_RANKS, LATER_RANKS, PAIR, number_extension
 from builders.errors import UserError
 from evaluation.audit.judge_card import estimate_precisions
 from flows.audits.audit_answers import load_audit, read_answers
@@ -44,8 +47,24 @@ def find_accepted_labels(path: Path, name: str, accept_at: float) -> AcceptedLab
             f"no grade of the judge is precise enough for {accept_at} ({shown or 'people graded none of its pairs'})"
         )
         raise UserError(AUDIT_STAGE, name, reason, "judge more pairs, give a lower --accept-at, or leave it out")
-    chosen = pool[pool["judge"].isin(list(precise))]
-    evidence = f"{audit.manifest['judge']['name']}: " + chosen["reason"]
-    accepted = chosen[["query_id", "image_id"]].assign(relevance=chosen["judge"], evidence=evidence)
-    record = {"role": "judge", **{key: audit.manifest["judge"][key] for key in ("name", "revision", "parameters")}}
-    return AcceptedLabels(accepted.reset_index(drop=True), record, precise, name)
+    return _select_labels(audit, precise, len(audit.manifest.get("extensions", ())))
+
+
+def reload_accepted_labels(set_folder: Path, record: Mapping[str, Any]) -> AcceptedLabels:
+    """Returns the labels that an earlier version took, by its record. Raises UserError where the audit is gone or is
+    not as it was written."""
+    try:
+        name, grades, extensions = str(record["audit"]), list(map(int, record["grades"])), int(record["extensions"])
+    except (KeyError, TypeError, ValueError):
+        reason = "does not say which labels of a judge it took"
+        raise UserError(AUDIT_STAGE, set_folder.name, reason, "restore the manifest") from None
+    return _select_labels(read_audit(audit_folder(set_folder, name)), dict.fromkeys(grades, 1.0), extensions)
+
+
+def _select_labels(audit: StoredAudit, precisions: Mapping[int, float], extensions: int) -> AcceptedLabels:
+    pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
+    chosen = pool[pool["judge"].isin(list(precisions)) & (number_extension(pool["stratum"]) <= extensions)]
+    judge = audit.manifest["judge"]
+    rows = chosen[PAIR].assign(relevance=chosen["judge"], evidence=f"{judge['name']}: " + chosen["reason"])
+    record = {"role": "judge", **{key: judge[key] for key in ("name", "revision", "parameters")}}
+    return AcceptedLabels(rows.reset_index(drop=True), record, precisions, audit.manifest["name"], extensions)

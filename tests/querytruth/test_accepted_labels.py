@@ -1,5 +1,6 @@
 """`apply --accept-at`: a judge's labels enter a set only where people's answers show that they are right."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -87,6 +88,44 @@ def test_without_the_option_no_label_enters_and_imprecise_ones_are_refused(run: 
     run("apply", "small", *out)
     after = read_set(answered.path.parent / "v2")
     assert "model" not in set(after.tables.qrels["judged_by"]) and len(after.tables.qrels) == 300
+
+
+@pytest.mark.thorough
+def test_a_version_with_labels_is_intact_and_rebuilds_to_the_same_digest(
+    run: Run, make_world: Callable[..., Path], tmp_path: Path
+) -> None:
+    run("build", "precision", make_world())
+    stored = read_set(next(tmp_path.rglob("v1/manifest.json")).parent)
+    name, out = stored.manifest["name"], ["--out", stored.path.parents[1]]
+    queries, images = (list(table.iloc[:, 0].astype(str)) for table in (stored.tables.queries, stored.tables.images))
+    trec = tmp_path / "all.trec"
+    trec.write_text("".join(f"{q} Q0 {i} 0 {-n} x\n" for q in queries for n, i in enumerate(images)))
+    pooled = pool_set(stored.path, [trec], 20)
+    labels = [1 + place % 2 for place in range(len(pooled.pool.pairs))]
+    judged = JudgeLabels(labels, ["seen"] * len(labels), {"name": "seer", "revision": "1", "parameters": {}})
+    start_audit(stored.path, pooled, "audit", AuditSize(100), depth=20, seed=0, judged=judged)
+    audit = load_audit(stored.path, "audit")[0]
+    texts = dict(zip(queries, stored.tables.queries["text"], strict=True))
+    graded = dict(zip(zip(audit.pool["query_id"], audit.pool["image_id"], strict=True), labels, strict=True))
+    take_answers(
+        stored.path,
+        [QueryDecision(query, texts[query], "grade", image, relevance=int(graded.get((query, image), 0) == 2),
+                       view="audit", source=audit.manifest["audit_id"], at="2026-01-01T00:00:00+00:00")
+         for query, image in zip(audit.sample["query_id"], audit.sample["image_id"], strict=True)],
+        [],
+    )  # fmt: skip
+    run("apply", name, "--accept-at", 0.5, *out)
+    after = read_set(stored.path.parent / "v2")
+    assert after.manifest["notes"]["accepted_labels"] == [{"audit": "audit", "grades": [2], "extensions": 0}]
+    assert (after.tables.qrels["judged_by"] == "model").sum() > 5
+    assert "intact" in run("verify", f"{name}/v2", *out)[0]
+    assert "same content digest" in run("rebuild", f"{name}/v2", "--check", *out)[0]
+    instances = tmp_path / "instances.json"
+    instances.write_text(instances.read_text().replace('"car"', '"van"'))
+    shown = run("rebuild", f"{name}/v2", "--check", *out, code=1)[0]
+    assert "published was" in shown and "input instances.json is not the file" in shown and "queries" in shown
+    audit.path.rename(tmp_path / "gone")
+    assert "is no audit of this set" in run("rebuild", f"{name}/v2", "--check", *out, code=1)[1]
 
 
 def test_precisions_are_of_each_grade() -> None:

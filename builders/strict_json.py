@@ -14,6 +14,11 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     return json.loads(text, object_pairs_hook=_unique_keys, **options)
 
 
+def refuse_repeated_keys(text: str | bytes) -> None:
+    """Raises ValueError for a key that an object of a JSON text has twice, as `parse_json` does; keeps no values."""
+    json.loads(text, object_pairs_hook=_unique_keys_alone)
+
+
 def parse_bounded_json(text: str | bytes) -> Any:
     """Returns the value of a JSON text that may be a stranger's. Raises ValueError also for infinite numbers, for more
     than 18 digits, for half a character, and for a depth of more than 40."""
@@ -45,6 +50,10 @@ def _check_depth(value: Any, left: int) -> None:
         raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_depth(inner, left - 1)
+
+
+def _unique_keys_alone(pairs: list[tuple[str, Any]]) -> None:
+    _unique_keys(pairs)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

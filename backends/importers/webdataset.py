@@ -19,6 +19,7 @@ from backends.interchange.caption_lists import CaptionLine, build_caption_set
 from backends.interchange.image_store import ImageStore, find_image_defect
 from backends.interchange.text_files import find_file, import_error, iterate_lines
 from backends.regular_files import open_regular
+from builders.strict_json import refuse_repeated_keys
 
 _IMAGES = ("webp", "png", "jpg", "jpeg")  # in CLIP_benchmark's order
 _LIMITS = dict.fromkeys(_IMAGES, MAX_FILE_BYTES) | {"txt": 4 << 20, "json": 4 << 20}  # bytes, by suffix
@@ -69,10 +70,13 @@ def _add_sample(
     try:
         texts = files.get("txt", b"").decode("utf-8").splitlines()
         ids = msgspec.json.decode(files["json"], type=SampleIds) if "json" in files else None
+        refuse_repeated_keys(files.get("json", b"{}"))
     except UnicodeDecodeError:
         raise import_error(f"{where}.txt", "is no UTF-8 (GBK, perhaps)") from None
     except msgspec.DecodeError:
         ids = None  # a .json of another publisher
+    except (ValueError, RecursionError) as error:
+        raise import_error(f"{where}.json", f"is not as expected: {error}") from None
     if ids is None or len(ids.query_ids) != len(texts):
         contents.has_own_ids, ids = False, SampleIds(name, [f"{name}#{number}" for number in range(len(texts))])
     if reason := find_image_defect(data):

@@ -17,6 +17,7 @@ from backends.file_errors import translate_read_errors
 from backends.file_formats import refuse_repeated_columns, require_text
 from backends.regular_files import read_regular
 from builders.errors import UserError
+from builders.strict_json import refuse_repeated_keys
 
 T = TypeVar("T")
 _STAGE = "import"
@@ -104,9 +105,11 @@ def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, 
     for number, line in iterate_lines(path):
         if line.strip():
             try:
-                yield number, decoder.decode(line)
-            except (msgspec.DecodeError, RecursionError) as error:
+                record = decoder.decode(line)
+                refuse_repeated_keys(line)
+            except (ValueError, RecursionError) as error:  # also what msgspec raises
                 raise import_error(f"{path} line {number}", _decode_error_reason(error)) from None
+            yield number, record
 
 
 def read_json_file(path: Path, record_type: type[T]) -> T:
@@ -116,8 +119,10 @@ def read_json_file(path: Path, record_type: type[T]) -> T:
     require_text(_STAGE, path, data[:4096])
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
-        return msgspec.json.decode(data, type=record_type)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        content = msgspec.json.decode(data, type=record_type)
+        refuse_repeated_keys(data)
+        return content
+    except (ValueError, RecursionError) as error:  # also what msgspec raises
         reason = "is no UTF-8 (GBK, perhaps)" if isinstance(error, UnicodeDecodeError) else _decode_error_reason(error)
         raise import_error(path, reason) from None
 

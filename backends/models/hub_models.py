@@ -8,6 +8,7 @@ from pathlib import Path
 
 from backends.offline import is_offline
 from builders.errors import UserError, first_line
+from builders.strict_json import refuse_repeated_keys
 
 # A model is data: no Python file beside it runs, and no pickle is opened.
 WITHOUT_CODE = {"trust_remote_code": False}
@@ -61,10 +62,22 @@ def check_weight_format(name: str, folder: Path, stage: str) -> None:
     """Raises UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
     that can run code when it is read."""
     for part in [folder, *_module_folders(folder)]:
+        _check_configurations(name, part, stage)
         names = sorted(path.name for path in part.iterdir()) if part.is_dir() else []
         pickled = [file for file in names if file.endswith(_PICKLED)]
         if pickled and not any(file.endswith(".safetensors") for file in names):
             raise _pickled_weights_error(stage, name, f"has its weights as a pickle ({pickled[0]}), which can run code")
+
+
+def _check_configurations(name: str, folder: Path, stage: str) -> None:
+    """Raises UserError for a key that is there twice: libraries differ in which of its values they take."""
+    for file in sorted([*folder.glob("modules.json"), *folder.glob("*config*.json")]):
+        try:
+            refuse_repeated_keys(file.read_bytes())
+        except (json.JSONDecodeError, UnicodeDecodeError, OSError, RecursionError):
+            continue  # the library that reads it reports what is wrong with the file
+        except ValueError as error:
+            raise UserError(stage, name, f"has a damaged {file.name}: {error}", download_hint(name)) from None
 
 
 def _module_folders(folder: Path) -> list[Path]:

@@ -42,7 +42,10 @@ def read_caption_file(path: Path, data: bytes, encoding: str = "utf-8") -> list[
 
 def _csv(path: Path, text: str) -> Iterator[CaptionRecord]:
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-    columns = [column or "" for column in rows.fieldnames or []]
+    try:
+        columns = [column or "" for column in rows.fieldnames or []]
+    except csv.Error as error:
+        raise UserError(_STAGE, f"{path} line 1", str(error), "fix that line") from None
     if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
         next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
         raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)

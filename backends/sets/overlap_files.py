@@ -8,6 +8,7 @@ import pandas as pd
 from backends.file_errors import translate_read_errors
 from backends.regular_files import read_regular
 from builders.errors import UserError
+from builders.strict_json import parse_bounded_json
 
 OVERLAP_FILE = "overlap.json"
 
@@ -30,8 +31,8 @@ def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd
         return None
     try:
         with translate_read_errors("read overlap", file):
-            record = msgspec.json.decode(read_regular(file), type=_OverlapRecord)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            record = msgspec.convert(parse_bounded_json(read_regular(file)), _OverlapRecord)
+    except ValueError:  # also what msgspec raises
         raise UserError("read overlap", file, "is damaged", "run `querytruth overlap` again, or delete it") from None
     if record.content_digest != content_digest:
         return None

@@ -22,6 +22,7 @@ from querytruth import (
     gate_command,
     init,
     judge_commands,
+    labels_commands,
     leaderboard_commands,
     list_command,
     overlap_commands,
@@ -94,6 +95,7 @@ app.add_typer(systems_commands.app, name="systems")
 app.add_typer(audit_commands.app, name="audit")
 app.add_typer(judge_commands.app, name="judge")
 app.add_typer(reply_commands.app, name="replies")
+app.add_typer(labels_commands.app, name="labels")
 app.command()(train_command.train)
 
 

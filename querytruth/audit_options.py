@@ -135,6 +135,6 @@ def build_judge_options(judge: str | None, options: list[str], allow_contestant:
             raise typer.BadParameter("there is no judge, give --judge", param_hint="--judge-option, --allow-contestant")
         return None
     from flows.definitions.audit import JudgeOptions
-    from querytruth.judge_options import parse_judge_options
+    from querytruth.model_options import parse_model_options
 
-    return JudgeOptions(model=judge, options=parse_judge_options(options), allow_contestant=allow_contestant)
+    return JudgeOptions(model=judge, options=parse_model_options(options), allow_contestant=allow_contestant)

@@ -50,10 +50,10 @@ def check(
     from flows.audits.judge_check import check_judge, load_checked_judge
     from flows.definitions.audit import JudgeOptions
     from querytruth.audit_tables import describe_agreement_line
-    from querytruth.judge_options import parse_judge_options
+    from querytruth.model_options import parse_model_options
 
     path = set_files.find_set(set_, out)
-    options = parse_judge_options(judge_option or [])
+    options = parse_model_options(judge_option or [])
     choice = JudgeOptions(model=judge, options=options, allow_contestant=allow_contestant)
     model = load_checked_judge(path, name, choice)
     with terminal.reported_run(offline=offline):

@@ -9,6 +9,7 @@ import pandas as pd
 
 from backends.file_formats import refuse_repeated_columns
 from backends.regular_files import read_regular
+from backends.spreadsheet_csv import unescape_formula
 from builders.errors import UserError
 from builders.manifest_records import InputRecord
 
@@ -71,6 +72,7 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
             reason = f"has {len(row)} cells, the header {len(rows[0])}"
             raise UserError(_STAGE, f"{path} row {number}", reason, "quote cells that hold commas")
     frame = pd.DataFrame(rows[1:], columns=pd.Index(rows[0], dtype="str"), dtype="str")
+    frame = frame.map(unescape_formula)
     # Official names may contain blanks at their ends; all other cells are written by hand.
     frame = frame.assign(**{c: frame[c].str.strip() for c in frame.columns if c != "name"})
     name, sha256 = f"{path.parent.name}/{path.name}", hashlib.sha256(data).hexdigest()

@@ -9,7 +9,7 @@ from backends import chat
 from backends.sets import set_files
 from backends.sources import image_sources
 from builders.errors import UserError
-from flows.captions.captioning import load_caption_model, load_description_model
+from flows.captions.captioning import load_caption_model, load_description_model, open_chat_session
 from flows.captions.model_checks import check_recall_models
 from flows.definitions import (
     GalleryDefinition,
@@ -19,6 +19,7 @@ from flows.definitions import (
     SetDefinition,
 )
 from flows.generation.generation_rounds import load_chat_model
+from flows.steps import current_run
 
 _LEAST_FREE = 1 << 30  # bytes: less is a problem
 
@@ -34,6 +35,40 @@ class DefinitionCheck(NamedTuple):
 def check_definition(definition: SetDefinition) -> list[DefinitionCheck]:
     """Returns every check of a definition. Endpoints get one call that asks nothing."""
     return [_run_check(name, check) for name, check in _list_checks(definition)]
+
+
+def check_before_build(definition: SetDefinition) -> None:
+    """Checks what a build needs before it reads an image or pays for an answer: folders, keys, the hosts of endpoints
+    and the disk; one line each in the log. Raises UserError for the first problem, except for little space on the disk
+    and for an endpoint that has answered this set before, whose replies may be all that the build needs."""
+    run = current_run()
+    for name, check, may_fail in _list_build_checks(definition, run.offline):
+        found = _run_check(name, check)
+        if found.problem is not None and not may_fail:
+            raise found.problem
+        run.reporter.log(f"{name}: {found.problem or found.found}")
+
+
+def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[tuple[str, Callable[[], str], bool]]:
+    if isinstance(definition, PrecisionDefinition):
+        for path in definition.annotations:
+            yield "annotations", lambda path=path: _find_file(path), False  # type: ignore[misc]
+    if isinstance(definition, RecallDefinition):
+        if (gallery := definition.gallery) is not None:
+            yield "gallery", lambda: str(set_files.find_set(gallery, definition.out)), False
+        models = {"captions": load_caption_model(definition)}
+        if definition.descriptions is not None and definition.descriptions.model is not None:
+            models["descriptions"] = load_description_model(definition)
+        for role, model in models.items():
+            if not is_offline and not model.is_recorded:
+                has_answered = model.identity in open_chat_session(definition).store.identities()
+                yield f"endpoint of {role}", lambda model=model: _find_listener(model), has_answered  # type: ignore[misc]
+    yield "disk", lambda: _measure_disk(definition.out), True
+
+
+def _find_listener(model: chat.ChatModel) -> str:
+    chat.check_access(model)
+    return chat.check_listener(model) or f"{model.identity.name} has no endpoint"
 
 
 def _run_check(name: str, check: Callable[[], str]) -> DefinitionCheck:

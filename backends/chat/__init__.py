@@ -4,14 +4,17 @@ Answers come in the order of the requests. A bad answer is a `Failure` in its pl
 text that the model did not write.
 """
 
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
 from backends.plugin_loader import ModelIdentity, PluginPackage
+from builders.errors import UserError
 
 CHAT_MODELS = PluginPackage("backends.chat", "chat model", "load chat model")
 MAX_RAW_CHARACTERS = 64 << 10  # characters of a raw reply that are stored
@@ -143,7 +146,26 @@ def check_endpoint(model: ChatModel) -> str:
 
 def count_calls_at_once(model: ChatModel) -> int:
     """Returns how many questions a model is asked at a time; most models answer one after the other."""
-    return int(getattr(model, "calls_at_once", 1))
+    return int(getattr(getattr(model, "options", None), "concurrency", 1))
+
+
+def check_listener(model: ChatModel) -> str:
+    """Connects to the host of a model behind an endpoint without a proxy, and sends nothing. Returns the address that
+    listens; "" for other models. Raises UserError, with the likely cause, where nothing listens."""
+    options = getattr(model, "options", None)
+    address = getattr(options, "base_url", None)
+    if address is None or getattr(options, "proxies", False):
+        return ""
+    parts = urlsplit(address)
+    port = parts.port or {"https": 443}.get(parts.scheme, 80)
+    try:
+        socket.create_connection((parts.hostname, port), timeout=options.connect_timeout).close()  # type: ignore[union-attr]
+    except OSError as error:
+        failure = Failure("connection_failed", "transient", f"{type(error).__name__}: {error}")
+        reason = f"{failure.reason} {explain_failure(model, failure)}"
+        next_step = "fix the model's options in the definition, or start the server"
+        raise UserError("check endpoint", model.identity.name, reason, next_step) from None
+    return f"something listens at {address}"
 
 
 def explain_failure(model: ChatModel, failure: Failure) -> str:

@@ -118,11 +118,6 @@ class OpenAICompatibleModel:
             raise UserError("check endpoint", self.options.name, reason, "fix the model's options in the definition")
         return f"{url} answers for {self.options.name}"
 
-    @property
-    def calls_at_once(self) -> int:
-        """The number of questions that are asked at a time."""
-        return self.options.concurrency
-
     def explain_failure(self, failure: Failure) -> str:
         """Returns the address, and the likely cause of a failure where there is one."""
         options = self.options

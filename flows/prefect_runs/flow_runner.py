@@ -10,6 +10,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
 from builders.errors import BudgetSpentError, UserError
+from flows.definition_checks import check_before_build
 from flows.definitions import SetDefinition
 from flows.prefect_runs.build_artifacts import create_build_artifacts
 from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
@@ -88,6 +89,7 @@ def build_and_publish(kind: SetKind, definition: SetDefinition) -> State[Any]:
 
 def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResult:
     """Build and publish; where too much would be lost, a person decides, and the answer holds for that content only."""
+    check_before_build(definition)
     try:
         return kind.build_set(definition)
     except ShrinkageError as stopped:

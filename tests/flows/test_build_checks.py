@@ -1,0 +1,45 @@
+"""What a build checks before it reads an image or pays for an answer."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from builders.errors import UserError
+from flows.set_kinds import build_set
+from flows.steps import BuildRun, SilentReporter, active_run
+from tests.flows.test_call_forecasts import answer, definition, draw
+from tests.loopback import loopback
+
+
+@dataclass
+class Lines(SilentReporter):
+    """Keeps the lines of a build."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def log(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def test_a_build_whose_endpoint_nobody_runs_reads_no_image(tmp_path: Path) -> None:
+    draw(tmp_path / "album", ["a"])
+    with loopback(answer) as server:
+        wanted = definition(tmp_path, server)
+    with active_run(BuildRun()), pytest.raises(UserError, match="nothing may listen there") as refused:
+        build_set(wanted)
+    assert refused.value.stage == "check endpoint"
+    assert not (tmp_path / "sets").exists(), "nothing was scanned"
+
+
+@pytest.mark.thorough
+def test_an_endpoint_that_has_answered_may_be_gone_where_replies_suffice(tmp_path: Path) -> None:
+    draw(tmp_path / "album", ["a"])
+    reporter = Lines()
+    with loopback(answer) as server, active_run(BuildRun(reporter)):
+        wanted = definition(tmp_path, server)
+        assert build_set(wanted).is_new and len(server.asked) == 1, "the check asks nothing"
+    told = [line.partition(": ")[0] for line in reporter.lines]
+    assert told[:2] == ["endpoint of captions", "disk"] and "something listens at http" in reporter.lines[0]
+    with active_run(BuildRun()):
+        assert not build_set(wanted).is_new

@@ -48,13 +48,22 @@ def show_audit_report(report: dict[str, Any]) -> None:
             terminal.out.print(text, markup=False, soft_wrap=True)
 
 
-def show_corrections(rows: list[dict[str, Any]]) -> None:
-    """Print the audited figures of systems beside those by the set's own judgments."""
+def show_corrections(rows: list[dict[str, Any]], truth: list[dict[str, Any]]) -> None:
+    """Print the audited figures of systems beside those by the set's own judgments, and how true these are."""
     shown: list[list[Any]] = [
         [row["audit"], row["system"], row["metric"], _number(row["before"]), *_ends(row, "value")] for row in rows
     ]
     columns = ["audit", "system", "metric", "as judged", "corrected", "from", "to (95%)"]
     terminal.print_table("Corrected by audits", columns, shown)
+    texts = {
+        "missing_share": "of the relevant pairs are missing",
+        "wrong_share": "of the set's relevant pairs are wrong",
+    }
+    for row in truth:
+        if row["measure"] in texts:
+            share, low, high = ("–" if row[end] is None else f"{row[end]:.1%}" for end in ("value", "low", "high"))
+            text = f"{row['audit']}, {row['answered']:,} pairs answered: {share} ({low} to {high})"
+            terminal.out.print(f"{text} {texts[row['measure']]}", markup=False, soft_wrap=True)
 
 
 def _ends(row: dict[str, Any], value: str) -> list[str]:

@@ -28,6 +28,7 @@ from querytruth.options import (
 )
 
 if TYPE_CHECKING:
+    from flows.audits.audit_corrections import AuditCorrections
     from flows.evaluation_run import StoredResult
     from flows.scoring.judged_sets import JudgedSet
 
@@ -156,14 +157,12 @@ def _select_slices(result: StoredResult, slices: list[str]) -> StoredResult:
     return replace(result, scored=replace(result.scored, result=chosen))
 
 
-def _find_corrections(set_: str, out: Path, results: list[StoredResult]) -> list[dict[str, Any]]:
-    """Return the rows of the audited figures of these results. Raises UserError where there are none."""
+def _find_corrections(set_: str, out: Path, results: list[StoredResult]) -> AuditCorrections:
+    """Return what audits say of these results. Raises UserError where there are none."""
     from backends.sets.set_files import find_set
     from flows.audits.audit_corrections import find_corrections
 
-    table = find_corrections(find_set(set_, out), [result.scored.run for result in results])
-    rows: list[dict[str, Any]] = table.to_dict("records")
-    return rows
+    return find_corrections(find_set(set_, out), [result.scored.run for result in results])
 
 
 def _check_truth_named(
@@ -189,7 +188,7 @@ def _check_systems_named(parts: int, others: int, name: str | None) -> None:
         raise typer.BadParameter("--name is the name of one system: evaluate them one by one")
 
 
-def _results_to_json(results: list[StoredResult], corrections: list[dict[str, Any]] | None) -> dict[str, Any]:
+def _results_to_json(results: list[StoredResult], corrections: AuditCorrections | None) -> dict[str, Any]:
     """Return every result as JSON values, the mean of systems that were evaluated in both directions, and, where they
     are wanted, the audited figures."""
     from evaluation.result_json import average_results, result_to_json
@@ -198,11 +197,11 @@ def _results_to_json(results: list[StoredResult], corrections: list[dict[str, An
         {"folder": result.folder and str(result.folder), **result_to_json(result.scored.result)} for result in results
     ]
     means = average_results([result.scored.result for result in results])
-    corrected = {} if corrections is None else {"corrected": corrections}
+    corrected = {} if corrections is None else {"corrected": corrections.figures, "truth": corrections.truth}
     return {"results": plain, "mean_of_directions": means} | corrected
 
 
-def _show(results: list[StoredResult], corrections: list[dict[str, Any]] | None, has_slices: bool) -> None:
+def _show(results: list[StoredResult], corrections: AuditCorrections | None, has_slices: bool) -> None:
     from evaluation.result_json import average_results
     from querytruth.result_tables import show_direction_means, show_results, show_slices
 
@@ -212,7 +211,7 @@ def _show(results: list[StoredResult], corrections: list[dict[str, Any]] | None,
         show_slices(results_by_system)
     show_direction_means(average_results(results_by_system))
     if corrections is not None:
-        show_corrections(corrections)
+        show_corrections(corrections.figures, corrections.truth)
     for result in results:
         if result.folder is not None:
             terminal.out.print(f"written: {result.page or result.folder}", markup=False, soft_wrap=True)

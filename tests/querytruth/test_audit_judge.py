@@ -121,7 +121,10 @@ def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: 
     (first,) = [row for row in rows if row["metric"] == "p@1"]
     # The dog is first for all four queries: right for two, of which the set knows one.
     assert (first["before"], first["value"], first["low"], first["high"]) == (0.25, 0.5, 0.5, 0.5)
-    assert "Corrected by audits" in run(*evaluated)[0]
+    shown = run(*evaluated)[0]
+    assert "Corrected by audits" in shown
+    assert "audit, 16 pairs answered: 20.0% (20.0% to 20.0%) of the relevant pairs are missing" in shown
+    assert "0.0% (0.0% to 0.0%) of the set's relevant pairs are wrong" in shown
     other = small.with_name("other.trec")
     other.write_text("\n".join(f"{query} Q0 {image_id_of('cat')} 0 1 x" for query in TRUTH) + "\n")
     wrong = [other if word == small else word for word in evaluated]

@@ -107,6 +107,23 @@ def installed(wheel: Path) -> Path:
     return folder / "bin"
 
 
+@pytest.mark.thorough
+def test_the_installed_wheel_has_its_version_its_starters_and_its_help(installed: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(*words: str) -> str:
+        command = [installed / "querytruth", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    (metadata,) = installed.parent.glob("lib/python*/site-packages/querytruth-*.dist-info")
+    assert metadata.name.removeprefix("querytruth-").removesuffix(".dist-info") in run("--version")
+    assert "precision.yaml written" in run("init", "precision")
+    assert (tmp_path / "precision.yaml").is_file()
+    assert "--in-process" in run("demo", "--help")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_wheel_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:

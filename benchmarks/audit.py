@@ -1,11 +1,16 @@
 """Audits beside other estimators, on drawn worlds and at 100,000 pairs.
 
-    python benchmarks/audit.py                # coverage and width; with ppi-python (`pip install ppi-python`) beside
+    python benchmarks/audit.py                # coverage and width; `pip install ppi-python judgy` for the peers
+    python benchmarks/audit.py --judges FILE  # the same on real judges: data of LLMJudge (pair, human, a column each)
     python benchmarks/audit.py --pairs 100000 # time and memory of plan, start and report
 
 Coverage: the share of 95% intervals of the number of relevant pairs that hold the truth, over drawn worlds
 (tests/evaluation/audit/planted_worlds.py: 400 queries of unequal difficulty, 200 pairs judged by people). Width: of the
-intervals, beside that of people alone. ppi-python: PPI++ of the mean with the judge's labels as predictions.
+intervals. The peers get a random sample of the pool with people's and the judge's labels, and the judge's labels of
+the rest. ppi-python: PPI++ of the mean. judgy: Rogan and Gladen's estimate with a bootstrap. Lee: the interval of Lee
+et al. ("How to correctly report LLM-as-a-judge evaluations", 2025), which is that of Lang and Reiczigel (Preventive
+Veterinary Medicine 113, 2014). The two last ones refuse samples without a relevant pair and judges that look worse than
+chance: these samples have no interval, and their share is shown.
 """
 
 import argparse
@@ -28,6 +33,7 @@ from evaluation.audit.stratified import estimate_total  # noqa: E402
 from tests.evaluation.audit.planted_worlds import (  # noqa: E402
     JUDGES,
     PREVALENCES,
+    PlantedWorld,
     coverage,
     mean_width,
     plant_world,
@@ -39,41 +45,113 @@ try:
     import ppi_py
 except ImportError:
     ppi_py = None
-DRAWN, WORLDS, SAMPLES, PEER_SAMPLES = 200, 10, 500, 40
+try:
+    import judgy
+except ImportError:
+    judgy = None
+DRAWN, WORLDS, SAMPLES, PEER_SAMPLES, BOOTSTRAPS = 200, 10, 500, 40, 300
+Z = 1.959963984540054
+Interval = tuple[float, float] | None  # shares of relevant pairs; None where the estimator refuses the sample
 
 
 def compare_estimators() -> None:
     """Prints coverage and width by world, judge and estimator."""
-    print(f"{'relevant':>8} {'judge':<12} {'people alone':>20} {'with the judge':>20} {'ppi-python':>20}")
+    _print_names("relevant, judge")
     for prevalence in PREVALENCES:
         for judge in JUDGES:
             rng = np.random.default_rng(7)
-            rows = [_measure_world(prevalence, judge, rng) for _ in range(WORLDS)]
-            means = np.nanmean(np.array(rows), axis=0)
-            shown = [f"{held:.3f} width {width:5.0f}" for held, width in means]
-            print(f"{prevalence:>8.0%} {judge:<12} " + " ".join(f"{text:>20}" for text in shown))
+            worlds = [plant_world(prevalence, judge, rng) for _ in range(WORLDS)]
+            rows = [_measure(world, rng, SAMPLES, PEER_SAMPLES) for world in worlds]
+            _print_row(f"{prevalence:.0%} {judge}", rows)
 
 
-def _measure_world(prevalence: float, judge: str, rng: np.random.Generator) -> list[tuple[float, float]]:
-    world = plant_world(prevalence, judge, rng)
-    alone = estimate_total(sample_alone(world, DRAWN, SAMPLES, rng))
-    judged = estimate_total(sample_with_judge(world, DRAWN, SAMPLES, rng))
-    found = [(coverage(one, world.total), mean_width(one)) for one in (alone, judged)]
-    return [*found, _measure_ppi(world.relevant.ravel(), world.label.ravel(), rng)]
+def compare_real_judges(file: Path) -> None:
+    """Prints the same for the pool that real judges graded, relevant from grade 2 on."""
+    graded = pd.read_csv(file)
+    _print_names("judge")
+    for name in graded.columns[3:]:
+        pairs = graded[graded[name].notna()]
+        world = PlantedWorld((pairs["human"] >= 2).to_numpy(), (pairs[name] >= 2).to_numpy())
+        _print_row(str(name), [_measure(world, np.random.default_rng(7), 10 * SAMPLES, 10 * PEER_SAMPLES)])
 
 
-def _measure_ppi(relevant: np.ndarray, label: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    if ppi_py is None:
-        return float("nan"), float("nan")
-    ends = []
-    for _ in range(PEER_SAMPLES):
+def _print_names(first: str) -> None:
+    names = ("people alone", "with the judge", *PEERS)
+    print(f"{first:<20}" + "".join(f"{name:>28}" for name in names))
+
+
+def _print_row(name: str, rows: list[list[tuple[float, float, float]]]) -> None:
+    means = np.nanmean(np.array(rows), axis=0)
+    cells = [
+        f"{held:.3f} width {width:5.0f}" + (f" ({refused:.0%} none)" if refused > 0.005 else "")
+        for held, width, refused in means
+    ]
+    print(f"{name:<20}" + "".join(f"{text:>28}" for text in cells), flush=True)
+
+
+def _measure(
+    world: PlantedWorld, rng: np.random.Generator, samples: int, peer_samples: int
+) -> list[tuple[float, float, float]]:
+    """Returns by estimator the share of intervals that hold the truth, their width, and the share of samples without
+    one."""
+    ours = [estimate_total(draw(world, DRAWN, samples, rng)) for draw in (sample_alone, sample_with_judge)]
+    found = [(coverage(one, world.total), mean_width(one), 0.0) for one in ours]
+    relevant, label = world.relevant.ravel().astype(int), world.label.ravel().astype(int)
+    intervals: dict[str, list[Interval]] = {name: [] for name in PEERS}
+    for _ in range(peer_samples):
         drawn = rng.choice(relevant.size, DRAWN, replace=False)
         rest = np.setdiff1d(np.arange(relevant.size), drawn)
-        truth, says = relevant.astype(float), label.astype(float)
-        ends.append(ppi_py.ppi_mean_ci(truth[drawn], says[drawn], says[rest], alpha=0.05))
-    low, high = (np.array([float(np.squeeze(end[side])) for end in ends]) * relevant.size for side in (0, 1))
-    total = relevant.sum()
-    return float(((low <= total) & (total <= high)).mean()), float((high - low).mean())
+        for name, estimate in PEERS.items():
+            intervals[name].append(estimate(relevant[drawn], label[drawn], label[rest]))
+    return found + [_summarize(given, relevant.size, world.total) for given in intervals.values()]
+
+
+def _summarize(intervals: list[Interval], size: int, total: int) -> tuple[float, float, float]:
+    ends = np.array([one for one in intervals if one is not None]).reshape(-1, 2) * size
+    if not len(ends):
+        return float("nan"), float("nan"), 1.0
+    low, high = ends.T
+    held = float(((low <= total) & (total <= high)).mean())
+    return held, float((high - low).mean()), 1 - len(ends) / len(intervals)
+
+
+def _estimate_ppi(people: np.ndarray, judge: np.ndarray, rest: np.ndarray) -> Interval:
+    if ppi_py is None:
+        return None
+    ends = ppi_py.ppi_mean_ci(people.astype(float), judge.astype(float), rest.astype(float), alpha=0.05)
+    return float(np.squeeze(ends[0])), float(np.squeeze(ends[1]))
+
+
+def _estimate_judgy(people: np.ndarray, judge: np.ndarray, rest: np.ndarray) -> Interval:
+    if judgy is None:
+        return None
+    np.random.seed(int(people.sum()))  # judgy draws from the global generator
+    try:
+        _, low, high = judgy.estimate_success_rate(people, judge, rest, bootstrap_iterations=BOOTSTRAPS)
+    except (ValueError, RuntimeError):
+        return None
+    return low, high
+
+
+def _estimate_lee(people: np.ndarray, judge: np.ndarray, rest: np.ndarray) -> Interval:
+    positives, negatives, count = people.sum() + 2, len(people) - people.sum() + 2, len(rest) + Z**2
+    sensitivity = (judge[people == 1].sum() + 1) / positives
+    specificity = ((1 - judge[people == 0]).sum() + 1) / negatives
+    gain = sensitivity + specificity - 1
+    if positives == 2 or negatives == 2 or gain <= 0:
+        return None
+    says = (rest.sum() + Z**2 / 2) / count
+    share = (says + specificity - 1) / gain
+    of_positives = sensitivity * (1 - sensitivity) / positives
+    of_negatives = specificity * (1 - specificity) / negatives
+    shift = 2 * Z**2 * (share * of_positives - (1 - share) * of_negatives)
+    variance = says * (1 - says) / count + share**2 * of_positives + (1 - share) ** 2 * of_negatives
+    distance = Z * float(np.sqrt(variance)) / gain
+    low, high = np.clip([share + shift - distance, share + shift + distance], 0, 1)
+    return float(low), float(high)
+
+
+PEERS = {"ppi-python": _estimate_ppi, "judgy": _estimate_judgy, "Lee et al.": _estimate_lee}
 
 
 def compare_means() -> float | None:
@@ -154,9 +232,12 @@ def _publish_large_set(folder: Path, queries: int) -> tuple[Path, Path]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int)
+    parser.add_argument("--judges", type=Path)
     arguments = parser.parse_args()
     if arguments.pairs:
         measure_large_audit(arguments.pairs)
+    elif arguments.judges:
+        compare_real_judges(arguments.judges)
     else:
         compare_estimators()
         print("largest difference from ppi-python, same factor:", compare_means())

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from querytruth.api.set_checks import diff as diff
     from querytruth.api.set_checks import lint as lint
     from querytruth.api.set_checks import verify as verify
+    from querytruth.api.set_trust import audit_report as audit_report
+    from querytruth.api.set_trust import doctor as doctor
+    from querytruth.api.set_trust import export_review as export_review
+    from querytruth.api.set_trust import refresh_replies as refresh_replies
+    from querytruth.api.set_trust import shortcuts as shortcuts
 
 _MODULES = {
     "builders.errors": ["UserError"],
@@ -43,6 +48,7 @@ _MODULES = {
     "querytruth.api.loaded_set": ["LoadedSet", "QueryView", "load"],
     "querytruth.api.set_builds": ["SetBuild", "apply", "build", "export", "import_set", "plan"],
     "querytruth.api.set_checks": ["SetDifference", "diff", "lint", "verify"],
+    "querytruth.api.set_trust": ["audit_report", "doctor", "export_review", "refresh_replies", "shortcuts"],
 }
 _DEFINITIONS = ("Gallery", "Generated", "Precision", "Recall")  # classes of flows.definitions, by their short names
 __all__ = [
@@ -59,11 +65,14 @@ __all__ = [
     "SystemBoard",
     "UserError",
     "apply",
+    "audit_report",
     "build",
     "compare",
     "diff",
+    "doctor",
     "evaluate",
     "export",
+    "export_review",
     "gate",
     "import_set",
     "leaderboard",
@@ -71,6 +80,8 @@ __all__ = [
     "load",
     "plan",
     "plan_size",
+    "refresh_replies",
+    "shortcuts",
     "verify",
 ]
 

@@ -1,7 +1,6 @@
 """Commands that read a set leave its folder as it was, also where they may write to it."""
 
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def test_commands_that_read_leave_a_set_as_it_was(is_writable: bool, run: Run, t
     folders = [sets, *(path for path in sets.rglob("*") if path.is_dir())]
     if not is_writable:
         for folder in folders:
-            os.chmod(folder, 0o555)
+            folder.chmod(0o555)
     before = state_of(sets)
     try:
         for command in READS:
@@ -46,4 +45,4 @@ def test_commands_that_read_leave_a_set_as_it_was(is_writable: bool, run: Run, t
             assert state_of(sets) == before, command
     finally:
         for folder in folders:
-            os.chmod(folder, 0o755)
+            folder.chmod(0o755)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,9 +28,10 @@ from backends.contained_paths import contained_path
 from backends.durable_files import file_sha256, make_durable_folder, sync_folder, write_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.regular_files import read_regular
+from backends.sets.audit_schema import AUDIT_COLUMNS, AuditManifest
 from builders.benchmark_set import canonical_json, manifest_digest
 from builders.errors import UserError
-from builders.strict_json import parse_json
+from builders.strict_json import parse_bounded_json
 
 AUDITS_FOLDER = "audits"
 REPORT_FILE, REPORT_PAGE_FILE = "report.json", "report.html"
@@ -115,10 +117,27 @@ def read_audit(folder: Path) -> StoredAudit:
         path = contained_path(folder, _table_file(manifest, name), _STAGE)
         restore = "restore the file, or start another audit"
         with translate_read_errors(_STAGE, path, restore, also=(pa.ArrowException,)):
+            if path.name not in manifest["files"]:
+                raise UserError(_STAGE, path, "is not in the audit's manifest", restore)
             if file_sha256(path)[0] != manifest["files"][path.name]["sha256"]:
                 raise UserError(_STAGE, path, "is not as it was written", restore)
             tables[name] = read_parquet(path).to_pandas()
+        if missing := _find_wrong_column(tables[name], AUDIT_COLUMNS[name]):
+            raise UserError(_STAGE, path, f"has no column {missing} as an audit has it", restore)
     return StoredAudit(folder, manifest, **tables)
+
+
+def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | None:
+    """Returns a column that is missing or of another type; None where all are there."""
+    for name, kind in columns.items():
+        if name not in table:
+            return name
+        column = table[name]
+        if kind == "number" and column.dtype.kind not in "iuf":
+            return name
+        if kind == "text" and not column.map(lambda value: isinstance(value, str)).all():
+            return name
+    return None
 
 
 def read_audit_manifest(folder: Path) -> dict[str, Any]:
@@ -129,10 +148,15 @@ def read_audit_manifest(folder: Path) -> dict[str, Any]:
         reason = f"is no audit of this set (it has: {known})"
         raise UserError(_STAGE, folder.name, reason, "querytruth audit start SET --run RUN")
     with translate_read_errors(_STAGE, path, "restore the file", also=(ValueError, KeyError, TypeError)):
-        manifest: dict[str, Any] = parse_json(read_regular(path))
+        manifest: dict[str, Any] = parse_bounded_json(read_regular(path))
         is_whole = manifest["manifest_digest"] == manifest_digest(manifest)
     if not is_whole:
         raise UserError(_STAGE, path, "is not as it was written", "restore the file, or start another audit")
+    try:
+        msgspec.convert(manifest, AuditManifest)
+    except msgspec.ValidationError as error:
+        reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
+        raise UserError(_STAGE, path, reason, "ask for the audit again, or start another one") from None
     return manifest
 
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from backends.sets.audit_files import list_audits, read_audit, write_audit
 from builders.errors import UserError
 from tests.crash_states import crash_states, find_needless_syncs, find_problems
 from tests.recorded_operations import Operation, record_operations
+from tests.small_audits import MANIFEST, TABLES
 
 START_TWICE = """
 from pathlib import Path
@@ -18,12 +18,11 @@ for name in ("first", "second"):
     print(name, flush=True)
 """
 HIDDEN = (".start-first", ".start-second")  # no reader opens them
-TABLES = {name: pd.DataFrame({"query_id": ["q_1", "q_2"], name: [1, 2]}) for name in ("pool", "ranks", "sample")}
 
 
 def start_audit(folder: Path, name: str) -> Path:
     audit = folder / "pets" / "audits" / name
-    write_audit(audit, {"name": name}, TABLES)
+    write_audit(audit, {**MANIFEST, "name": name}, TABLES)
     return audit
 
 
@@ -32,7 +31,7 @@ def check_audits(folder: Path, printed: list[str]) -> None:
     assert set(printed) <= set(found), "an audit that was started is gone"
     for name in found:
         stored = read_audit(folder / "pets" / "audits" / name)
-        assert stored.manifest["name"] == name and stored.pool["pool"].tolist() == [1, 2]
+        assert stored.manifest["name"] == name and stored.pool["query_id"].tolist() == ["q_1"]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ model: bge-m3
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import time
 from collections.abc import Iterable, Sequence
@@ -28,8 +29,9 @@ from builders.errors import UserError
 
 
 class EmbeddingsOptions(PluginOptions):
-    """`header_env`: by header the environment variable with its value. `images`: whether the endpoint takes images, as
-    data URIs. `near_duplicate_cosine`: the least cosine of two texts that count as the same."""
+    """`revision`: of the model's weights; '': vectors are kept by the endpoint's address. `header_env`: by header the
+    environment variable with its value. `images`: whether the endpoint takes images, as data URIs.
+    `near_duplicate_cosine`: the least cosine of two texts that count as the same."""
 
     url: str
     model: str
@@ -57,7 +59,8 @@ class EndpointEmbedder:
     compares_spelling = False
 
     def __init__(self, options: EmbeddingsOptions) -> None:
-        self.options, self.name, self.revision = options, options.model, options.revision or "endpoint"
+        self.options, self.name = options, options.model
+        self.revision = options.revision or f"endpoint-{_digest_of_place(options)}"
         self.near_duplicate_cosine = options.near_duplicate_cosine
         self.fingerprint = f"{self.name}@{self.revision}"
         self._service = JsonService({}, options.header_env, connections=1, deadline=options.deadline)
@@ -104,6 +107,11 @@ class EndpointImageEmbedder(EndpointEmbedder):
     def encode_images(self, images: Iterable[Any]) -> Vectors:
         """Returns (n, dimensions) of RGB images, or of arrays (height, width, 3)."""
         return encode_in_batches(map(_to_data_uri, images), self.options.batch, self._encode, self.dimensions)
+
+
+def _digest_of_place(options: EmbeddingsOptions) -> str:
+    """Returns what tells endpoints apart that serve something else under one model name."""
+    return hashlib.sha256(f"{options.url} {options.format} {options.dimensions}".encode()).hexdigest()[:12]
 
 
 def _to_data_uri(image: Any) -> str:

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import querytruth as qt
+from backends.embedders.embeddings import EmbeddingsOptions, load
 from backends.sets import set_files
 from flows.definitions import load_definition
 from flows.set_kinds import build_set
@@ -70,6 +71,16 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoi
     running.server.close()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 3 and not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+def test_two_endpoints_with_one_model_name_share_no_vectors_unless_a_revision_says_so() -> None:
+    def fingerprint(url: str, **more: object) -> str:
+        return load(EmbeddingsOptions.model_validate({"url": url, "model": "bge-m3", **more})).fingerprint
+
+    first, other = "http://localhost:8080/v1/embeddings", "http://localhost:8081/v1/embeddings"
+    assert fingerprint(first) == fingerprint(first) != fingerprint(other)
+    assert fingerprint(first) != fingerprint(first, dimensions=256), "a truncated vector is another one"
+    assert fingerprint(first, revision="5617a9f") == fingerprint(other, revision="5617a9f") == "bge-m3@5617a9f"
 
 
 def build(kind: str, given: list[str]) -> BuildResult:

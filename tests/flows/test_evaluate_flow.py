@@ -32,6 +32,7 @@ def test_every_option_of_the_command_is_a_parameter() -> None:
 
 
 @pytest.mark.usefixtures("no_server")
+@pytest.mark.thorough
 def test_runs_and_a_part_of_the_set(tmp_path: Path) -> None:
     version = publish_small_set(tmp_path, small_tables()).path
     oracle = qt.evaluate(version, baseline="oracle", report=tmp_path / "oracle")

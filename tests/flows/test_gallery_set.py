@@ -195,6 +195,7 @@ def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert told["filter"]["rejected"] == {"nearly_uniform": 1}
 
 
+@pytest.mark.thorough
 def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
     folder = pile(tmp_path / "pile")
     names = [f"day {n % 4}/{n:02}.jpg" for n in range(12)]

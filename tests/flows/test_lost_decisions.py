@@ -107,8 +107,10 @@ def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callab
 
 def test_a_build_refuses_before_any_work(decided: Path) -> None:
     (decided / LOG).unlink()
+    torn = decided / "annotations.json"
+    torn.write_text("no JSON: reading it would fail with another error")
     definition = parse_definition(
-        {"name": "small", "annotations": "/no/such/file", "out": str(decided.parent)}, "precision", "test"
+        {"name": "small", "annotations": str(torn), "out": str(decided.parent)}, "precision", "test"
     )
     with pytest.raises(UserError, match="decisions in effect in v2 are gone"):
         build_set(definition)

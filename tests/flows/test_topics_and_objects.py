@@ -300,6 +300,7 @@ def test_hash_seeds_locales_and_time_zones_change_nothing(server: Loopback, tmp_
     assert found[0] == found[1]
 
 
+@pytest.mark.thorough
 def test_what_people_drop_and_edit_decides_about_the_next_stage(server: Loopback, tmp_path: Path) -> None:
     wanted = definition(tmp_path, server.url)
     topics = run_topics_stage(wanted, SOURCE)

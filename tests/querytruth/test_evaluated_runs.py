@@ -170,6 +170,7 @@ def test_bare_judgments_know_every_query_of_a_run(run: Run, tmp_path: Path) -> N
 # --- copies
 
 
+@pytest.mark.thorough
 def test_a_search_that_returns_copies_is_not_refused_and_finds_the_image_once(run: Run, tmp_path: Path) -> None:
     tables = with_copies(small_tables(), "dog, cropped", "dog, small", of="dog")
     publish_small_set(tmp_path, tables)

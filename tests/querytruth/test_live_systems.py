@@ -74,6 +74,7 @@ def test_a_service_is_asked_once_and_replayed_bit_for_bit(run: Run, service: Ser
     assert len(service.server.asked) == asked
 
 
+@pytest.mark.thorough
 def test_refresh_asks_again_and_a_changed_index_is_noticed(run: Run, service: Service) -> None:
     evaluate(run)
     asked = len(service.server.asked)
@@ -165,6 +166,7 @@ def test_a_trial_page_has_thumbnails(run: Run, service: Service, tmp_path: Path)
     assert (tmp_path / "try.html").read_text("utf-8").count("data:image/jpeg") == 1
 
 
+@pytest.mark.thorough
 def test_the_latency_is_gated(run: Run, service: Service) -> None:
     run(*EVALUATE)
     folder = "sets/small/evaluations/v1/mine"

@@ -29,6 +29,7 @@ def album(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_edited_copies_are_found_also_in_an_index_and_other_images_are_not(
     run: Run, tmp_path: Path, album: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path
     )
 
 
+@pytest.mark.thorough
 def test_leaked_queries_are_a_slice_and_can_be_dropped(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     Path("captions.csv").write_text("caption\nA DOG wet\n", "utf-8")

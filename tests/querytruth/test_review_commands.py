@@ -74,6 +74,7 @@ def change(path: Path, answers: dict[int, dict[str, str]]) -> list[str]:
     return [rows[number - 2][0] for number in answers]
 
 
+@pytest.mark.thorough
 def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path: Path, command: Command) -> None:
     file = tmp_path / "review" / "queries.csv"
     dropped, edited = change(file, {3: {"decision": "drop"}, 5: {"new_text": "[red]new[/red]", "note": "=1+1"}})
@@ -158,6 +159,7 @@ def test_decisions_become_the_next_version_and_their_second_application_nothing(
     assert edited
 
 
+@pytest.mark.thorough
 def test_another_set_s_export_is_refused_whatever_is_allowed(
     pets: Path, make_world: Make, tmp_path: Path, command: Command
 ) -> None:
@@ -169,6 +171,7 @@ def test_another_set_s_export_is_refused_whatever_is_allowed(
     assert read_decisions(pets / "other", QueryDecision) == []
 
 
+@pytest.mark.thorough
 def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
     pets: Path, tmp_path: Path, command: Command
 ) -> None:
@@ -256,6 +259,7 @@ def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, comm
     assert "Queries changed" not in command("apply", "pets", "--out", pets).out
 
 
+@pytest.mark.thorough
 def test_what_a_person_dropped_comes_back_by_a_word_on_the_page_of_the_version_before(
     pets: Path, tmp_path: Path, command: Command
 ) -> None:

@@ -146,6 +146,7 @@ def test_a_text_that_is_too_long_is_cut(folder: Path) -> None:
     assert abs(rows[0] - embedder.encode_texts(["z y x"])[0]).max() > 1e-3
 
 
+@pytest.mark.thorough
 def test_weights_in_half_precision_are_computed_in_full(copy: Path) -> None:
     from transformers import CLIPModel
 

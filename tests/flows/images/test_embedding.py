@@ -79,6 +79,7 @@ def test_a_real_tiny_model_runs_through_the_whole_build(tmp_path: Path) -> None:
     assert list(set_files.verify_set(result.path)) == []
 
 
+@pytest.mark.thorough
 def test_a_cut_among_random_images_is_refused_and_left_out_it_is_derived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,52 @@
+"""The pages of one query, of a trial and of overlap: texts of strangers stay text, and nothing is loaded or run."""
+
+import pandas as pd
+import pytest
+
+from review.overlap_page import render_overlap_page
+from review.system_trial_page import render_search, render_system_trial
+from tests.images import make_jpeg
+from tests.review.page_reader import ParsedPage
+
+HOSTILE = "<script>alert(1)</script>\u202e\"' onload='alert(2)</style><img src=x onerror=alert(3)>{{ 7 * 7 }}"
+
+
+def search_page(language: str) -> str:
+    hits = [
+        {"id": HOSTILE, "image_id": HOSTILE, "rank": 1, "score": 0.5, "grade": 2},
+        {"id": HOSTILE, "image_id": None, "rank": 2, "score": None, "grade": None},
+    ]
+    return render_search(
+        HOSTILE, HOSTILE, hits, hits[:1], {HOSTILE: make_jpeg()}, language, relevant_count=1, is_query=True
+    )
+
+
+def trial_page(language: str) -> str:
+    rows = [{"id": HOSTILE, "image_id": HOSTILE, "rank": 1, "score": HOSTILE, "maps_to": HOSTILE}]
+    return render_system_trial(HOSTILE, rows, {HOSTILE: make_jpeg()})
+
+
+def overlap_page(language: str) -> str:
+    pair = {"kind": "image", "set_item": HOSTILE, "other_item": HOSTILE, "against": HOSTILE, "evidence": HOSTILE}
+    tables = {
+        "pairs": pd.DataFrame([pair | {"distance": 3}, pair | {"kind": "text", "set_item": "q", "distance": 0}]),
+        "queries": pd.DataFrame({"query_id": ["q"], "overlap": ["leaked"]}),
+    }
+    queries = pd.DataFrame({"query_id": ["q"], "text": [HOSTILE]})
+    thumbnails = {("", HOSTILE): make_jpeg(), (HOSTILE, HOSTILE): make_jpeg()}
+    return render_overlap_page({"name": HOSTILE, "version": 1}, queries, tables, thumbnails, language)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("render", [search_page, trial_page, overlap_page])
+def test_texts_of_strangers_stay_text(render: object, language: str) -> None:
+    assert callable(render)
+    page = render(language)
+    seen = ParsedPage(page)
+    assert seen.text.count("<script>alert(1)</script>") >= 2 and "{{ 7 * 7 }}" in seen.text and "\u202e" not in page
+    assert {tag for tag, _ in seen.tags} & {"script", "iframe", "object", "base", "link", "form", "a"} == set()
+    images = [attributes for tag, attributes in seen.tags if tag == "img"]
+    assert images and all(set(one) <= {"src", "alt"} for one in images)
+    assert all(one["src"].startswith("data:image/jpeg;base64,") for one in images)
+    (policy,) = [one["content"] for tag, one in seen.tags if one.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; img-src data:")

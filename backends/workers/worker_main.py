@@ -1,6 +1,6 @@
 """The worker's side of `backends.workers.worker_processes`: processes items one by one and answers each.
 
-It imports the standard library alone, because every worker holds its imports in memory.
+It imports little besides the standard library, because every worker holds its imports in memory.
 """
 
 import contextlib
@@ -18,10 +18,9 @@ from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
 from backends.workers.handed_files import drop_file, receive_file
+from backends.workers.worker_answers import DONE, LENGTH, OUT_OF_MEMORY, RAISED, frame_answer, read_answer
 from backends.workers.worker_rights import WorkerRights, drop_rights
 
-DONE, OUT_OF_MEMORY, RAISED = 0, 1, 2
-LENGTH = 8  # bytes, little-endian, before every message in either direction
 _SOON = 0.25  # seconds after which finished results are sent without waiting for the rest of their group
 
 
@@ -44,7 +43,7 @@ class ItemBatch(NamedTuple):
 
 
 def frame_message(message: Any) -> bytes:
-    """Returns the length of the message's pickle, then the pickle."""
+    """Returns the length of the message's pickle, then the pickle: of what the parent sends, which a worker trusts."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return len(data).to_bytes(LENGTH, "little") + data
 
@@ -70,13 +69,13 @@ def run_worker() -> None:
                     drop_rights(message.rights)
                 job = message
                 _limit(fresh + job.memory)
-                _write(answers, frame_message((DONE, None)))
+                _write(answers, frame_answer(DONE))
                 continue
         except Exception as error:
-            _write(answers, frame_message((RAISED, _picklable_error(error))))
+            _write(answers, _frame_error(error))
             continue
         for answer in _answers(job, message, channel):
-            _write(answers, answer or frame_message((OUT_OF_MEMORY, None)))
+            _write(answers, answer or frame_answer(OUT_OF_MEMORY))
 
 
 def _answers(job: WorkerJob, batch: ItemBatch, channel: socket.socket) -> Iterator[bytes]:
@@ -93,7 +92,7 @@ def _answers(job: WorkerJob, batch: ItemBatch, channel: socket.socket) -> Iterat
         except MemoryError:
             results, failure = [], b""
         except Exception as error:
-            failure = frame_message((RAISED, _picklable_error(error)))
+            failure = _frame_error(error)
         finally:
             drop_file()  # an idle worker keeps no disk busy
         if failure is not None:
@@ -109,11 +108,11 @@ def _answers(job: WorkerJob, batch: ItemBatch, channel: socket.socket) -> Iterat
 def _finish_answers(job: WorkerJob, results: list[Any]) -> bytes:
     try:
         finished = job.finish(results) if job.finish and results else results
-        return b"".join(frame_message((DONE, result)) for result in finished)
+        return b"".join(frame_answer(DONE, result) for result in finished)
     except MemoryError:
         return b""
     except Exception as error:
-        return frame_message((RAISED, _picklable_error(error)))
+        return _frame_error(error)
 
 
 def _die_with_the_parent(life: int) -> None:
@@ -163,14 +162,16 @@ def _write(answers: int, data: bytes) -> None:
             sys.exit()
 
 
-def _picklable_error(error: Exception) -> Exception:
-    """Returns the error with the traceback as a note; a RuntimeError with its text where it is none of Python's own."""
-    text = "".join(traceback.format_exception(error))
+def _frame_error(error: Exception) -> bytes:
+    """Returns the error with the traceback as a note, framed; a RuntimeError with its text where it is none of Python's
+    own, or cannot be made again from its arguments."""
+    note = f"In the worker process:\n{''.join(traceback.format_exception(error))}"
+    error.add_note(note)
     try:
-        is_readable = type(error).__module__ == "builtins" and pickle.loads(pickle.dumps(error)) is not None
+        framed = frame_answer(RAISED, error)
+        read_answer(framed[LENGTH:])
     except Exception:
-        is_readable = False
-    if not is_readable:
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    error.add_note(f"In the worker process:\n{text}")
-    return error
+        plain = RuntimeError(f"{type(error).__name__}: {error}")
+        plain.add_note(note)
+        return frame_answer(RAISED, plain)
+    return framed

@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from backends.workers.handed_files import hand_over
-from backends.workers.worker_answers import LONGEST_ANSWER, InvalidAnswer, read_answer
-from backends.workers.worker_main import LENGTH, OUT_OF_MEMORY, RAISED, ItemBatch, frame_message
+from backends.workers.worker_answers import (
+    LENGTH,
+    LONGEST_ANSWER,
+    OUT_OF_MEMORY,
+    RAISED,
+    InvalidAnswer,
+    read_answer,
+)
+from backends.workers.worker_main import ItemBatch, frame_message
 from backends.workers.worker_rights import WorkerRights
 
 _START = "import sys; sys.path[:] = sys.argv[3:]; from backends.workers.worker_main import run_worker; run_worker()"

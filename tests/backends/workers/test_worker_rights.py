@@ -6,17 +6,30 @@ import os
 import platform
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backends.images.image_reading import ScannedImage, read_image
 from backends.images.rendering import PixelsJob, RenderJob, run_pixels_job, run_render_job
+from backends.workers.worker_answers import DONE, LENGTH, InvalidAnswer, frame_answer, read_answer
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from tests.images import make_jpeg
 
 HAS_LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1) >= 1
 HAS_FILTER = platform.machine() in ("x86_64", "aarch64")
-RUNS_CODE = "type('Evil', (), {{'__reduce__': lambda self: (__import__('os').mkdir, ({target!r},))}})()"
+# Writes bytes of its own into the pipe to the parent, as a decoder that a file has taken over could.
+SENDS = """
+import os, stat
+for pipe in range(3, 99):
+    try:
+        if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+            os.write(pipe, bytes.fromhex("DATA"))
+    except OSError:
+        pass
+"""
 
 
 def do(deed: str, **options: Path) -> object:
@@ -75,11 +88,49 @@ def test_a_decoder_starts_no_program_and_opens_no_socket() -> None:
     assert list(map_in_workers(len, ["/a", "s3://bucket/a", "/b"])) == [2, 13, 2], "a URL gets a worker with sockets"
 
 
-def test_an_answer_that_would_run_code_here_is_that_of_a_crashed_worker(tmp_path: Path) -> None:
-    result = do(RUNS_CODE.format(target=str(tmp_path / "ran")))
-    assert isinstance(result, WorkerFailure) and result.reason == "worker_crashed" and "mkdir" in result.detail
-    assert not (tmp_path / "ran").exists()
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"cos\nmkdir\n(V/tmp/ran\ntR.",  # a pickle that would call a function
+        b"\x93\x00\x01",
+        msgspec.msgpack.encode((0, {"record": ["os:system", ["true"]]})),
+        msgspec.msgpack.encode((0, {"record": ["pathlib:Path", ["/"]]})),
+        msgspec.msgpack.encode(
+            (0, {"record": ["backends.images.image_reading:ScannedImage", ["one", "of", "many"] * 99]})
+        ),
+        msgspec.msgpack.encode((0, {"array": ["|O", [1], b"12345678"]})),
+        msgspec.msgpack.encode((0, {"array": ["|u1", [1 << 40], b"1"]})),
+        msgspec.msgpack.encode((0, {"integer": "9" * 9999})),
+        msgspec.msgpack.encode((0, {"anything": [], "else": []})),
+        msgspec.msgpack.encode((2, {"error": ["SystemExit", [], []]})),
+        msgspec.msgpack.encode((2, {"error": ["eval", ["1"], []]})),
+        msgspec.msgpack.encode((2, "no error")),
+        msgspec.msgpack.encode((0, {"error": ["OSError", [], []]})),
+        msgspec.msgpack.encode((7, None)),
+        b"\x92\x00" + b"\x91" * 100_000 + b"\xc0",
+    ],
+)
+def test_bytes_that_are_no_answer_are_those_of_a_crashed_worker(answer: bytes) -> None:
+    with pytest.raises(InvalidAnswer):
+        read_answer(answer)
+    result = do(f"exec({SENDS.replace('DATA', (len(answer).to_bytes(8, 'little') + answer).hex())!r})")
+    assert isinstance(result, WorkerFailure) and result.reason == "worker_crashed" and "no data" in result.detail
     assert do("6 * 7") == 42
+
+
+Plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.binary() | st.text(),
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text() | st.integers(), inner),
+)
+
+
+@given(Plain, st.sampled_from(["u1", "<i4", "<f4", "<f8", "?"]), st.lists(st.integers(0, 4), max_size=3))
+def test_what_is_sent_arrives(value: object, kind: str, shape: list[int]) -> None:
+    assert read_answer(frame_answer(DONE, value)[LENGTH:]) == (DONE, value)
+    array = np.arange(int(np.prod(shape))).astype(kind).reshape(shape)
+    _, arrived = read_answer(frame_answer(DONE, (array, "\udcff"))[LENGTH:])
+    assert arrived[1] == "\udcff" and arrived[0].dtype == array.dtype and (arrived[0] == array).all()
+    assert arrived[0].shape == array.shape and arrived[0].flags.writeable
 
 
 def test_records_arrays_and_exceptions_arrive_as_they_were_sent(tmp_path: Path) -> None:

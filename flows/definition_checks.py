@@ -39,14 +39,15 @@ def check_definition(definition: SetDefinition) -> list[DefinitionCheck]:
 
 def check_before_build(definition: SetDefinition) -> None:
     """Checks what a build needs before it reads an image or pays for an answer: folders, keys, the hosts of endpoints
-    and the disk; one line each in the log. Raises UserError for the first problem, except for little space on the disk
-    and for an endpoint that has answered this set before, whose replies may be all that the build needs."""
+    and the disk. Raises UserError for the first problem, except for little space on the disk and for an endpoint that
+    has answered this set before, whose replies may be all that the build needs: these are lines in the log."""
     run = current_run()
     for name, check, may_fail in _list_build_checks(definition, run.offline):
         found = _run_check(name, check)
         if found.problem is not None and not may_fail:
             raise found.problem
-        run.reporter.log(f"{name}: {found.problem or found.found}")
+        if found.problem is not None:
+            run.reporter.log(f"{name}: {found.problem}")
 
 
 def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[tuple[str, Callable[[], str], bool]]:

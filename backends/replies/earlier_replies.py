@@ -42,8 +42,11 @@ def set_aside(
     if before is not None:
         chosen = chosen & (replies.c.stored_at < before)
     count = connection.execute(select(func.count()).select_from(replies).where(chosen)).scalar_one()
-    now = literal(datetime.now(UTC).isoformat(timespec="microseconds"))
-    rows = select(*replies.columns, now).where(chosen)
+    # Whole seconds, as a version states when it was made: a version of the same second comes after the refresh.
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    again = earlier.c.key.in_(select(replies.c.key).where(chosen)) & (earlier.c.refreshed_at == now)
+    connection.execute(delete(earlier).where(again))  # no version can have used what was there for less than a second
+    rows = select(*replies.columns, literal(now)).where(chosen)
     connection.execute(insert(earlier).from_select([one.name for one in earlier.columns], rows))
     connection.execute(delete(replies).where(chosen))
     return int(count)

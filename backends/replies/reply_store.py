@@ -201,7 +201,7 @@ def _read(connection: Connection, keys: Sequence[str]) -> dict[str, ChatAnswer]:
 
 def _read_earlier(connection: Connection, keys: Sequence[str], moment: str) -> dict[str, ChatAnswer]:
     """Returns the answers that held at the moment and were set aside later."""
-    held = (_EARLIER.c.stored_at <= moment) & (_EARLIER.c.refreshed_at >= moment)
+    held = (_EARLIER.c.stored_at <= moment) & (_EARLIER.c.refreshed_at > moment)
     return _read_answers(connection, _EARLIER, _EARLIER.c.key.in_(keys) & held)
 
 

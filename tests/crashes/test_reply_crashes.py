@@ -43,7 +43,7 @@ def check_replies(folder: Path, printed: list[str]) -> None:
         assert answered(0)[0] in store.find(list(known))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_whenever_the_machine_stops_acknowledged_replies_are_there(
     operations: list[Operation], memory_folder: Path
 ) -> None:
@@ -52,7 +52,7 @@ def test_whenever_the_machine_stops_acknowledged_replies_are_there(
 
 
 @pytest.mark.parametrize("path", [".", "sets/replies.sqlite-wal"])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_without_an_fsync_before_a_reply_is_acknowledged_it_may_be_gone(
     path: str, operations: list[Operation], memory_folder: Path
 ) -> None:

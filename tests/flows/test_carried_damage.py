@@ -193,7 +193,7 @@ def check_lost_end(seed: int, template: Path, clean: dict[str, Any], folder: Pat
         assert "gone" in str(made[command]), (seed, command, made[command])
     for command in ("export", "build", "evaluate", "diff"):
         assert made[command] == clean[command], (seed, command)
-    definition = {"name": "small", "annotations": "/no/such/file", "out": str(folder)}
+    definition = {"name": "small", "annotations": __file__, "out": str(folder)}
     with pytest.raises(UserError, match="are gone"):
         build_set(parse_definition(definition, "precision", "test"))
     assert find_lost_decisions(damaged / "v2") and lint_decision_logs(damaged / "v2")

@@ -28,7 +28,7 @@ def captions(place: Path, *more: str) -> tuple[Path, dict[str, int]]:
     return result.path, result.manifest["notes"]["ambiguity"]["before"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_merged_the_ground_truth_is_the_true_one(drawn: Path) -> None:
     path, before = captions(drawn)
     check = check_sample_captions(path, drawn / "album")

@@ -12,6 +12,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
+
+from querytruth.app import app
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -44,7 +47,7 @@ def save(path: Path, first: str, rows: list[list[str]]) -> None:
         csv.writer(file).writerows(rows)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_decided_on(
     run: Run, tmp_path: Path, shared: Callable[[str], Path]
 ) -> None:
@@ -172,7 +175,7 @@ def test_every_command_has_help_with_an_example(run: Run) -> None:
     single += ["topics", "objects", "collect", "health", "import", "evaluate", "compare", "stability", "train"]
     for words in [*single, "build precision", "review export-csv", "review import-csv"]:
         assert words.split()[0] in top
-        assert "Example: querytruth" in run(*words.split(), "--help").stdout
+        assert "Example: querytruth" in CliRunner().invoke(app, [*words.split(), "--help"]).output
 
 
 @pytest.mark.thorough

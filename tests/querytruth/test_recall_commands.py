@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> Run:
     return command
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) -> None:
     plan = json.loads(run("build", "recall", "album.yaml", "--plan", "--json").stdout)
     assert (plan["pictures"], plan["captions"], plan["model_calls"]) == (3, 3, 0)

@@ -196,7 +196,7 @@ image_records = st.lists(st.sampled_from([IMAGE | {"id": n} for n in range(9)] +
 
 @settings(max_examples=150, deadline=None)
 @given(image_records, box_records, st.integers(1, 300))
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_fast_way_and_the_slow_way_give_the_same_tables(
     tmp_path_factory: pytest.TempPathFactory, images: list[Any], boxes: list[Any], window: int
 ) -> None:

@@ -185,10 +185,6 @@ def test_hostile_files_are_rendered_or_refused(shared: Callable[[str], Path]) ->
 @pytest.mark.parametrize(("mode", "kind"), [("RGBA", "PNG"), ("RGB", "WEBP"), ("F", "TIFF"), ("CMYK", "JPEG")])
 def test_fifty_megapixels_fit_into_a_worker_of_one_gibibyte(tmp_path: Path, mode: str, kind: str) -> None:
     (tmp_path / "a").write_bytes(file_of(Image.new(mode, (8000, 6200), 1), kind))
-    assert list(
-        map_in_workers(
-            run_render_job,
-            [RenderJob(str(tmp_path / "a"), str(tmp_path / "b.jpg"), 512, "squash", None)],
-            writable=tmp_path,
-        )
-    ) == [None]
+    job = RenderJob(str(tmp_path / "a"), str(tmp_path / "b.jpg"), 512, "squash", None)
+    [digest] = map_in_workers(run_render_job, [job], writable=tmp_path)
+    assert digest == hashlib.sha256((tmp_path / "b.jpg").read_bytes()).hexdigest()

@@ -87,7 +87,7 @@ def test_three_hundred_pairs_bound_what_is_missing(run: Run, eccv: EccvSet, tmp_
     assert recall["low"] < hits / 11_279 < recall["high"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_whatever_the_order_of_the_runs(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     ids = []
     for name, order in (("one", eccv.runs), ("two", eccv.runs[::-1])):

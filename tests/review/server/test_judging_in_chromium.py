@@ -179,7 +179,9 @@ def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp
     assert [(d.decision, d.note) for d in log_of(stored)] == [("keep", "blurred, xjk012")] and said == []
 
 
-@pytest.mark.parametrize("hostile", HOSTILE[:6])
+@pytest.mark.parametrize(
+    "hostile", [*HOSTILE[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in HOSTILE[2:6])]
+)
 @pytest.mark.thorough
 def test_nothing_that_a_set_holds_runs(browser: Browser, tmp_path: Path, hostile: str) -> None:
     stored, said, asked = published(tmp_path, 4, 3, 6, [hostile]), list[str](), list[str]()

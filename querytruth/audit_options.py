@@ -12,9 +12,7 @@ from querytruth import terminal
 from querytruth.options import OfflineOption, OverridesOption
 
 if TYPE_CHECKING:
-    from backends.chat import ChatModel
-    from flows.audits.audit_plan import AuditSize
-    from flows.audits.audit_pools import PooledSet
+    from flows.audits.audit_preparation import PreparedAudit
     from flows.definitions import AuditDefinition
     from flows.definitions.audit import JudgeOptions
 
@@ -67,32 +65,13 @@ class DrawOptions:
     offline: OfflineOption = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAudit:
-    """What an audit is to be, the folder of its version, the pool of its runs, and its judge."""
-
-    definition: AuditDefinition
-    path: Path
-    pooled: PooledSet
-    judge: ChatModel | None
-
-    @property
-    def size(self) -> AuditSize:
-        """What people judge."""
-        from flows.audits.audit_plan import AuditSize
-
-        keys = ("judgments", "width", "queries", "strata", "people")
-        return AuditSize(**{key: getattr(self.definition, key) for key in keys})
-
-
 def read_audit_options(
     context: typer.Context, audited: str, draw: DrawOptions, out: Path, name: str = "audit", seed: int = 0
-) -> ReadAudit:
+) -> PreparedAudit:
     """Return the audit of a definition, or of a set and options, with its pool. Raises UserError for a wrong one,
     typer.BadParameter for options that do not go together."""
     from backends.sets import set_files
-    from flows.audits.audit_judge import load_judge
-    from flows.audits.audit_pools import pool_set
+    from flows.audits.audit_preparation import prepare_audit
 
     if Path(audited).suffix in (".yaml", ".yml"):
         definition = _load_definition(context, Path(audited), draw.set_)
@@ -100,9 +79,7 @@ def read_audit_options(
         definition = _build_definition(audited, draw, out, name, seed)
     path = set_files.find_set(definition.set, definition.out)
     with terminal.reported_run():
-        pooled = pool_set(path, definition.runs, definition.depth)
-    judge = None if definition.judge is None else load_judge(definition.judge, pooled, definition.runs)
-    return ReadAudit(definition, path, pooled, judge)
+        return prepare_audit(definition, path)
 
 
 def _load_definition(context: typer.Context, path: Path, overrides: list[str]) -> AuditDefinition:

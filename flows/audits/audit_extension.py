@@ -17,7 +17,7 @@ from builders.errors import UserError
 from flows.audits.audit_answers import load_audit
 from flows.audits.audit_judge import judge_pool, load_judge
 from flows.audits.audit_plan import AuditSize, allocate_judgments
-from flows.audits.audit_pools import AUDIT_STAGE, PooledSet, pool_set
+from flows.audits.audit_pools import AUDIT_STAGE, PooledSet, name_system, pool_set
 from flows.audits.audit_start import count_strata
 from flows.audits.judge_requests import JUDGE_STAGE, JudgeQuestions
 from flows.definitions.audit import JudgeOptions
@@ -33,6 +33,17 @@ class AuditExtension:
     pooled: PooledSet
     pool: AuditPool  # the whole one
     judge: ChatModel | None
+
+
+def find_new_runs(path: Path, name: str, runs: Sequence[Path]) -> list[Path]:
+    """Returns those of the runs whose system is not in the audit yet. Raises UserError for a run that cannot be read
+    or is not of the audit's version."""
+    if not runs:
+        return []
+    audit, stored = load_audit(path, name)
+    known = {system["digest"] for system in audit.manifest["systems"]}
+    pooled = pool_set(stored.path, runs, audit.manifest["depth"])
+    return [run for run in runs if pooled.systems[name_system(run)] not in known]
 
 
 def read_extension(path: Path, name: str, runs: Sequence[Path], judge: JudgeOptions | None) -> AuditExtension:

@@ -59,7 +59,7 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
     tables = judged.stored.tables
     ranked: dict[str, pd.DataFrame] = {}
     for run in runs:
-        name = _name_system(run)
+        name = name_system(run)
         if name in ranked:
             raise UserError(AUDIT_STAGE, run, f"is the second system named {name}", "rename the file or folder")
         ranked[name] = _rank_results(run, judged, depth)
@@ -73,8 +73,8 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
     return PooledSet(judged, judged.stored, pool, systems)
 
 
-def _name_system(run: Path) -> str:
-    """The name of a result's folder, else of the file without its suffix."""
+def name_system(run: Path) -> str:
+    """Returns the name of a result's folder, else of the file without its suffix."""
     resolved = run.resolve()
     return resolved.name if resolved.is_dir() else resolved.stem
 

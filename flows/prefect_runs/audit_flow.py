@@ -2,7 +2,7 @@
 
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -11,17 +11,19 @@ from prefect.input import RunInput
 from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
-from backends.sets import set_files
-from backends.sets.audit_files import audit_folder, list_audits, read_audit_manifest
+from backends.sets.audit_files import audit_folder, read_audit_manifest
 from builders.errors import UserError
 from flows.audits.audit_answers import count_waiting, load_audit, read_answers
-from flows.audits.audit_judge import judge_pool, load_judge
-from flows.audits.audit_plan import DEFAULT_JUDGMENTS, AuditSize, plan_audit
-from flows.audits.audit_pools import AUDIT_STAGE, pool_set
+from flows.audits.audit_extension import extend_audit, find_new_runs, read_extension
+from flows.audits.audit_judge import judge_pool
+from flows.audits.audit_plan import plan_audit
+from flows.audits.audit_pools import AUDIT_STAGE
+from flows.audits.audit_preparation import PreparedAudit, find_audited_version, prepare_audit
 from flows.audits.audit_report import report_audit
 from flows.audits.audit_start import start_audit
-from flows.definitions.audit import JudgeOptions
+from flows.definitions import AuditDefinition, load_audit_definition
 from flows.definitions.common import StrictModel
 from flows.prefect_runs.build_artifacts import create_page_link
 from flows.prefect_runs.flow_runner import capture_final_state
@@ -33,24 +35,34 @@ from flows.steps import active_run, current_run
 
 
 class AuditParameters(StrictModel):
-    """The set, the systems, the size of the sample, and the judge."""
+    """The definition of an audit, later systems, and how the flow runs."""
 
-    of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
-    runs: list[Path] = Field(min_length=1, description="Run files of systems, or the folders of their results.")
-    name: str = Field("audit", min_length=1, description="The name of the audit.")
-    depth: int = Field(20, ge=1, le=1000, description="Results of each query and run that are pooled.")
-    judgments: int = Field(DEFAULT_JUDGMENTS, ge=20, le=100_000, description="Pairs that people judge.")
-    width: float | None = Field(None, ge=0.001, le=1, description="As many pairs as an interval of this width needs.")
-    queries: int | None = Field(None, ge=5, description="Judge whole queries, so many, in place of single pairs.")
-    seed: int = Field(0, description="Of the draw.")
-    judge: str | None = Field(None, description="A chat model that sees images and divides the strata.")
-    judge_options: dict[str, Any] = Field(default_factory=dict, description="Options of that model.")
-    allow_contestant: bool = Field(False, description="The judge may be one of the systems.")
+    definition: Annotated[
+        Path | SkipJsonSchema[AuditDefinition],
+        Field(description="The definition, a YAML file; a relative path is below the deployment's folder."),
+    ]
+    overrides: list[str] = Field(
+        default_factory=list, description="Keys of the definition, changed for this run, such as judgments=500."
+    )
+    later_runs: list[Path] = Field(
+        default_factory=list, description="Systems that are added to the audit once it has begun; all answers stay."
+    )
+    later_judgments: int = Field(100, ge=20, le=100_000, description="Pairs of theirs that people judge in addition.")
     offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
     page_language: str = Field("en", pattern="^(en|zh)$", description="Of the report's page.")
-    out: Path = Field(Path("datasets"), description="Where sets lie; a relative path is below the deployment's folder.")
     workers: int = Field(2, ge=1, le=256, description="Questions asked at once.")
     hours: float | None = Field(None, gt=0, description="Stop after so long; the next run goes on from there.")
+
+    def load_definition(self) -> AuditDefinition:
+        """The definition with its overrides. Raises UserError for a wrong one."""
+        given = self.definition
+        return given if isinstance(given, AuditDefinition) else load_audit_definition(given, self.overrides)
+
+    @property
+    def label(self) -> str:
+        """A short name for the run, known before the definition is loaded."""
+        given = self.definition
+        return given.set if isinstance(given, AuditDefinition) else given.stem
 
 
 class JudgedSampleForm(RunInput):
@@ -60,9 +72,9 @@ class JudgedSampleForm(RunInput):
 
 
 def audit_run_name() -> str:
-    """The set and the scheduled time."""
+    """The definition and the scheduled time."""
     parameters: AuditParameters = flow_run.parameters["audit"]
-    return f"audit {parameters.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+    return f"audit {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
 @flow(name="audit", flow_run_name=audit_run_name, persist_result=False)
@@ -70,34 +82,35 @@ def audit(audit: AuditParameters) -> State[Any]:
     """Draw the sample of an audit, wait until people have judged it, and report what the set lacks."""
 
     def run_whole() -> State[Any]:
-        reporter = ProgressReporter(current_run().reporter, f"{audit.of}-audit")
+        reporter = ProgressReporter(current_run().reporter, f"{audit.label}-audit")
         run = PrefectBuildRun(reporter, audit.workers, offline=audit.offline, deadline=deadline_after(audit.hours))
         with active_run(run), use_task_runner("threads", run.workers):
             return audit_set(audit)
 
-    return capture_final_state(run_whole, audit.of, audit.hours)
+    return capture_final_state(run_whole, audit.label, audit.hours)
 
 
 def audit_set(parameters: AuditParameters) -> State[Any]:
     """Returns the state of the audit: Reported, or, in a run that cannot wait, AwaitingPeople with the next command.
     What was drawn, judged and answered before is taken from the set's files. Raises UserError."""
-    path = _find_audited_version(parameters)
-    _draw_sample(path, parameters)
+    definition = parameters.load_definition()
+    path, name = find_audited_version(definition), definition.name
+    _draw_sample(prepare_audit(definition, path))
+    _add_later_systems(path, definition, parameters)
     last_error = ""
     for attempt in count():
-        waiting = last_error or _describe_open_pairs(path, parameters.name)
+        waiting = last_error or _describe_open_pairs(path, name)
         if waiting:
             if not is_deployed_run():
                 next_step = f"querytruth review {path.parent.name} (view Audit), then run this again"
                 return Completed(name="AwaitingPeople", message=f"{waiting}. Next: {next_step}")
-            question = _describe_question(path, parameters.name, waiting)
-            audit_id = read_audit_manifest(audit_folder(path.parent, parameters.name))["audit_id"]
-            form = ask_person(JudgedSampleForm, f"audit-{audit_id}-{attempt}", question)
+            audit_id = read_audit_manifest(audit_folder(path.parent, name))["audit_id"]
+            form = ask_person(JudgedSampleForm, f"audit-{audit_id}-{attempt}", _describe_question(path, name, waiting))
             last_error = ""
-            if not form.report_now and _describe_open_pairs(path, parameters.name):
+            if not form.report_now and _describe_open_pairs(path, name):
                 continue
         try:
-            return _report(path, parameters)
+            return _report(path, name, parameters.page_language)
         except UserError as error:
             if error.stage != AUDIT_STAGE or not waiting:
                 raise
@@ -105,32 +118,31 @@ def audit_set(parameters: AuditParameters) -> State[Any]:
     raise AssertionError("people are asked until there is a report")
 
 
-def _find_audited_version(parameters: AuditParameters) -> Path:
-    """The version of an audit that is there already, which a newer version must not change, else the one named."""
-    path = set_files.find_set(parameters.of, parameters.out)
-    if parameters.name not in list_audits(path.parent):
-        return path
-    known = read_audit_manifest(audit_folder(path.parent, parameters.name))["set"]
-    return set_files.find_set(str(path.parent / f"v{known['version']}"))
-
-
-def _draw_sample(path: Path, parameters: AuditParameters) -> None:
-    """Pool, judge and draw, as `querytruth audit start` does."""
-    pooled = pool_set(path, parameters.runs, parameters.depth)
-    size = AuditSize(parameters.judgments, parameters.width, parameters.queries)
-    judge = None
-    if parameters.judge is not None:
-        choice = JudgeOptions(
-            model=parameters.judge, options=parameters.judge_options, allow_contestant=parameters.allow_contestant
-        )
-        judge = load_judge(choice, pooled, parameters.runs)
-    planned = plan_audit(path, pooled, size, judge)
+def _draw_sample(prepared: PreparedAudit) -> None:
+    """Plan, judge and draw, as `querytruth audit start` does."""
+    definition, path, judge = prepared.definition, prepared.path, prepared.judge
+    planned = plan_audit(path, prepared.pooled, prepared.size, judge)
     key = artifact_key(str(planned["set"]), "audit-plan")
     calls = f"; {planned['judge_calls']:,} calls of {planned['judge']}" if judge is not None else ""
-    about = f"{planned['judgments']:,} judgments, about {planned['hours']} hours of a person{calls}"
+    about = f"{planned['judgments']:,} judgments, about {planned['hours']} hours of people{calls}"
     call_server_if_available(lambda: create_table_artifact(planned["strata"], key, about))
-    judged = None if judge is None else judge_pool(judge, pooled)
-    start_audit(path, pooled, parameters.name, size, depth=parameters.depth, seed=parameters.seed, judged=judged)
+    judged = None if judge is None else judge_pool(judge, prepared.pooled)
+    start_audit(
+        path,
+        prepared.pooled,
+        definition.name,
+        prepared.size,
+        depth=definition.depth,
+        seed=definition.seed,
+        judged=judged,
+    )
+
+
+def _add_later_systems(path: Path, definition: AuditDefinition, parameters: AuditParameters) -> None:
+    """Extend, as `querytruth audit extend` does, by those systems that an earlier run has not added."""
+    new = find_new_runs(path, definition.name, parameters.later_runs)
+    if new:
+        extend_audit(read_extension(path, definition.name, new, definition.judge), parameters.later_judgments)
 
 
 def _describe_open_pairs(path: Path, name: str) -> str:
@@ -153,8 +165,8 @@ def _describe_question(path: Path, name: str, waiting: str) -> str:
     return "\n\n".join(ways)
 
 
-def _report(path: Path, parameters: AuditParameters) -> State[Any]:
-    report, page = report_audit(path, parameters.name, parameters.page_language)
+def _report(path: Path, audit_name: str, page_language: str) -> State[Any]:
+    report, page = report_audit(path, audit_name, page_language)
     set_name = f"{report['set']['name']}/v{report['set']['version']}"
     rows = {row["measure"]: row for row in report["truth"]}
     lines = [
@@ -164,8 +176,8 @@ def _report(path: Path, parameters: AuditParameters) -> State[Any]:
     ]
     answers = report["answers"]
     message = f"{set_name}: {', '.join(lines)}; {answers['answered']:,} of {answers['sampled']:,} pairs answered"
-    name = f"{report['set']['name']}-{parameters.name}"
+    name = f"{report['set']['name']}-{audit_name}"
     key = artifact_key(name, "report")
-    call_server_if_available(lambda: create_markdown_artifact(f"# {parameters.name}\n\n{message}\n", key))
-    create_page_link(page, name, f"{parameters.name} of {set_name}")
+    call_server_if_available(lambda: create_markdown_artifact(f"# {audit_name}\n\n{message}\n", key))
+    create_page_link(page, name, f"{audit_name} of {set_name}")
     return Completed(name="Reported", message=message)

@@ -168,9 +168,9 @@ def test_a_generated_set_waits_for_people_twice_and_is_published(world: PrefectT
 
 def test_an_audit_waits_until_people_have_judged_its_sample_and_reports(world: PrefectTestServer) -> None:
     audited = make_audited_set(world.place)
-    world.deploy(
-        "flows.prefect_runs.audit_flow.audit", "with-people", of="small", runs=[str(audited.run)], depth=4, out="sets"
-    )
+    written = {"kind": "audit", "set": "small", "runs": [str(audited.run)], "depth": 4, "out": "sets"}
+    (world.place / "audit.yaml").write_text(yaml.safe_dump(written), "utf-8")
+    world.deploy("flows.prefect_runs.audit_flow.audit", "with-people", definition="audit.yaml")
     run = world.start_run("audit/with-people")
     asked = world.wait_for_question(run, "an audit of small/v1, waits for people: 16 of 16 pairs are open")
     assert "querytruth audit export-csv small --name audit" in asked

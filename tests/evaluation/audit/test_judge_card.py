@@ -15,6 +15,14 @@ from evaluation.audit.stratified import StratumCounts, estimate_total
 from tests.evaluation.audit.planted_worlds import coverage, mean_width
 
 LABELS, SAMPLES = 200, 4000
+# What the judges' authors published (github.com/naghmefarzi/llmjudge, analysis/, of the test split).
+PUBLISHED = {
+    "test_naiveb_on_decomposed": 0.17410234518367074,
+    "test_baseline_prompt_order_0123": 0.12726056974474897,
+    "test_decomposed_relavance": 0.1829442621350349,
+    "test_gen_query_similarity": 0.14076384195997538,
+    "test_sum_of_decomposed_prompts": 0.20884347071761322,
+}
 
 
 @pytest.fixture
@@ -36,6 +44,12 @@ def test_kappa_is_scikit_learns_also_with_weights(graded: pd.DataFrame) -> None:
             cohen_kappa_score(people, judge, sample_weight=weight), abs=1e-12
         )
     assert weighted_kappa([1, 1], [1, 1], [1, 1]) is None
+
+
+def test_kappas_are_those_that_were_published(graded: pd.DataFrame) -> None:
+    for name, pairs in judges_of(graded[["query_id", "item_id", "human", *PUBLISHED]]).items():
+        people, judge = pairs["human"].astype(int).tolist(), pairs[name].astype(int).tolist()
+        assert weighted_kappa(people, judge, [1.0] * len(pairs)) == pytest.approx(PUBLISHED[name], abs=5e-5), name
 
 
 def test_two_hundred_labels_hold_the_truth_whichever_judge_divides_the_pool(graded: pd.DataFrame) -> None:

@@ -18,8 +18,8 @@ _HASHES_EACH = 18  # of an image of the set: its own, mirrored, and 16 crops
 def measure_hashes(count: int) -> None:
     """Prints the time for `count` hashes against those of a set."""
     rng = np.random.default_rng(1)
-    index = NearHashIndex(rng.integers(0, 1 << 63, _HASHES_EACH * _SET_SIZE, dtype=np.uint64))
-    others = rng.integers(0, 1 << 63, count, dtype=np.uint64)
+    index = NearHashIndex(rng.integers(0, 1 << 63, (_HASHES_EACH * _SET_SIZE, 1), dtype=np.uint64))
+    others = rng.integers(0, 1 << 63, (count, 1), dtype=np.uint64)
     start = time.perf_counter()
     pairs = sum(len(rows) for rows, _, _ in index.find_near(others))
     seconds = time.perf_counter() - start

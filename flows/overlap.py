@@ -1,6 +1,6 @@
 """What a set shares with other collections: pairs with evidence, and per query leaked or clean."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from backends.spreadsheet_csv import write_csv
 from builders.benchmark_set import canonical_json
 from builders.decisions.records import MAX_TEXT_CHARS, QueryDecision
 from builders.errors import UserError
-from builders.overlap.image_pairs import PAIR_COLUMNS, find_image_pairs
+from builders.overlap.image_pairs import PAIR_COLUMNS, ImageOverlap
 from builders.overlap.leaked_queries import classify_queries
 from builders.overlap.text_pairs import TextOverlap
 from flows.overlap_sources import (
     STAGE,
     find_text_column,
+    has_pdq,
     hash_set_crops,
     hash_set_images,
     hash_source_images,
@@ -36,16 +37,24 @@ NOT_SEARCHED = [
 ]
 
 
-def find_overlap(stored: StoredSet, against: Sequence[str], out: Path) -> tuple[dict[str, pd.DataFrame], int]:
+def find_overlap(
+    stored: StoredSet, against: Sequence[str], out: Path, with_pdq: bool
+) -> tuple[dict[str, pd.DataFrame], int]:
     """Returns `pairs` (kind, set_item, against, other_item, evidence, distance) and `queries` (query_id, overlap,
-    by_image, by_text), and how many images of the set could be read. Raises UserError for a collection that cannot."""
+    by_image, by_text), and how many images of the set could be read. Raises UserError for a collection that cannot, and
+    for an index without PDQ hashes if these are wanted."""
     texts = TextOverlap(dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True)))
-    images = hash_set_images(stored), hash_set_crops(stored)
-    found = [pairs for one in against for pairs in _find_pairs(*images, texts, one, out)]
+    indices = [Path(one) for one in against if Path(one).is_file() and is_index(Path(one))]
+    lacking = next((file for file in indices if with_pdq and not has_pdq(file)), None)
+    if lacking is not None:
+        raise UserError(STAGE, lacking, "has no PDQ hashes", "leave out --hash pdq, or index the images with it")
+    with_pdq = with_pdq or any(has_pdq(file) for file in indices)
+    images = ImageOverlap(hash_set_images(stored, with_pdq), hash_set_crops(stored))
+    found = [pairs for one in against for pairs in _find_pairs(images, texts, one, out, with_pdq)]
     pairs = pd.concat(found, ignore_index=True)[["kind", "set_item", "against", *PAIR_COLUMNS[1:]]]
     leaked = {kind: set(pairs.loc[pairs["kind"] == kind, "set_item"]) for kind in ("image", "text")}
     queries = classify_queries(stored.tables.queries, stored.tables.qrels, leaked["image"], leaked["text"])
-    return {"pairs": pairs, "queries": queries}, len(images[0])
+    return {"pairs": pairs, "queries": queries}, images.count
 
 
 def summarize_overlap(
@@ -98,26 +107,32 @@ def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Seque
 
 
 def _find_pairs(
-    images: pd.DataFrame, crops: pd.DataFrame, texts: TextOverlap, against: str, out: Path
-) -> list[pd.DataFrame]:
+    images: ImageOverlap, texts: TextOverlap, against: str, out: Path, with_pdq: bool
+) -> Iterator[pd.DataFrame]:
+    """Yields the pairs with one collection, of images and of texts."""
+    hashed, named = _open_collection(against, out, with_pdq)
+    if hashed is not None:
+        yield images.find_pairs(hashed).assign(kind="image", against=against)
+    if named is not None:
+        found = pd.DataFrame(texts.find_pairs(named), columns=PAIR_COLUMNS)
+        yield found.assign(kind="text", against=against)
+
+
+def _open_collection(
+    against: str, out: Path, with_pdq: bool
+) -> tuple[Iterable[pd.DataFrame] | None, Iterable[tuple[str, str]] | None]:
+    """Returns the tables of images and the texts of a collection, None for what it has not. Raises UserError."""
     path = Path(against)
     if (path / "manifest.json").is_file() or newest_version(path) is not None or not path.exists():
         other = read_set(find_set(against, out))
-        queries = other.tables.queries
-        named = zip(queries["query_id"], queries["text"], strict=True)
-        pairs = [_label(find_image_pairs(images, hash_set_images(other), crops), "image", against)]
-        return [*pairs, _label(pd.DataFrame(texts.find_pairs(named), columns=PAIR_COLUMNS), "text", against)]
+        queries = zip(other.tables.queries["query_id"], other.tables.queries["text"], strict=True)
+        return [hash_set_images(other, with_pdq)], queries
     if path.is_dir():
-        return [_label(find_image_pairs(images, hash_source_images(against), crops), "image", against)]
+        return [hash_source_images(against, with_pdq)], None
     if is_index(path):
-        return [_label(find_image_pairs(images, read_index(path), crops), "image", against)]
+        return read_index(path), None
     if path.suffix not in (".csv", ".parquet"):
         raise UserError(STAGE, against, "is no folder, set, index or table", "give one, or a .csv or .parquet file")
     if (column := find_text_column(path)) is None:
-        return [_label(find_image_pairs(images, hash_source_images(against), crops), "image", against)]
-    found = texts.find_pairs(read_texts(path, column))
-    return [_label(pd.DataFrame(found, columns=PAIR_COLUMNS), "text", against)]
-
-
-def _label(pairs: pd.DataFrame, kind: str, against: str) -> pd.DataFrame:
-    return pairs.assign(kind=kind, against=against)
+        return [hash_source_images(against, with_pdq)], None
+    return None, read_texts(path, column)

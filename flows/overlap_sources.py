@@ -9,12 +9,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.bounded_parquet import iterate_parquet, read_parquet, read_parquet_schema
+from backends.bounded_parquet import iterate_parquet, read_parquet_schema
 from backends.durable_files import replace_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.file_formats import refuse_repeated_columns
 from backends.images.crop_hashes import hash_crops
 from backends.images.image_reading import ScannedImage, read_image
+from backends.images.pdq_hashes import PdqHash, hash_pdq
 from backends.regular_files import open_regular
 from backends.sets.image_locations import locate_images
 from backends.sets.set_files import StoredSet
@@ -33,14 +34,15 @@ INDEX_SCHEMA = pa.schema(
         ("outline", pa.binary(64)),
     ]
 )
+_PDQ_FIELD = pa.field("pdq", pa.binary(32))
 _TEXT_COLUMNS = ("text", "caption")
 _MIRRORED = 3  # place of the mirrored hash in ScannedImage.turned
 
 
-def hash_set_images(stored: StoredSet) -> pd.DataFrame:
-    """Returns INDEX_SCHEMA of the images of a set that can be read; a readable one has the sha256 of its file."""
+def hash_set_images(stored: StoredSet, with_pdq: bool) -> pd.DataFrame:
+    """Returns INDEX_SCHEMA of the images of a set that can be read; with pdq and pdq_mirrored, if wanted."""
     located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
-    return _hash_files(located)
+    return _hash_files(located, with_pdq)
 
 
 def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
@@ -56,20 +58,22 @@ def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
     return _to_frame(pa.Table.from_pylist(rows, INDEX_SCHEMA))
 
 
-def hash_source_images(images: str) -> pd.DataFrame:
-    """Returns INDEX_SCHEMA of the images of a folder or list that can be read. Raises UserError without any."""
+def hash_source_images(images: str, with_pdq: bool) -> pd.DataFrame:
+    """Returns INDEX_SCHEMA of the images of a folder or list that can be read; with pdq and pdq_mirrored, if wanted.
+    Raises UserError without any."""
     source = open_source(images)
     items = source.list_items().items.to_pylist()
     places = zip(items, source.locate_all(items), strict=True)
-    table = _hash_files([(item, place) for item, place in places if isinstance(place, str)])
+    table = _hash_files([(item, place) for item, place in places if isinstance(place, str)], with_pdq)
     if table.empty:
         raise UserError(STAGE, images, "holds no image that can be read", "give a folder of images")
     return table
 
 
-def write_index(images: str, file: Path) -> int:
+def write_index(images: str, file: Path, with_pdq: bool) -> int:
     """Writes the hashes of a folder's images, without any image; returns how many. Raises UserError."""
-    table = pa.Table.from_pandas(hash_source_images(images), INDEX_SCHEMA, preserve_index=False)
+    schema = INDEX_SCHEMA.append(_PDQ_FIELD) if with_pdq else INDEX_SCHEMA
+    table = pa.Table.from_pandas(hash_source_images(images, with_pdq), schema, preserve_index=False)
     with translate_write_errors("write index", file):
         replace_atomically(file, lambda opened: pq.write_table(table, opened))
     return int(table.num_rows)
@@ -80,10 +84,17 @@ def is_index(file: Path) -> bool:
     return file.suffix == ".parquet" and set(INDEX_SCHEMA.names) <= set(_parquet_columns(file))
 
 
-def read_index(file: Path) -> pd.DataFrame:
-    """Reads an index. Raises UserError for a damaged one."""
+def has_pdq(file: Path) -> bool:
+    """Whether an index has PDQ hashes."""
+    return _PDQ_FIELD.name in _parquet_columns(file)
+
+
+def read_index(file: Path) -> Iterator[pd.DataFrame]:
+    """Yields an index in batches. Raises UserError for a damaged one."""
+    schema = INDEX_SCHEMA.append(_PDQ_FIELD) if has_pdq(file) else INDEX_SCHEMA
     with translate_read_errors(STAGE, file, also=(pa.ArrowException,)):
-        return _to_frame(read_parquet(file, INDEX_SCHEMA.names).cast(INDEX_SCHEMA))
+        for batch in iterate_parquet(file, schema.names):
+            yield _to_frame(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
 
 
 def find_text_column(file: Path) -> str | None:
@@ -127,7 +138,7 @@ def _parquet_columns(file: Path) -> list[str]:
         return list(read_parquet_schema(file).names)
 
 
-def _hash_files(located: list[tuple[str, str]]) -> pd.DataFrame:
+def _hash_files(located: list[tuple[str, str]], with_pdq: bool) -> pd.DataFrame:
     scanned = map_in_workers(read_image, [location for _, location in located])
     rows = [
         {
@@ -138,7 +149,13 @@ def _hash_files(located: list[tuple[str, str]]) -> pd.DataFrame:
         for (item, _), one in zip(located, scanned, strict=True)
         if isinstance(one, ScannedImage) and one.reason is None
     ]
-    return _to_frame(pa.Table.from_pylist(rows, INDEX_SCHEMA))
+    table = _to_frame(pa.Table.from_pylist(rows, INDEX_SCHEMA))
+    if not with_pdq:
+        return table
+    places = dict(located)
+    hashed = map_in_workers(hash_pdq, [places[item] for item in table["item"]])
+    found = [one if isinstance(one, PdqHash) else PdqHash() for one in hashed]
+    return table.assign(**{name: [getattr(one, name) for one in found] for name in PdqHash._fields})
 
 
 def _to_frame(table: pa.Table) -> pd.DataFrame:

@@ -11,6 +11,10 @@ from querytruth import terminal
 from querytruth.default_command import default_to
 from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, SetArgument
 
+PdqOption = Annotated[
+    Literal["pdq"] | None,
+    typer.Option("--hash", help="Also use this hash. Each image is decoded once more, at a larger size."),
+]
 app = typer.Typer(
     help="Find what a set shares with training data: querytruth overlap SET --against FOLDER. Or index such data.",
     cls=default_to("find"),
@@ -32,6 +36,7 @@ def find(
     drop: Annotated[
         bool, typer.Option("--drop", help="Decide that leaked queries leave the set: the next `apply` drops them.")
     ] = False,
+    hash_: PdqOption = None,
     page_language: Annotated[Literal["en", "zh"], typer.Option(help="Of the page.")] = "en",
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
@@ -47,7 +52,7 @@ def find(
 
     stored = read_set(find_set(set_, out))
     with terminal.reported_run():
-        tables, compared = find_overlap(stored, against, out)
+        tables, compared = find_overlap(stored, against, out, hash_ is not None)
     summary = summarize_overlap(stored, against, tables, compared)
     folder = overlap_folder(stored.path) if to is None else to
     write_overlap(folder, tables, summary)
@@ -74,6 +79,7 @@ def find(
 def index(
     images: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of images, or a list of them.")],
     out: Annotated[Path, typer.Option(help="The index, a .parquet file.")],
+    hash_: PdqOption = None,
 ) -> None:
     """Write the hashes of images, without the images, so that others can compare their sets with them.
 
@@ -81,5 +87,5 @@ def index(
     from flows.overlap_sources import write_index
 
     with terminal.reported_run():
-        count = write_index(images, out)
+        count = write_index(images, out, hash_ is not None)
     terminal.out.print(f"{count:,} images indexed in {out}", markup=False, soft_wrap=True)

@@ -33,7 +33,7 @@ from backends.images.jpeg_fast_path import (
 from backends.images.jpeg_scans import exceeds_scan_work
 from builders.array_types import GreyImage
 
-_SMALL = 320  # px: the longer side of the small image is at most this, and over half of it where the file has as much
+GREY_SIDE = 320  # px: the longer side of the grey image is at most this, and over half of it where the file has as much
 _LEAST_FRAME = 5000  # pixels that each frame counts as at least: a million tiny frames also take time
 _SCANS = 30  # scans of the largest image that a JPEG may take the time of; a usual progressive one has about 10
 _BAND = 1 << 20  # pixels converted at a time, to bound memory
@@ -134,7 +134,7 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
 
 class DecodedFrame(NamedTuple):
     """The first frame of a complete file: width and height as stored, the EXIF block (b"" where there is none), and
-    the frame in grey on white, its longer side at most 320 px. `damage`: how pixels of a JPEG are lost, "" if none."""
+    the small frame in grey on white. `damage`: how pixels of a JPEG are lost, "" if none."""
 
     size: tuple[int, int]
     exif: bytes
@@ -142,22 +142,25 @@ class DecodedFrame(NamedTuple):
     damage: str = ""
 
 
-def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest) -> DecodedFrame:
-    """Decodes every frame and adds the pixels of the first to `digest`: in full with alpha, of a JPEG reduced. Raises
-    TooManyPixels for more than `most` pixels in all, TooManyScans, and the decoder's error for a damaged file."""
+def decode_and_digest(
+    kind: str, data: bytes, most: int, digest: _RunningDigest, longer: int = GREY_SIDE
+) -> DecodedFrame:
+    """Decodes every frame and adds the pixels of the first to `digest`: in full with alpha, of a JPEG reduced. The grey
+    image's longer side has at most `longer` pixels. Raises TooManyPixels for more than `most` pixels in all,
+    TooManyScans, and the decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
         _limit_scans(data, size, plain.layers, plain.coded_from, most)
         digest.update(checksum_coded_data(data, plain.layers, plain.coded_from))
-        grey, damage = decode_reduced(data, size, _SMALL)
+        grey, damage = decode_reduced(data, size, longer)
         digest.update(grey)
         return DecodedFrame(size, plain.exif, grey, damage)
     image, frames = open_limited(kind, data, most)
     size = image.size
-    _load_first(kind, data, image)
+    _load_first(kind, data, image, longer)
     exif = exif_block(kind, data, image)
-    grey = _reduce_and_digest(data, image, digest)
+    grey = _reduce_and_digest(data, image, digest, longer)
     for frame in range(1, frames):
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
@@ -165,12 +168,12 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
     return DecodedFrame(size, exif, grey, find_damage(data, image.layers == 4) if isinstance(image, _Jpeg) else "")
 
 
-def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
+def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile, longer: int) -> None:
     """Decodes the first frame; a JPEG in grey and reduced."""
     if kind == "PNG":
         check_png(data)
     elif kind == "JPEG":
-        scale = choose_reduction(image.size, _SMALL)
+        scale = choose_reduction(image.size, longer)
         image.draft("L", (image.width // scale, image.height // scale))
         image.decodermaxblock = len(data)  # in one piece: 3% faster
     image.load()
@@ -186,9 +189,9 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
     return block if isinstance(block, bytes) else b""
 
 
-def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest) -> GreyImage:
-    """Returns the loaded image in grey on white, its longer side at most 320 px, and adds its pixels to `digest`."""
-    factor = -(-max(image.size) // _SMALL)
+def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, longer: int) -> GreyImage:
+    """Returns the loaded image in grey on white, its longer side at most `longer`, and adds its pixels to `digest`."""
+    factor = -(-max(image.size) // longer)
     span = _span(image)
     if isinstance(image, _Jpeg):
         digest.update(checksum_coded_data(data, image.layers, image.coded_from))

@@ -17,7 +17,7 @@ from PIL import Image
 
 from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, read_stream
 from backends.images.exif import read_exif
-from backends.images.image_decoding import TooManyPixels, TooManyScans, decode_and_digest
+from backends.images.image_decoding import GREY_SIDE, TooManyPixels, TooManyScans, decode_and_digest
 from backends.images.image_headers import sniff_format
 from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
@@ -104,12 +104,13 @@ def read_image(location: str | Path) -> ScannedImage:
     return describe_images([decode_image(location)])[0]
 
 
-def decode_image(location: str | Path) -> DecodedImage | ScannedImage:
-    """The first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used."""
+def decode_image(location: str | Path, longer: int = GREY_SIDE) -> DecodedImage | ScannedImage:
+    """The first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used. `longer`:
+    pixels of the longer side of the grey image at most; `pixels` depends on it."""
     known: dict[str, Any] = {"path": str(location)}
     try:
         data = _read_remote(known) if is_remote(known["path"]) else _read_local(known)
-        return _decode_bytes(data, known)
+        return _decode_bytes(data, known, longer)
     except _Unusable as error:
         return ScannedImage(**known, reason=error.reason, detail=error.detail)
 
@@ -203,10 +204,10 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
         raise _Unusable("file_too_large", f"{size} bytes")
 
 
-def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedImage:
+def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedImage:
     kind, digest = sniff_format(data) or "", hashlib.sha256()
     try:
-        size, block, grey, damage = decode_and_digest(kind, data, MAX_PIXELS, digest)
+        size, block, grey, damage = decode_and_digest(kind, data, MAX_PIXELS, digest, longer)
         exif = read_exif(block)
     except (TooManyPixels, Image.DecompressionBombError) as error:
         raise _Unusable("too_many_pixels", str(error)[:200]) from None

@@ -1,59 +1,106 @@
-"""Pairs of the same image in two collections: same bytes, same pixels, or near hashes with outlines that agree."""
+"""Pairs of the same image in two collections: same bytes, same pixels, or near hashes."""
+
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
-from builders.array_types import RowIndices
+from builders.array_types import AnyArray, Hashes, RowIndices
 from builders.gallery.hash_similarity import HashedImages
 from builders.overlap.near_images import HASH_DISTANCE, NearHashIndex
+from builders.overlap.pdq_hash import PDQ_DISTANCE
 
 PAIR_COLUMNS = ["set_item", "other_item", "evidence", "distance"]
-_EVIDENCE = [
-    "bytes",
-    "pixels",
-    "hash",
-    "mirrored hash",
-    "cropped hash",
-]  # strongest first; a pair has the strongest that it shows
 _MIRRORED = 4  # the transform, in the order of `perceptual_hash`
+# Strongest first; a pair has the strongest that it shows.
+_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash", "PDQ", "mirrored PDQ", "cropped hash"]
+_EQUAL = {"bytes": "sha256", "pixels": "pixels"}
+_PDQ = {"PDQ": "pdq", "mirrored PDQ": "pdq_mirrored"}
 
 
-def find_image_pairs(ours: pd.DataFrame, others: pd.DataFrame, crops: pd.DataFrame) -> pd.DataFrame:
-    """Returns PAIR_COLUMNS, a row per pair, sorted. Both tables have item, sha256, pixels, phash, mirrored and outline,
-    of which any may be missing; `mirrored` is the hash of the image mirrored left-right, used of `ours` alone. `crops`:
-    item, phash and outline of our images with edges cut off, several of each."""
-    found = [_equal(ours, others, column, name) for column, name in (("sha256", "bytes"), ("pixels", "pixels"))]
-    found += [_near(ours, others, column, name) for column, name in (("phash", "hash"), ("mirrored", "mirrored hash"))]
-    found.append(_near(crops, others, "phash", "cropped hash"))
-    pairs = pd.concat(found, ignore_index=True)
-    pairs["order"] = pairs["evidence"].map(_EVIDENCE.index)
-    pairs = pairs.sort_values(["set_item", "other_item", "order", "distance"]).drop_duplicates(
-        ["set_item", "other_item"]
-    )
-    return pairs[PAIR_COLUMNS].reset_index(drop=True)
+class ImageOverlap:
+    """The images of a set; `find_pairs` compares them with tables of other images.
+
+    Tables of images have item, sha256, pixels, phash, mirrored and outline, of which any may be missing; `mirrored` is
+    the hash of the image mirrored left-right, used of the set's images alone. They may have pdq, and pdq_mirrored
+    likewise (32 bytes). `crops`: item, phash and outline of the set's images with edges cut off, several of each."""
+
+    def __init__(self, images: pd.DataFrame, crops: pd.DataFrame) -> None:
+        self.count = len(images)
+        self._equal = {name: images[["item", column]].dropna() for name, column in _EQUAL.items()}
+        self._near = [
+            _NearImages(images, "phash", "hash", 0),
+            _NearImages(images, "mirrored", "mirrored hash", _MIRRORED),
+            _NearImages(crops, "phash", "cropped hash", 0),
+        ]
+        self._pdq = [_NearPdq(images, column, name) for name, column in _PDQ.items() if column in images]
+
+    def find_pairs(self, others: Iterable[pd.DataFrame]) -> pd.DataFrame:
+        """Returns PAIR_COLUMNS, a row per pair, sorted."""
+        found = [pairs for table in others for pairs in self._find(table)]
+        pairs = pd.concat([_table([], [], "", np.zeros(0, dtype=np.int64)), *found], ignore_index=True)
+        pairs["order"] = pairs["evidence"].map({name: order for order, name in enumerate(_EVIDENCE)})
+        pairs = pairs.sort_values(["set_item", "other_item", "order", "distance"])
+        return pairs.drop_duplicates(["set_item", "other_item"])[PAIR_COLUMNS].reset_index(drop=True)
+
+    def _find(self, others: pd.DataFrame) -> list[pd.DataFrame]:
+        found = [_find_equal(ours, others, _EQUAL[name], name) for name, ours in self._equal.items()]
+        hashed = others[others["phash"].notna()]
+        found += [near.find(hashed) for near in self._near]
+        if self._pdq and "pdq" in others:
+            hashed = others[others["pdq"].notna()]
+            found += [near.find(hashed) for near in self._pdq]
+        return [pairs for pairs in found if len(pairs)]
 
 
-def _equal(ours: pd.DataFrame, others: pd.DataFrame, column: str, evidence: str) -> pd.DataFrame:
-    one, other = (table[["item", column]].dropna() for table in (ours, others))
-    pairs = one.merge(other, on=column, suffixes=("_set", "_other"))
-    return _table(pairs["item_set"], pairs["item_other"], evidence, np.zeros(len(pairs), dtype=np.int64))
+class _NearImages:
+    """Pairs by 64-bit hashes and outlines. `transform`: of the set's images, in the order of `perceptual_hash`."""
+
+    def __init__(self, images: pd.DataFrame, column: str, evidence: str, transform: int) -> None:
+        hashed = images[images[column].notna()]
+        self._items, self._outlines = hashed["item"].to_numpy(), hashed["outline"].to_numpy()
+        self._evidence, self._transform = evidence, transform
+        self._index = NearHashIndex(hashed[column].to_numpy(np.uint64)[:, None])
+
+    def find(self, others: pd.DataFrame) -> pd.DataFrame:
+        rows, places, distances = _find_near(self._index, others["phash"].to_numpy(np.uint64)[:, None])
+        agrees = _agree(self._outlines[rows], others["outline"].to_numpy()[places], self._transform)
+        items = self._items[rows[agrees]], others["item"].to_numpy()[places[agrees]]
+        return _table(*items, self._evidence, distances[agrees])
 
 
-def _near(ours: pd.DataFrame, others: pd.DataFrame, column: str, evidence: str) -> pd.DataFrame:
-    one, other = ours[ours[column].notna()], others[others["phash"].notna()]
-    index = NearHashIndex(one[column].to_numpy(np.uint64))
-    found = list(index.find_near(other["phash"].to_numpy(np.uint64)))
-    if not found:
-        return _table([], [], evidence, np.zeros(0, dtype=np.int64))
-    rows, places, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    agrees = _agree(one["outline"].iloc[rows], other["outline"].iloc[places], 0 if column == "phash" else _MIRRORED)
-    items = one["item"].to_numpy()[rows[agrees]], other["item"].to_numpy()[places[agrees]]
-    return _table(*items, evidence, distances[agrees])
+class _NearPdq:
+    """Pairs by PDQ hashes."""
+
+    def __init__(self, images: pd.DataFrame, column: str, evidence: str) -> None:
+        hashed = images[images[column].notna()]
+        self._items, self._evidence = hashed["item"].to_numpy(), evidence
+        self._index = NearHashIndex(_read_pdq(hashed[column]), PDQ_DISTANCE)
+
+    def find(self, others: pd.DataFrame) -> pd.DataFrame:
+        rows, places, distances = _find_near(self._index, _read_pdq(others["pdq"]))
+        return _table(self._items[rows], others["item"].to_numpy()[places], self._evidence, distances)
 
 
-def _agree(ones: pd.Series, others: pd.Series, transform: int) -> RowIndices:
+def _find_equal(ours: pd.DataFrame, others: pd.DataFrame, column: str, evidence: str) -> pd.DataFrame:
+    pairs = ours.merge(others.loc[others[column].isin(ours[column]), ["item", column]], on=column)
+    return _table(pairs["item_x"], pairs["item_y"], evidence, np.zeros(len(pairs), dtype=np.int64))
+
+
+def _find_near(index: NearHashIndex, others: Hashes) -> tuple[RowIndices, RowIndices, RowIndices]:
+    """Returns rows of the index, rows of `others`, and distances in bits."""
+    none = np.zeros(0, dtype=np.int64)
+    rows, places, distances = zip((none, none, none), *index.find_near(others), strict=True)
+    return np.concatenate(rows), np.concatenate(places), np.concatenate(distances)
+
+
+def _read_pdq(hashes: pd.Series) -> Hashes:
+    return np.frombuffer(b"".join(hashes), dtype=">u8").reshape(-1, 4).astype(np.uint64)
+
+
+def _agree(ones: AnyArray, others: AnyArray, transform: int) -> RowIndices:
     """Returns the places of the pairs whose outlines agree after a transform; a pair without an outline does."""
-    both = (ones.notna().to_numpy()) & (others.notna().to_numpy())
+    both = pd.notna(ones) & pd.notna(others)
     outlines = np.frombuffer(b"".join([*ones[both], *others[both]]), dtype=np.int8).reshape(-1, 64)
     hashed = HashedImages(np.zeros((len(outlines), 1), dtype=np.uint64), outlines, (transform,), HASH_DISTANCE)
     count = int(both.sum())

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageEnhance, ImageOps
 
 from backends.images.crop_hashes import hash_crops
-from builders.overlap.image_pairs import find_image_pairs
+from builders.overlap.image_pairs import ImageOverlap
 from flows.overlap_sources import hash_source_images
 
 Edit = Callable[[Image.Image], Image.Image]
@@ -40,7 +40,8 @@ def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
         (ours / photo.name).write_bytes(photo.read_bytes())
     crops = [(photo.name, one.phash, one.outline) for photo in photos for one in hash_crops(str(photo))]
     table = pd.DataFrame(crops, columns=["item", "phash", "outline"])
-    return find_image_pairs(hash_source_images(str(ours)), hash_source_images(str(against)), table)
+    images = ImageOverlap(hash_source_images(str(ours), with_pdq=False), table)
+    return images.find_pairs([hash_source_images(str(against), with_pdq=False)])
 
 
 @pytest.mark.thorough

@@ -56,6 +56,34 @@ def test_edited_copies_are_found_also_in_an_index_and_other_images_are_not(
         }
 
 
+def _texture(seed: int) -> Image.Image:
+    """Coarse and fine noise, as photos have."""
+    rng = np.random.default_rng(seed)
+    layers = [Image.fromarray(rng.uniform(0, 40, (cells, cells)).astype(np.float32)) for cells in (4, 8, 16, 24, 40)]
+    total = sum(np.asarray(layer.resize((320, 240), Image.Resampling.BICUBIC)) for layer in layers)
+    return Image.fromarray(np.clip(total, 0, 255).astype(np.uint8))
+
+
+@pytest.mark.thorough
+def test_a_copy_with_a_bar_over_it_is_found_by_pdq_alone(run: Run, tmp_path: Path, album: Path) -> None:
+    training = tmp_path / "training"
+    training.mkdir()
+    for seed, file in enumerate(sorted(album.glob("images/*/*.jpg"))[:2]):
+        _texture(seed).save(file, "JPEG", quality=95)
+    for seed, name in ((0, "bar.jpg"), (1, "mirrored.jpg"), (10, "other.jpg")):
+        image = _texture(seed)
+        image.paste(0, (0, 228, 320, 240))
+        (ImageOps.mirror(image) if seed == 1 else image).save(training / name, quality=60)
+    compare = "overlap", "small", "--out", "sets", "--json", "--against"
+    assert json.loads(run(*compare, "training")[0])["pairs"] == {}
+    assert json.loads(run(*compare, "training", "--hash", "pdq")[0])["pairs"] == {"PDQ": 1, "mirrored PDQ": 1}
+    run("overlap", "index", "training", "--out", "plain.parquet")
+    wrong = run(*compare, "plain.parquet", "--hash", "pdq", code=1)[1]
+    assert "has no PDQ hashes" in " ".join(wrong.split()) and "index the images with it" in " ".join(wrong.split())
+    run("overlap", "index", "training", "--out", "pdq.parquet", "--hash", "pdq")
+    assert json.loads(run(*compare, "pdq.parquet")[0])["pairs"] == {"PDQ": 1, "mirrored PDQ": 1}
+
+
 def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path) -> None:
     shown = json.loads(run("overlap", "small", "--out", "sets", "--against", "small", "--json")[0])
     assert shown["pairs"] == {"bytes": 4, "text": 4} and shown["leaked"] == 4

@@ -154,7 +154,8 @@ def run_command(command: list[str]) -> tuple[str, str]:
     if error is None or isinstance(error, SystemExit):
         return "", done.output
     if isinstance(error, UserError):
-        return ("" if "\n" not in str(error) else f"error of several lines {error!s:.200}"), done.output
+        problem = "" if "\n" not in str(error) else f"error of several lines {error!s:.200}"
+        return problem, f"{done.output}Error: {error}\n"
     return _describe(error), done.output
 
 

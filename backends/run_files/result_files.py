@@ -61,7 +61,7 @@ def write_result(
             write_atomically(folder / name, data)
         files = {name: {"rows": len(table), "sha256": file_sha256(folder / name)[0]} for name, table in tables.items()}
         whole = {**content, "files": files, "envelope": envelope}
-        write_atomically(folder / RESULT_FILE, canonical_json({**whole, "result_digest": _digest_result(whole)}))
+        write_atomically(folder / RESULT_FILE, canonical_json({**whole, "result_digest": digest_result(whole)}))
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
         raise UserError(_STAGE, file, reason, _NEXT_STEP) from None
-    if content.get("result_digest") not in (None, _digest_result(content)):
+    if content.get("result_digest") not in (None, digest_result(content)):
         raise UserError(_STAGE, file, "is damaged: its own checksum differs", _NEXT_STEP)
     return content
 
@@ -115,7 +115,7 @@ def read_per_query(folder: Path, content: Mapping[str, Any]) -> pd.DataFrame:
     return table.set_index("query_id")
 
 
-def _digest_result(content: Mapping[str, Any]) -> str:
+def digest_result(content: Mapping[str, Any]) -> str:
     """The digest of result.json without the key that holds it and the envelope, in which equal evaluations differ."""
     kept = {key: value for key, value in content.items() if key not in ("result_digest", "envelope")}
     return hashlib.sha256(canonical_json(kept)).hexdigest()

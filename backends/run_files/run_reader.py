@@ -111,13 +111,14 @@ def _line_error(path: Path, line: int, reason: str, next_step: str) -> UserError
 
 def _read_json(path: Path) -> pd.DataFrame:
     """Reads {query: {image: score}}, as pytrec_eval and ranx write it, or {query: [image, …]}. Raises UserError
-    for repeated names, of which
-    JSON would drop one."""
+    for repeated names, of which JSON would drop one."""
     try:
         data = read_regular(path)
         require_text(_STAGE, path, data[:4096])
         whole = json.loads(data.decode("utf-8-sig"), object_pairs_hook=list)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
         raise UserError(_STAGE, path, f"is no JSON ({error})", "write it again") from None
     rows = _RowCollector()
     for query, images in _pairs(path, "file", whole):
@@ -266,4 +267,5 @@ def _read_gzipped(path: Path) -> pd.DataFrame:
             return read_run(plain)
         except UserError as error:  # which names the unpacked file
             item = error.item.replace(str(plain), str(path))
-            raise UserError(error.stage, item, error.reason, error.next_step) from None
+            next_step = error.next_step.replace(str(plain), str(path))
+            raise UserError(error.stage, item, error.reason, next_step) from None

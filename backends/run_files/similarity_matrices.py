@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.file_errors import translate_read_errors
-from backends.regular_files import read_regular
+from backends.regular_files import open_regular, read_regular
 from builders.errors import UserError, first_line
 
 _STAGE = "read similarities"
+_MAGIC = b"\x93NUMPY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,17 @@ class SimilarityMatrix:
 
 def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> SimilarityMatrix:
     """Reads a matrix of any number type. Raises UserError for another shape than the lists' and for repeated ids."""
+    next_step = "write it with numpy.save"
+    with translate_read_errors(_STAGE, matrix), open_regular(matrix) as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise UserError(_STAGE, matrix, "is no .npy file", next_step)
     try:
         values = np.load(matrix, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = f"cannot be read as .npy ({first_line(error)})"
-        raise UserError(_STAGE, matrix, reason, "write it with numpy.save") from None
-    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "fiu":
-        what = f"{values.ndim} axes of {values.dtype}" if isinstance(values, np.ndarray) else "several arrays"
-        raise UserError(_STAGE, matrix, f"holds {what}", "give one matrix of numbers")
+    except (OSError, ValueError, TypeError, EOFError) as error:
+        raise UserError(_STAGE, matrix, f"cannot be read as .npy ({first_line(error)[:200]})", next_step) from None
+    if values.ndim != 2 or values.dtype.kind not in "fiu":
+        reason = f"holds {values.ndim} axes of {values.dtype}"
+        raise UserError(_STAGE, matrix, reason, "give one matrix of numbers")
     rows, columns = _ids(row_ids), _ids(column_ids)
     if values.shape != (len(rows), len(columns)):
         reason = f"is {values.shape[0]} x {values.shape[1]}, the lists have {len(rows)} and {len(columns)} ids"

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -69,6 +70,7 @@ BROKEN = [
     ("run.json", '{"q": {"a": "1"}}', "query q, image a: the score is no number"),
     ("run.json", '{"q": {"a": true}}', "query q, image a: the score is no number"),
     ("run.json", '{"q": {"a": 1' + "0" * 400 + "}}", "too large a score"),
+    ("run.json", '{"q": {"a": 1' + "0" * 6000 + "}}", "is no JSON .Exceeds the limit"),
     ("run.csv", "query_id,image_id\nq,a\n", r"has no column score \(it has query_id, image_id\)"),
     ("run.csv", "", r"has no column query_id \(it has none\)"),
     ("run.csv", "query_id,image_id,score\nq,a\n", "run.csv line 2 .*: has 2 cells, the header 3"),
@@ -119,6 +121,9 @@ def test_a_packed_run_is_read_and_its_faults_name_the_packed_file(tmp_path: Path
         read_run(packed)
     packed.write_bytes(gzip.compress(b"q Q0 a 1 0.5 t\n" * 99)[:-9])
     with pytest.raises(UserError, match="cannot be read"):
+        read_run(packed)
+    packed.write_bytes(gzip.compress(gzip.compress(b"q Q0 a 1 0.5 t\n")))
+    with pytest.raises(UserError, match=f"is compressed with gzip. Next: unpack it first: gunzip {packed}"):
         read_run(packed)
 
 
@@ -269,6 +274,19 @@ def test_a_matrix_is_mapped_with_its_ids(tmp_path: Path) -> None:
     assert read_similarity_matrix(tmp_path / "s.npy", rows, columns).column_ids == ["x", "y", "z z"]
 
 
+def npy_header(shape: str) -> bytes:
+    """A .npy file of few numbers that states another shape."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64)
+
+
+def test_a_pipe_is_no_matrix(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "s.npy")
+    names = listed(tmp_path / "ids.txt", ["a", "b"])
+    with pytest.raises(UserError, match="is not a regular file"):
+        read_similarity_matrix(tmp_path / "s.npy", names, names)
+
+
 @pytest.mark.parametrize(
     ("values", "ids", "told"),
     [
@@ -279,7 +297,9 @@ def test_a_matrix_is_mapped_with_its_ids(tmp_path: Path) -> None:
         (np.zeros((2, 2)), "a\na\n", "line 2 .*: has a again"),
         (np.zeros((2, 2)), "a\n\n", "line 2 .*: is empty"),
         (np.zeros((2, 2)), b"\xff\n", "is not UTF-8"),
-        (b"no array", "a\nb\n", "cannot be read as .npy"),
+        (b"no array", "a\nb\n", "is no .npy file"),
+        (npy_header("(True, True)"), "a\nb\n", "cannot be read as .npy"),
+        (npy_header("(1000000000000, 2)"), "a\nb\n", "cannot be read as .npy"),
         (np.zeros((2, 2)), None, "cannot be read"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from backends import append_log
+from backends.contained_paths import contained_path
 from backends.file_errors import translate_write_errors
 from backends.journals.line_journal import read_lines
 from backends.run_files.result_schema import HistoryEntry
@@ -22,7 +23,7 @@ HISTORY_FILE = "history.jsonl"
 def read_history(results_folder: Path, system: str | None = None) -> list[dict[str, Any]]:
     """Returns the evaluations on all versions of a set in the order of time, of one system where it is named. Raises
     UserError for a set without evaluations, and for a system without one."""
-    file = results_folder / HISTORY_FILE
+    file = _locate(results_folder)
     lines = read_lines(file) if file.is_file() else []
     entries = [_parse_entry(line, f"{file} line {number}") for number, line in enumerate(lines, start=1)]
     names = sorted({entry["system"] for entry in entries})
@@ -45,11 +46,16 @@ def _parse_entry(line: str, item: str) -> dict[str, Any]:
     return entry
 
 
+def _locate(results_folder: Path) -> Path:
+    """The file, which may have come with a stranger's set: a link is refused."""
+    return contained_path(results_folder.parent, f"{results_folder.name}/{HISTORY_FILE}", "history")
+
+
 def record_history(results_folder: Path, name: str, result: EvaluationResult) -> None:
     """Appends a result to the history beside the set. Raises UserError."""
     if result.direction != TEXT_TO_IMAGE:
         return
-    file = results_folder / HISTORY_FILE
+    file = _locate(results_folder)
     figures: Sequence[Any] = list(result.figures.itertuples())
     entry = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -11,7 +11,7 @@ _MAX_DIGITS = 18  # of an integer
 def parse_json(text: str | bytes, **options: Any) -> Any:
     """Returns the value of a JSON text; `options` are those of `json.loads`. Raises ValueError for other texts and for
     a key that an object has twice, and RecursionError for one nested too deeply."""
-    return json.loads(text, object_pairs_hook=_unique_keys, **options)
+    return json.loads(text, object_pairs_hook=require_unique_keys, **options)
 
 
 def refuse_repeated_keys(text: str | bytes) -> None:
@@ -53,10 +53,11 @@ def _check_depth(value: Any, left: int) -> None:
 
 
 def _unique_keys_alone(pairs: list[tuple[str, Any]]) -> None:
-    _unique_keys(pairs)
+    require_unique_keys(pairs)
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the members of an object. Raises ValueError for a key that is there twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]

@@ -17,6 +17,9 @@ import numpy as np
 import pandas as pd
 
 from backends.annotations.coco_records import (
+    ANNOTATION_KEYS,
+    CATEGORY_KEYS,
+    IMAGE_KEYS,
     CocoAnnotation,
     CocoImage,
     abbreviate_record,
@@ -54,13 +57,13 @@ def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes
                 raise UserError("read annotations", name, f"has {key!r} twice", "keep one of them in the file")
             seen.add(key)
             if key == "annotations":
-                for batch in records.batches(msgspec.json.Decoder(list[CocoAnnotation])):
+                for batch in records.batches(msgspec.json.Decoder(list[CocoAnnotation]), ANNOTATION_KEYS):
                     boxes.add(*batch)
             elif key == "images":
-                for batch in records.batches(msgspec.json.Decoder(list[CocoImage])):
+                for batch in records.batches(msgspec.json.Decoder(list[CocoImage]), IMAGE_KEYS):
                     images.add(*batch)
             elif key in other_values:
-                other_values[key] = records.value()
+                other_values[key] = records.value(CATEGORY_KEYS)
             else:
                 records.skip()
         digest = records.sha256

@@ -14,6 +14,10 @@ _short = reprlib.Repr()  # bounded in depth and size, whatever the record holds
 _short.maxdict, _short.maxstring, _short.maxother = 12, 80, 80
 
 
+# What a record has once: which of two values counts would be a guess.
+ANNOTATION_KEYS, IMAGE_KEYS, CATEGORY_KEYS = ("image_id", "category_id", "bbox"), ("id", "file_name"), ("id", "name")
+
+
 class CocoAnnotation(msgspec.Struct, gc=False):
     """The fields of an annotation that are read; its own id is not."""
 
@@ -44,7 +48,7 @@ def parse_annotation(record: Any) -> CocoAnnotation | str:
     """Returns the annotation, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
-    for key in ("image_id", "category_id", "bbox"):
+    for key in ANNOTATION_KEYS:
         if record.get(key) is None:
             return f"missing_{key}"
     bbox = record["bbox"]

@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import msgspec
 from backends.file_formats import require_text
 from backends.regular_files import open_regular
 from builders.errors import UserError
+from builders.strict_json import require_unique_keys
 
 WINDOW = 1 << 19  # bytes: fits a processor's cache, larger windows are slower
 LONGEST = 1 << 28  # bytes of one record: a quote that is never closed must not fill the memory
@@ -101,23 +102,27 @@ class JsonObjectReader:
         else:
             self.value()
 
-    def batches(self, decoder: msgspec.json.Decoder[Any]) -> Iterator[tuple[int, list[Any], bool]]:
+    def batches(
+        self, decoder: msgspec.json.Decoder[Any], once: Sequence[str] = ()
+    ) -> Iterator[tuple[int, list[Any], bool]]:
         """Yields the records of the array at the cursor as (number of the first, records, whether they are typed).
 
-        Where a record does not fit the type, its whole batch consists of plain Python values.
+        Where a record does not fit the type, its whole batch consists of plain Python values. A record may have each
+        key of `once` only once: which of two values counts would be a guess.
         """
         if self._next_character() != "[":
             raise self._damage_error("an array was expected")
         self._position += 1
+        scanner = _make_scanner(once)
         if self._next_character() == "]":
             self._position += 1
             return
         number, mark = 0, ","
         while mark == ",":
             self._read_ahead(WINDOW)
-            records, is_typed = self._decode_window(decoder)
+            records, is_typed = self._decode_window(decoder, once, scanner)
             if records is None:
-                records, is_typed = self._decode_one_by_one(number), False
+                records, is_typed = self._decode_one_by_one(number, scanner), False
             yield number, records, is_typed
             number += len(records)
             mark = self._next_character()
@@ -125,7 +130,9 @@ class JsonObjectReader:
                 raise self._damage_error(f"',' or ']' is missing after record {number - 1}")
             self._position += 1
 
-    def _decode_window(self, typed_decoder: msgspec.json.Decoder[Any]) -> tuple[list[Any] | None, bool]:
+    def _decode_window(
+        self, typed_decoder: msgspec.json.Decoder[Any], once: Sequence[str], scanner: json.JSONDecoder
+    ) -> tuple[list[Any] | None, bool]:
         """Returns the records up to the window's last boundary; None where they cannot be decoded together."""
         cut = self._last_boundary()
         if not cut:
@@ -138,9 +145,21 @@ class JsonObjectReader:
                 continue
             except (msgspec.DecodeError, UnicodeDecodeError):
                 break
+            # Counting is fast; a key that also stands in a nested value, or as a text, is looked at once more.
+            if any(piece.count(f'"{key}"'.encode()) > len(records) for key in once):
+                self._refuse_repeated_keys(piece, scanner)
             self._position = cut
             return records, is_typed
         return None, False
+
+    def _refuse_repeated_keys(self, piece: bytes, scanner: json.JSONDecoder) -> None:
+        try:
+            scanner.decode(piece.decode("utf-8", "surrogateescape"))
+        except ValueError as error:
+            raise self._repeated_key_error(error) from None
+
+    def _repeated_key_error(self, error: ValueError) -> UserError:
+        return self._error(f"has a record after byte {self._offset + self._position} whose {error}", "keep one of them")
 
     def _last_boundary(self) -> int:
         """Returns the position after the `}` of the window's last `}, {`; 0 where its second half has none."""
@@ -151,24 +170,28 @@ class JsonObjectReader:
             end = brace
         return 0
 
-    def _decode_one_by_one(self, number: int) -> list[Any]:
+    def _decode_one_by_one(self, number: int, scanner: json.JSONDecoder) -> list[Any]:
         """Returns the records from the cursor to the window's end, including the one that the end cuts."""
         window, records = self._offset, list[Any]()
         while True:
-            records.append(self.value(f"record {number + len(records)}: "))
+            records.append(self._value(f"record {number + len(records)}: ", scanner))
             if self._next_character() != "," or self._offset != window:
                 return records
             self._position += 1
 
-    def value(self, what: str = "") -> Any:
-        """Returns the value at the cursor and moves the cursor behind it; reads on where the window cuts it. Bytes that
-        are not UTF-8 become lone surrogates. Errors name `what` it is."""
+    def value(self, once: Sequence[str] = ()) -> Any:
+        """Returns the value at the cursor and moves the cursor behind it. No object may have a key of `once` twice."""
+        return self._value("", _make_scanner(once))
+
+    def _value(self, what: str, scanner: json.JSONDecoder) -> Any:
+        """Reads on where the window cuts the value. Bytes that are not UTF-8 become lone surrogates. Errors name `what`
+        it is."""
         self._next_character()
         while True:
             if self._text is None:
                 self._text = self._window.decode("latin-1")
             try:
-                value, end = _SCANNER.raw_decode(self._text, self._position)
+                value, end = scanner.raw_decode(self._text, self._position)
                 if end + _TOKEN < len(self._window) or self._at_end:  # of 12.5 the window may hold `12.`
                     break
             except RecursionError:
@@ -177,12 +200,14 @@ class JsonObjectReader:
                 cut = error.pos + _TOKEN > len(self._window) or error.msg.startswith("Unterminated")
                 if self._at_end or not cut:
                     raise self._damage_error(f"{what}{error.msg.lower()}", error.pos) from None
+            except ValueError as error:
+                raise self._repeated_key_error(error) from None
             ahead = len(self._window) - self._position
             if ahead > LONGEST:
                 raise self._damage_error(f"{what}has no end within {LONGEST} bytes") from None
             self._read_ahead(2 * ahead + 1)
         data, self._position = self._window[self._position : end], end
-        return value if data.isascii() else _SCANNER.decode(data.decode("utf-8", "surrogateescape"))
+        return value if data.isascii() else scanner.decode(data.decode("utf-8", "surrogateescape"))
 
     def _next_character(self) -> str:
         """Moves the cursor to the next character that is not blank and returns it; '' at the end of the file."""
@@ -224,5 +249,13 @@ def _parse_integer(digits: str) -> int | float:
     return int(digits) if len(digits) < _DIGITS else math.inf if digits[0] != "-" else -math.inf
 
 
-# A control character in a string is an error of the record, not of the file.
-_SCANNER = json.JSONDecoder(strict=False, parse_int=_parse_integer)
+def _make_scanner(once: Sequence[str]) -> json.JSONDecoder:
+    """A parser of single values that refuses objects with a key of `once` twice."""
+
+    def join(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        require_unique_keys([pair for pair in pairs if pair[0] in once])
+        return dict(pairs)
+
+    # A control character in a string is an error of the record, not of the file.
+    hook = join if once else None
+    return json.JSONDecoder(strict=False, parse_int=_parse_integer, object_pairs_hook=hook)

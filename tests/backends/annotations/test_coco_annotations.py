@@ -144,6 +144,35 @@ def test_a_missing_or_repeated_key_is_one_error(read: Read, key: str) -> None:
         read(twice)
 
 
+@pytest.mark.parametrize(
+    ("record", "key"),
+    [
+        ('"image_id": 7, "category_id": 1, "category_id": 2, "bbox": [0, 0, 9, 9]', "category_id"),
+        ('"image_id": 7, "image_id": 7, "category_id": 1, "bbox": [0, 0, 9, 9]', "image_id"),
+        ('"image_id": 7, "category_id": 1, "bbox": [0, 0, 9, 9], "bbox": [0, 0, 1, 1]', "bbox"),
+    ],
+)
+@pytest.mark.parametrize(
+    "beside", ["", '{"image_id": 7, "category_id": 1, "bbox": NaN}, '], ids=["alone", "one by one"]
+)
+def test_a_box_with_a_key_twice_is_one_error(read: Read, record: str, key: str, beside: str) -> None:
+    whole = json.dumps({**json.loads(coco()), "annotations": "HERE"})
+    records = ", ".join([*['{"image_id": 7, "category_id": 1, "bbox": [0, 0, 9, 9]}'] * 3, f"{beside}{{{record}}}"])
+    with pytest.raises(UserError, match=rf"f\.json .*has a record after byte \d+ whose key '{key}' is there twice"):
+        read(whole.replace('"HERE"', f"[{records}]").encode())
+
+
+def test_a_label_with_two_names_is_one_error(read: Read) -> None:
+    whole = coco().replace(b'"categories": [{', b'"categories": [{"name": "x", ')
+    with pytest.raises(UserError, match=r"f\.json .*has a record after byte \d+ whose key 'name' is there twice"):
+        read(whole)
+
+
+def test_a_nested_key_of_the_same_name_is_no_second_one(read: Read) -> None:
+    box = {"image_id": 7, "category_id": 0, "bbox": [0, 0, 9, 9], "attributes": {"bbox": 1, "category_id": "bbox"}}
+    assert read(coco(annotations=[box] * 3)).boxes_entered == 3
+
+
 @pytest.mark.parametrize("key", ["images", "annotations"])
 @pytest.mark.parametrize("value", [None, {}, 5, "[]"])
 def test_images_and_annotations_must_be_arrays(read: Read, key: str, value: Any) -> None:

@@ -21,7 +21,7 @@ _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", 
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables of a set (columns: builders.records). `duplicates` lists the duplicate groups, with the images that
-    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged."""
+    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged; `boxes` lists where objects lie."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -29,6 +29,7 @@ class Tables:
     ledger: pd.DataFrame = field(default_factory=lambda: empty_frame("ledger"))
     duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
     candidate_judgments: pd.DataFrame = field(default_factory=lambda: empty_frame("candidate_judgments"))
+    boxes: pd.DataFrame = field(default_factory=lambda: empty_frame("boxes"))
 
     def to_arrow_tables(self) -> dict[str, pa.Table]:
         """Returns all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id

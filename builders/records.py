@@ -99,6 +99,16 @@ CANDIDATE_JUDGMENTS_SCHEMA = pa.schema(  # pairs that nobody judged and that may
         pa.field("evidence", pa.string(), nullable=False),
     ]
 )
+BOXES_SCHEMA = pa.schema(  # of a precision set with images: where its labels were marked
+    [
+        pa.field("image_id", _code, nullable=False),
+        pa.field("label", _code, nullable=False),
+        pa.field("counts_for", _code, nullable=False),  # JSON list of the labels and parents that a query may ask for
+        *(pa.field(side, pa.float32(), nullable=False) for side in ("left", "top", "right", "bottom")),  # shares
+        ("score", pa.float32()),  # of a detector; null where the annotations have the box
+        ("source", _code),  # the detector's file; null where the annotations have the box
+    ]
+)
 TABLE_SCHEMAS = {
     "queries": QUERIES_SCHEMA,
     "images": IMAGES_SCHEMA,
@@ -106,6 +116,7 @@ TABLE_SCHEMAS = {
     "ledger": LEDGER_SCHEMA,
     "duplicates": DUPLICATES_SCHEMA,
     "candidate_judgments": CANDIDATE_JUDGMENTS_SCHEMA,
+    "boxes": BOXES_SCHEMA,
 }
 
 # What is read from a file; a row per listed item. `reason` is set where the image cannot be used.

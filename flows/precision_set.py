@@ -18,7 +18,7 @@ from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, PromptRecord, Provenance, ThresholdRecord
-from builders.precision import annotated_gallery, judgments, label_index, mixes, tag_tree
+from builders.precision import annotated_gallery, box_table, judgments, label_index, mixes, tag_tree
 from builders.precision.families import box_evidence, family_queries
 from builders.records import empty_frame
 from flows.definitions import PrecisionDefinition
@@ -62,6 +62,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     templates = wording.sentences
     queries, qrels = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), DecisionOutcome(), None
+    boxes = box_table.build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility)
     found_by = Provenance()
     if mined.scanned is not None:
         folder = definition.out / definition.name
@@ -71,7 +72,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
             images, rendered_folder = render_every_image(images, list(images["sha256"]), definition.render, folder)
     sentences = templates.values() if "sentence" in definition.texts else []
     return BuiltTables(
-        tables=Tables(queries, images, qrels, duplicates=duplicates),
+        tables=Tables(queries, images, qrels, duplicates=duplicates, boxes=boxes),
         ledger=ledger,
         grades=family_queries.describe_grades(definition.grades, definition.families),
         provenance=Provenance(
@@ -168,6 +169,7 @@ def join_gallery(
         keep_crowd=definition.boxes.crowd,
         keep_fake=definition.boxes.fake,
         with_places=bool(definition.families),
+        with_sides=definition.images is not None,
     )
 
 

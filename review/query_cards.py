@@ -8,6 +8,7 @@ import pandas as pd
 from builders.benchmark_set import Tables, open_candidate_judgments
 from builders.decisions.agreement import JudgmentTarget, decision_category, find_disagreements, latest_decisions
 from builders.decisions.records import QueryDecision
+from review.box_index import BoxIndex
 from review.query_queue import EquivalentEntries, JudgmentIndex, QueryEntry, build_query_entries, group_entries
 from review.review_state import ReviewState
 
@@ -30,7 +31,13 @@ class _ImageRow:
 class QueryCards:
     """The cards of one version for one reviewer; a card has all queries that ask the same."""
 
-    def __init__(self, tables: Tables, grades: dict[str, str], state: ReviewState[QueryDecision]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        grades: dict[str, str],
+        state: ReviewState[QueryDecision],
+        render_mode: str | None = None,
+    ) -> None:
         self.state, self.grades = state, tuple(sorted({0, *map(int, grades)}))
         self.entries = build_query_entries(tables)
         self.entries_by_id = {entry.query_id: entry for entry in self.entries}
@@ -38,6 +45,7 @@ class QueryCards:
         self._groups_by_id = {entry.query_id: group for group in self.groups for entry in group.members}
         self._judgments = JudgmentIndex(tables.qrels)
         self._images = _images(tables.images)
+        self._boxes = BoxIndex(tables.boxes, render_mode)
         self.candidate_judgments = _candidate_judgments(tables)
 
     def text_of(self, entry: QueryEntry) -> str:
@@ -170,6 +178,7 @@ class QueryCards:
             "judged_by": row.judged_by,
             "evidence": row.evidence,
             "score": row.score,
+            "boxes": self._boxes.list_boxes(row.image_id, (image["width"], image["height"]), group.members[0].labels),
             "own": _own(latest),
             "grade": grades[group.key] if latest is not None else relevance,
             "grades": grades if differing else None,

@@ -32,6 +32,7 @@ from builders.errors import UserError
 
 _ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read
 _WITHOUT_STATISTICS = {"image_id", "evidence"}  # ranges of shuffled ids are useless and take most of the time
+_LEFT_OUT_IF_EMPTY = {"boxes"}  # most sets have none
 _NOTHING_PUBLISHED = "then run the same command: nothing was published"
 _REPAIR = "run verify on the set, then restore the file or build the set again"
 _OWN_NAMES = (".lock", ".publish", "latest")  # what is written beside the versions
@@ -68,7 +69,8 @@ def publish_set(
 
     def write(staging: Path, version: int, parent: dict[str, Any] | None) -> None:
         content = manifest(digest, version, parent)
-        files = [_write_table(staging, f"{name}.parquet", table) for name, table in arrow.items()]
+        written = {name: table for name, table in arrow.items() if table.num_rows or name not in _LEFT_OUT_IF_EMPTY}
+        files = [_write_table(staging, f"{name}.parquet", table) for name, table in written.items()]
         if images is not None:
             files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
         readme = card({**content, "files": files}).encode()
@@ -76,8 +78,8 @@ def publish_set(
         content["files"] = sorted(files, key=lambda file: str(file["path"]))
         content["manifest_digest"] = manifest_digest(content)
         _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))
-        for written, _, _ in os.walk(staging):
-            sync_folder(Path(written))
+        for directory, _, _ in os.walk(staging):
+            sync_folder(Path(directory))
 
     with translate_write_errors("publish", folder, _NOTHING_PUBLISHED):
         newest = newest_version(folder)

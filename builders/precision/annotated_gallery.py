@@ -73,6 +73,7 @@ class AnnotatedGallery:
     box_label: Ints  # per box: position in the label table
     box_share: np.ndarray[Any, np.dtype[np.float64]]  # per box: share of the image's area, 0 to 1, clipped to the image
     places: BoxPlaces | None = None  # where asked for
+    box_sides: np.ndarray[Any, np.dtype[np.float32]] | None = None  # per box, where asked for: as in BoxPlaces
 
 
 def list_images(files: list[AnnotationFile]) -> ListedImages:
@@ -114,6 +115,7 @@ def join_annotations(
     keep_crowd: bool,
     keep_fake: bool,
     with_places: bool = False,
+    with_sides: bool = False,
 ) -> AnnotatedGallery:
     """Returns the gallery of all files and records the stages `images` and `boxes` in the ledger.
 
@@ -128,11 +130,12 @@ def join_annotations(
 
     parts, rejected_boxes = [], [file.rejected_boxes for file in files]
     for file, rows, label in zip(files, listed.rows, labels, strict=True):
-        good, rejected = _boxes(file, image_of[rows], images, label.astype(np.int32), keep_crowd, keep_fake)
+        codes = label.astype(np.int32)
+        good, rejected = _boxes(file, image_of[rows], images, codes, keep_crowd, keep_fake, with_sides)
         parts += good
         rejected_boxes += rejected
-    empty: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
-    image, label_codes, share = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
+    empty: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), np.empty((0, 4), np.float32))
+    image, label_codes, share, sides = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
     ledger.record_stage("boxes", "box", sum(file.boxes_entered for file in files), len(image), *rejected_boxes)
     places = None
     if with_places:
@@ -141,7 +144,7 @@ def join_annotations(
             for file, rows, label in zip(files, listed.rows, labels, strict=True)
         ]
         places = BoxPlaces(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
-    return AnnotatedGallery(images, image, label_codes, share, places)
+    return AnnotatedGallery(images, image, label_codes, share, places, sides if with_sides else None)
 
 
 def _find_listed_twice(files: list[AnnotationFile], listed: ListedImages) -> pd.DataFrame:
@@ -183,9 +186,16 @@ def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[p
 
 
 def _boxes(
-    file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_crowd: bool, keep_fake: bool
-) -> tuple[list[tuple[Ints, Ints, FloatArray]], list[pd.DataFrame]]:
-    """Returns image, label and share of the accepted boxes of the file in blocks, and the rejections."""
+    file: AnnotationFile,
+    image_of: Ints,
+    images: pd.DataFrame,
+    label: Ints,
+    keep_crowd: bool,
+    keep_fake: bool,
+    with_sides: bool,
+) -> tuple[list[tuple[Any, ...]], list[pd.DataFrame]]:
+    """Returns image, label, share and sides (none unless wanted) of the accepted boxes of the file in blocks, and the
+    rejections."""
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
     # Position -1 (unknown) selects the appended values.
     image_of = np.append(image_of, np.int32(-1))
@@ -208,7 +218,9 @@ def _boxes(
             ("rejected", "fake", boxes["fake"].to_numpy(dtype=bool) & (not keep_fake)),
         ]
         good, rejected = _split_by_rules(file.name, boxes, rules)
-        parts.append((row[good], label[category[good]], share[good]))
+        shown: Any = np.flatnonzero(good) if with_sides else []
+        sides = find_sides(boxes.iloc[shown], sizes[0][row[shown]], sizes[1][row[shown]])
+        parts.append((row[good], label[category[good]], share[good], sides.astype(np.float32)))
         rejected_parts += rejected
     return parts, rejected_parts
 
@@ -226,10 +238,15 @@ def _find_places(
     finite, extended, overlaps, _ = _geometry(boxes, width, height)
     is_single = finite & extended & overlaps & ~boxes["crowd"].to_numpy(dtype=bool)
     is_single &= keep_fake | ~boxes["fake"].to_numpy(dtype=bool)
-    x, y, w, h = (boxes[side].to_numpy(dtype=np.float64)[is_single] for side in ("x", "y", "width", "height"))
-    width, height = width[is_single], height[is_single]
-    sides = np.stack([x / width, y / height, (x + w) / width, (y + h) / height], axis=1)
-    return row[is_single], code[is_single], np.clip(sides, 0, 1), row[~is_single], code[~is_single]
+    sides = find_sides(boxes[is_single], width[is_single], height[is_single])
+    return row[is_single], code[is_single], sides, row[~is_single], code[~is_single]
+
+
+def find_sides(boxes: pd.DataFrame, width: FloatArray, height: FloatArray) -> FloatArray:
+    """Returns left, top, right and bottom of boxes (n, 4) as shares of their images' sizes, clipped to the image."""
+    x, y, w, h = (boxes[side].to_numpy(dtype=np.float64) for side in ("x", "y", "width", "height"))
+    sides: FloatArray = np.stack([x / width, y / height, (x + w) / width, (y + h) / height], axis=1)
+    return np.clip(sides, 0, 1)
 
 
 def _geometry(

@@ -19,6 +19,7 @@ from builders.decisions.records import HumanCaption, ImagePairDecision, Override
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.records import empty_frame
+from builders.rendered_sizes import get_render_options
 from flows.review_session import review_exports
 from flows.review_session.audit_view import build_audit_routes
 from flows.review_session.rejected_files import open_rejected_files
@@ -99,7 +100,8 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any], pool:
         read_outcome=lambda: _read_outcome(stored),
     )
     review_state = ReviewState[QueryDecision](reviewer, frozenset(stored.manifest["decisions"]["in_effect"]))
-    cards = QueryCards(stored.tables, stored.manifest["grades"], review_state)
+    render_mode = get_render_options(stored.manifest).get("mode")
+    cards = QueryCards(stored.tables, stored.manifest["grades"], review_state, render_mode)
     session = ReviewSession(cards, callbacks, pool.pairs)
     judging = [page_routes(session, about), data_routes(session), pair_routes(session)]
     judging.append(csv_routes(session, about["name"]))

@@ -1,6 +1,7 @@
 // A queue of cards: moving, filters, decisions one after the other, undo, progress and rate.
 // A view with actions or images of its own gives their paths (home, images); doneLabel: the bar's word for what is done;
 // always: keys that need no card; beside: what an empty queue shows below its notice.
+import { withBoxes } from "./boxes.js";
 import { ask, element, visible } from "./elements.js";
 
 const AHEAD = 4;
@@ -210,8 +211,9 @@ export class CardQueue {
     field.select();
   }
 
-  large(id, name) {
-    byId("large-image").src = this.imagePath(1280, id);
+  large(id, name, boxes = []) {
+    const image = element("img", { id: "large-image", src: this.imagePath(1280, id), alt: "" });
+    byId("large-frame").replaceChildren(withBoxes(image, boxes));
     byId("large-name").textContent = visible(name);
     byId("large").showModal();
   }

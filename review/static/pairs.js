@@ -1,5 +1,6 @@
 // One query and one picture, large: for audits, pairs that nobody judged, and disputes.
 import { chip, element, photo } from "./elements.js";
+import { toggleBoxes, withBoxes } from "./boxes.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { decidedTexts, differing, disputed, gradeOf, grading, head, markNextText, meaning } from "./parts.js";
 
@@ -9,7 +10,7 @@ function draw(card, queue) {
   return [
     head(card, queue),
     element("div", { class: "pair" },
-      element("figure", {}, photo(queue.imagePath(1280, one.image_id), one.name)),
+      element("figure", {}, withBoxes(photo(queue.imagePath(1280, one.image_id), one.name), one.boxes)),
       element("div", { class: "side" },
         element("p", { class: "question" }, "Does the picture show it?"),
         grading(one, (grade) => decide(card, queue, { decision: "grade", relevance: grade }), gradeOf(card, one)),
@@ -39,7 +40,8 @@ function grade(card, queue, key) {
 const keep = (card, queue) => decide(card, queue, { decision: "keep" });
 const keys = {
   x: (card, queue) => decide(card, queue, { decision: "drop" }), a: keep, " ": keep,
-  o: (card, queue) => queue.large(card.image.image_id, card.image.name),
+  o: (card, queue) => queue.large(card.image.image_id, card.image.name, card.image.boxes),
+  b: toggleBoxes,
   t: markNextText,
   e: (card, queue) => {
     const { others, ...one } = decidedTexts(card);

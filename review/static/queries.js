@@ -1,5 +1,6 @@
 // One query and its ground truth: a grid of pictures, each with its grade.
 import { ask, chip, element, keyButton, photo } from "./elements.js";
+import { toggleBoxes, withBoxes } from "./boxes.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { ImageFinder } from "./image_finder.js";
 import { decidedTexts, differing, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
@@ -24,10 +25,10 @@ function draw(card, queue) {
 
 function tile(card, one, place, queue) {
   const mark = () => { marked = place; remark(); };
-  const open = () => { mark(); queue.large(one.image_id, one.name); };
+  const open = () => { mark(); queue.large(one.image_id, one.name, one.boxes); };
   const image = photo(queue.imagePath(320, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
-    element("button", { type: "button", class: "frame", title: `${one.name}: large (o)`, on: { click: open } }, image),
+    element("button", { type: "button", class: "frame", title: `${one.name}: large (o)`, on: { click: open } }, withBoxes(image, one.boxes)),
     grading(one, (grade) => { mark(); decide(card, one, grade, queue); }, gradeOf(card, one)),
     element("div", { class: "why", title: one.evidence }, one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
       differing(card, one), element("bdi", {}, one.evidence || one.name)));
@@ -93,7 +94,11 @@ const keys = {
   s: (card, queue) => card.images[marked] && finder.findSimilar(card, queue, card.images[marked]),
   a: whole("keep"), x: whole("drop"), e: edit, n: note, t: markNextText, " ": grade,
   ArrowRight: move(1), ArrowLeft: move(-1),
-  o: (card, queue) => card.images[marked] && queue.large(card.images[marked].image_id, card.images[marked].name),
+  o: (card, queue) => {
+    const one = card.images[marked];
+    if (one) queue.large(one.image_id, one.name, one.boxes);
+  },
+  b: toggleBoxes,
 };
 for (const value of "0123456789") keys[value] = grade;
 finder.queue = new CardQueue("queries", draw, keys);

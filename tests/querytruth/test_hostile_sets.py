@@ -29,7 +29,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("template")
     tables = small_tables()
     shared = tables.images.assign(duplicate_group=None)
-    return publish_small_set(folder, type(tables)(tables.queries, shared, tables.qrels, boxes=_boxes(shared))).path.parent
+    return publish_small_set(
+        folder, type(tables)(tables.queries, shared, tables.qrels, boxes=_boxes(shared))
+    ).path.parent
 
 
 @pytest.mark.parametrize("case", _CASES[::13], ids=lambda case: case[0])

@@ -41,7 +41,7 @@ bench: $(STAMP)
 	test -x .peers/bin/python || $(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install --quiet $(TORCH_ARGS) "$(TORCH)"
 	.peers/bin/python -m pip install --quiet imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets \
-		pytrec_eval ir_measures ranx
+		datasketch pytrec_eval ir_measures ranx
 	.peers/bin/python -m pip install --quiet --no-deps imagededup
 	$(BIN)/python benchmarks/gallery.py --peers-python .peers/bin/python
 	$(BIN)/python benchmarks/web_fetch.py --peers-python .peers/bin/python

@@ -1,50 +1,244 @@
-"""Rates of `querytruth overlap`: captions and hashes a second, and the memory.
+"""Rates, memory, precision and recall of `querytruth overlap`, beside imagededup and datasketch.
 
-Run: python benchmarks/overlap.py [HASHES] [CAPTIONS]; texts and hashes are drawn, from a fixed seed."""
+    python benchmarks/overlap.py [--photos FOLDER] [--captions FILE.json] [--peers-python PYTHON]
+                                 [--hashes 10000000] [--texts 1000000]
 
-import resource
+The peers live in an environment of their own (`make bench` has the lines that install them; datasketch beside them).
+`--photos`: real photos; half of them and their tiles are the set, the other half and its tiles and eight edited copies
+of each photo are the other collection.
+`--captions`: real captions in COCO's format; 5,000 of them are the set, the others and planted copies are searched.
+Without one of these, the comparison with peers that needs it is left out. Hashes are drawn from a fixed seed. Seconds
+are the processor's, user and system, of all processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import re
+import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Iterable
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image, ImageEnhance, ImageOps
+from rich.console import Console
+from rich.table import Table
 
-from builders.overlap.near_images import NearHashIndex
-from builders.overlap.text_pairs import TextOverlap
+from builders.overlap.text_pairs import LEAST_CONTAINED
+from flows.overlap_sources import INDEX_SCHEMA
 
-_SET_SIZE = 5_000
-_HASHES_EACH = 18  # of an image of the set: its own, mirrored, and 16 crops
+SET_SIZE, CROPS = 5_000, 16  # images or texts of the set; hashes of the crops of an image
+PLANTED = 1_000  # texts
+GRIDS = (2, 3, 4)  # rows and columns of tiles
+ROWS_AT_ONCE = 1 << 17
+IMAGE_WAYS = {
+    "images_ours": "ours",
+    "images_ours_pdq": "ours, --hash pdq",
+    "images_imagededup": "imagededup PHash, 10 bits (its default)",
+    "images_imagededup_6": "imagededup PHash, 6 bits",
+}
+TEXT_WAYS = {"texts_ours": "ours", "texts_datasketch": "datasketch MinHash LSH (5 words, 250 hashes, 0.7)"}
+DRAWN_WAYS = {"index_ours": "hashes of an index", "captions_ours": "captions of a table"}
+EDITS: dict[str, Any] = {
+    "encoded": lambda image: image,
+    "half": lambda image: image.resize((image.width // 2, image.height // 2)),
+    "mirrored": ImageOps.mirror,
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.2),
+    "contrast": lambda image: ImageEnhance.Contrast(image).enhance(1.6),
+    "edges": lambda image: ImageOps.crop(image, (image.width // 20, image.height // 20) * 2),
+    "bar": lambda image: _paste_bar(image),
+    "rotated": lambda image: image.rotate(2),
+}
+Pairs = set[tuple[str, str]]
 
 
-def measure_hashes(count: int) -> None:
-    """Prints the time for `count` hashes against those of a set."""
+def _paste_bar(image: Image.Image) -> Image.Image:
+    image.paste("black", (0, image.height * 7 // 8, image.width, image.height))
+    return image
+
+
+# ---- the data: each returns which pairs are right, by kind
+
+
+def write_images(photos: Path, folder: Path) -> dict[str, Pairs]:
+    """Half of the photos and their tiles are the set; edited copies of all photos, and the tiles of the other half, are
+    the other collection. Names start with the number of the photo."""
+    files = [file for file in sorted(photos.rglob("*")) if file.suffix.lower() in (".jpg", ".jpeg", ".png")]
+    truth: dict[str, Pairs] = {name: set() for name in EDITS}
+    for name in ("set", "others"):
+        (folder / name).mkdir(parents=True)
+    for number, file in enumerate(files):
+        name, home = f"{number:05d}", folder / ("others" if number % 2 else "set")
+        with Image.open(file) as opened:
+            photo = opened.convert("RGB")
+        (home / f"{name}.jpg").write_bytes(file.read_bytes())
+        for tile_name, tile in _cut_tiles(photo):
+            tile.save(home / f"{name}.{tile_name}.jpg", quality=95)
+        for kind, edit in EDITS.items():
+            edit(photo.copy()).save(folder / "others" / f"{name}.{kind}.jpg", quality=60)
+            if not number % 2:
+                truth[kind].add((f"{name}.jpg", f"{name}.{kind}.jpg"))
+    return truth
+
+
+def _cut_tiles(photo: Image.Image) -> Iterable[tuple[str, Image.Image]]:
+    for cells in GRIDS:
+        width, height = photo.width // cells, photo.height // cells
+        for row, column in np.ndindex(cells, cells):
+            box = column * width, row * height, (column + 1) * width, (row + 1) * height
+            yield f"{cells}-{row}-{column}", photo.crop(box)
+
+
+def write_texts(captions: Path, folder: Path) -> dict[str, Pairs]:
+    """The first texts are the set. Of some: a copy in capitals with other punctuation, one inside a longer text, and
+    one with another word."""
+    annotations = json.loads(captions.read_text("utf-8"))["annotations"]
+    texts = {str(one["id"]): str(one["caption"]) for one in sorted(annotations, key=lambda one: int(one["id"]))}
+    own, others = dict(islice(texts.items(), SET_SIZE)), dict(islice(texts.items(), SET_SIZE, None))
+    fillers = cycle(list(others.values()))
+    truth: dict[str, Pairs] = {"same text": set(), "inside": set(), "one word": set()}
+    for name, text in list(own.items())[:: SET_SIZE // PLANTED]:
+        words = text.split()
+        middle = len(words) // 2
+        changed = [*words[:middle], "zebra", *words[middle + 1 :]]
+        copies = {
+            "same text": text.upper().replace(".", "!"),
+            "inside": f"{next(fillers)} {text} {next(fillers)} {next(fillers)}",
+            "one word": " ".join(changed),
+        }
+        for kind, copy in copies.items():
+            others[f"{name} {kind}"] = copy
+            truth[kind].add((name, f"{name} {kind}"))
+    by_words: dict[str, list[str]] = {}
+    for name, text in own.items():
+        by_words.setdefault(_plain(text), []).append(name)
+    truth["same text"] |= {(name, other) for other, text in others.items() for name in by_words.get(_plain(text), ())}
+    longer = {name: f" {_plain(text)} " for name, text in others.items()}
+    for name, text in own.items():
+        if len(_plain(text).split()) >= LEAST_CONTAINED:
+            inner = f" {_plain(text)} "
+            truth["inside"] |= {(name, other) for other, outer in longer.items() if inner in outer and inner != outer}
+    folder.mkdir()
+    for file, part in (("set", own), ("others", others)):
+        (folder / f"{file}.json").write_text(json.dumps(part), "utf-8")
+    return truth
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall("[a-z0-9]+", text.lower()))
+
+
+def write_captions(captions: Path, folder: Path, count: int) -> None:
+    texts = [str(one["caption"]) for one in json.loads(captions.read_text("utf-8"))["annotations"]]
+    with (folder / "captions.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["caption"], *([text] for text in islice(cycle(texts), count))])
+
+
+def write_indices(folder: Path, count: int) -> None:
     rng = np.random.default_rng(1)
-    index = NearHashIndex(rng.integers(0, 1 << 63, (_HASHES_EACH * _SET_SIZE, 1), dtype=np.uint64))
-    others = rng.integers(0, 1 << 63, (count, 1), dtype=np.uint64)
-    start = time.perf_counter()
-    pairs = sum(len(rows) for rows, _, _ in index.find_near(others))
-    seconds = time.perf_counter() - start
-    print(
-        f"{count:,} hashes against {_HASHES_EACH} of {_SET_SIZE:,} images: {seconds:.1f} s, {pairs} pairs", flush=True
+    folder.mkdir()
+    for name, rows in (("set", SET_SIZE), ("crops", CROPS * SET_SIZE), ("others", count)):
+        with pq.ParquetWriter(folder / f"{name}.parquet", INDEX_SCHEMA) as file:
+            for start in range(0, rows, ROWS_AT_ONCE):
+                file.write_table(_draw_rows(rng, start, min(ROWS_AT_ONCE, rows - start)))
+
+
+def _draw_rows(rng: np.random.Generator, start: int, rows: int) -> pa.Table:
+    def digests(width: int) -> list[str]:
+        digits = rng.bytes(rows * width // 2).hex()
+        return [digits[at : at + width] for at in range(0, len(digits), width)]
+
+    outlines = pa.FixedSizeBinaryArray.from_buffers(pa.binary(64), rows, [None, pa.py_buffer(rng.bytes(64 * rows))])
+    hashes = [rng.integers(0, 1 << 64, rows, dtype=np.uint64) for _ in range(2)]
+    names = [f"{number:010d}.jpg" for number in range(start, start + rows)]
+    return pa.table([names, digests(64), digests(32), *hashes, outlines], schema=INDEX_SCHEMA)
+
+
+# ---- the comparison
+
+
+def measure(way: str, folder: Path, peers: str) -> dict[str, Any]:
+    """Runs one way in a process of its own."""
+    is_ours = "_ours" in way
+    answer = subprocess.run(
+        [sys.executable if is_ours else peers, str(Path(__file__).parent / "overlap_ways.py"), way, str(folder)],
+        capture_output=True,
+        text=True,
+        env=os.environ | ({"PYTHONPATH": str(Path(__file__).parent.parent)} if is_ours else {}),
     )
+    if answer.returncode:
+        sys.exit(f"{way} failed:\n{answer.stderr}")
+    return dict(json.loads(answer.stdout))
 
 
-def measure_captions(count: int) -> None:
-    """Prints the rate for captions of 16 tokens."""
-    rng = np.random.default_rng(2)
-    words = [f"word{number}" for number in range(5000)]
+def compare(title: str, ways: dict[str, str], folder: Path, peers: str, truth: dict[str, Pairs]) -> Table:
+    """Returns the table of found pairs: recall per kind of copy, and the precision. A tile of a photo with a copy of
+    the same photo is neither right nor wrong."""
+    table = Table("way", "a second and core", "MB", "wrong", "precision", *truth, title=f"{title}: {_describe(folder)}")
+    right = set().union(*truth.values())
+    for way, description in ways.items():
+        answer = measure(way, folder, peers)
+        if "missing" in answer:
+            table.add_row(description, f"{answer['missing']} is not installed")
+            continue
+        found = {(one, other) for one, other in answer["pairs"]}
+        wrong = {(one, other) for one, other in found - right if one.partition(".")[0] != other.partition(".")[0]}
+        precision = len(found & right) / max(1, len(found & right) + len(wrong))
+        recalls = [f"{len(found & kind) / len(kind):.3f}" for kind in truth.values()]
+        rate = f"{answer['rate']:,.0f} {answer['unit']}"
+        table.add_row(description, rate, f"{answer['peak']:,}", str(len(wrong)), f"{precision:.4f}", *recalls)
+    return table
 
-    def draw() -> str:
-        return " ".join(words[number] for number in rng.integers(0, len(words), 16))
 
-    overlap = TextOverlap({str(number): draw() for number in range(_SET_SIZE)})
-    texts = [("", draw()) for _ in range(10_000)]
-    start = time.perf_counter()
-    for _ in range(count // len(texts)):
-        sum(1 for _pair in overlap.find_pairs(texts))
-    print(f"{count:,} captions: {count / (time.perf_counter() - start):,.0f} a second", flush=True)
+def _describe(folder: Path) -> str:
+    """Returns how many pairs are compared."""
+    if (folder / "set").is_dir():
+        own, others = (len(list((folder / name).iterdir())) for name in ("set", "others"))
+    else:
+        own, others = (len(json.loads((folder / f"{name}.json").read_text("utf-8"))) for name in ("set", "others"))
+    return f"{own:,} x {others:,} = {own * others:,} pairs"
+
+
+def measure_drawn(ways: Iterable[str], folder: Path) -> Table:
+    table = Table("what", "rows", "seconds", "processor", "a second and core", "MB", "pairs", title="Rates of ours")
+    for way in ways:
+        answer = measure(way, folder, sys.executable)
+        cells = f"{answer['count']:,}", f"{answer['seconds']:.1f}", f"{answer['processor']:.1f}"
+        table.add_row(DRAWN_WAYS[way], *cells, f"{answer['rate']:,.0f}", f"{answer['peak']:,}", f"{answer['found']:,}")
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--photos", type=Path, help="a folder of real photos, no two of them alike")
+    parser.add_argument("--captions", type=Path, help="real captions in COCO's format")
+    parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has the peers")
+    parser.add_argument("--hashes", type=int, default=10_000_000)
+    parser.add_argument("--texts", type=int, default=1_000_000)
+    given, console = parser.parse_args(), Console(width=180)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        if given.photos:
+            truth = write_images(given.photos, folder / "images")
+            console.print(compare("Images", IMAGE_WAYS, folder / "images", given.peers_python, truth))
+        if given.captions:
+            truth = write_texts(given.captions, folder / "texts")
+            console.print(compare("Texts", TEXT_WAYS, folder / "texts", given.peers_python, truth))
+            write_captions(given.captions, folder / "texts", given.texts)
+            console.print(measure_drawn(["captions_ours"], folder / "texts"))
+        if given.hashes:
+            write_indices(folder / "index", given.hashes)
+            console.print(measure_drawn(["index_ours"], folder / "index"))
 
 
 if __name__ == "__main__":
-    measure_hashes(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)
-    measure_captions(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
-    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10:,} MB at most")
+    main()

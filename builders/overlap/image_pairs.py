@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.array_types import AnyArray, Hashes, RowIndices
 from builders.gallery.hash_similarity import HashedImages
@@ -27,7 +29,7 @@ class ImageOverlap:
 
     def __init__(self, images: pd.DataFrame, crops: pd.DataFrame) -> None:
         self.count = len(images)
-        self._equal = {name: images[["item", column]].dropna() for name, column in _EQUAL.items()}
+        self._equal = [_EqualImages(images, column, name) for name, column in _EQUAL.items()]
         self._near = [
             _NearImages(images, "phash", "hash", 0),
             _NearImages(images, "mirrored", "mirrored hash", _MIRRORED),
@@ -44,13 +46,26 @@ class ImageOverlap:
         return pairs.drop_duplicates(["set_item", "other_item"])[PAIR_COLUMNS].reset_index(drop=True)
 
     def _find(self, others: pd.DataFrame) -> list[pd.DataFrame]:
-        found = [_find_equal(ours, others, _EQUAL[name], name) for name, ours in self._equal.items()]
+        found = [equal.find(others) for equal in self._equal]
         hashed = others[others["phash"].notna()]
         found += [near.find(hashed) for near in self._near]
         if self._pdq and "pdq" in others:
             hashed = others[others["pdq"].notna()]
             found += [near.find(hashed) for near in self._pdq]
         return [pairs for pairs in found if len(pairs)]
+
+
+class _EqualImages:
+    """Pairs by a digest."""
+
+    def __init__(self, images: pd.DataFrame, column: str, evidence: str) -> None:
+        self._images, self._column, self._evidence = images[["item", column]].dropna(), column, evidence
+        self._digests = pa.array(self._images[column], pa.string())
+
+    def find(self, others: pd.DataFrame) -> pd.DataFrame:
+        known = pc.is_in(pa.array(others[self._column], pa.string()), self._digests).to_numpy(zero_copy_only=False)
+        pairs = self._images.merge(others.loc[known, ["item", self._column]], on=self._column)
+        return _table(pairs["item_x"], pairs["item_y"], self._evidence, np.zeros(len(pairs), dtype=np.int64))
 
 
 class _NearImages:
@@ -80,11 +95,6 @@ class _NearPdq:
     def find(self, others: pd.DataFrame) -> pd.DataFrame:
         rows, places, distances = _find_near(self._index, _read_pdq(others["pdq"]))
         return _table(self._items[rows], others["item"].to_numpy()[places], self._evidence, distances)
-
-
-def _find_equal(ours: pd.DataFrame, others: pd.DataFrame, column: str, evidence: str) -> pd.DataFrame:
-    pairs = ours.merge(others.loc[others[column].isin(ours[column]), ["item", column]], on=column)
-    return _table(pairs["item_x"], pairs["item_y"], evidence, np.zeros(len(pairs), dtype=np.int64))
 
 
 def _find_near(index: NearHashIndex, others: Hashes) -> tuple[RowIndices, RowIndices, RowIndices]:

@@ -56,6 +56,20 @@ def test_texts_are_found_whatever_their_case_and_punctuation_and_longer_ones_by_
     assert found == [("q1", "a", "text"), ("q2", "b", "13-gram"), ("q3", "c", "13-gram")]
 
 
+def test_a_text_of_eight_tokens_is_found_inside_a_longer_one_and_a_shorter_text_is_not() -> None:
+    overlap = TextOverlap(
+        {"q1": "A brown dog runs over the wet sand.", "q2": "a dog runs over sand", "q3": "棕色的狗跑过沙滩"}
+    )
+    stream = [
+        ("a", "Look! A brown dog runs over the wet sand, and a dog runs over sand."),
+        ("b", "a brown dog runs over the wet sand"),
+        ("c", "a brown dog runs over the wet grass today"),
+        ("d", "图中棕色的狗跑过沙滩。"),
+    ]
+    found = [(name, item, evidence) for name, item, evidence, _ in overlap.find_pairs(stream)]
+    assert found == [("q1", "a", "contained"), ("q1", "b", "text"), ("q3", "d", "contained")]
+
+
 def test_a_text_that_is_there_a_thousand_times_gives_few_pairs_and_the_whole_count() -> None:
     overlap = TextOverlap({"q1": "a dog"})
     assert len(list(overlap.find_pairs((str(row), "A dog.") for row in range(1000)))) == MAX_PAIRS

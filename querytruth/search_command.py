@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from querytruth import terminal
 from querytruth.options import DEFAULT_DATASETS_FOLDER, ImageRootsOption, JsonOption, OutOption, SetArgument
-
-if TYPE_CHECKING:
-    from flows.scoring.judged_sets import JudgedSet
-    from flows.scoring.query_search import QueryResults
 
 _SHOWN_RESULTS = 24
 
@@ -43,15 +39,12 @@ def search(
         raise typer.BadParameter("name one system: --model, --system or --run")
     terminal.err.print(f"querytruth: reading {set_}", markup=False)
     from backends.sets.trusted_sources import image_roots
-    from flows.scoring.judged_sets import load_judged_set
-    from flows.scoring.query_search import check_page_language, write_search_page
-    from querytruth.api.loaded_set import find_version
+    from querytruth.api.searches import search as search_once
 
-    check_page_language(language)
     with image_roots(images), terminal.reported_run():
-        judged = load_judged_set(find_version(set_, out))
-        results = _search(judged, model, system, run, text, k, ids)
-        write_search_page(results, judged, page, language)
+        results = search_once(
+            set_, text, model=model, system=system, run=run, ids=ids, k=k, page=page, page_language=language, out=out
+        )
     if json:
         terminal.print_json(asdict(results))
         return
@@ -63,18 +56,3 @@ def search(
     about = f"{found:,} of {results.relevant_count:,} relevant pictures found"
     terminal.out.print(about if results.is_query else "the set does not have this query: nothing is judged")
     terminal.out.print(f"page written: {page}", markup=False, soft_wrap=True)
-
-
-def _search(
-    judged: JudgedSet, model: str | None, system: Path | None, run: Path | None, text: str, k: int, ids: str
-) -> QueryResults:
-    from backends.sets.set_files import read_set
-    from flows.scoring.query_search import search_by_model, search_by_system, search_in_run
-
-    if model is not None:
-        return search_by_model(judged, model, text, k)
-    if run is not None:
-        return search_in_run(judged, run, text, k, ids)
-    assert system is not None and judged.stored is not None
-    all_images = read_set(judged.stored.path, ("images",)).tables.images
-    return search_by_system(judged, system, text, k, all_images)

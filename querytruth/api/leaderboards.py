@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from flows.evaluation_run import RESULTS_FOLDER
 from flows.leaderboards import build_leaderboard, write_leaderboard
+from flows.scoring.evaluation_history import read_history
+from flows.scoring.set_stability import compare_set_stability
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, find_version
 from review.notebook_views import render_table
 
@@ -64,3 +68,24 @@ def leaderboard(set_: AnySet, *, metric: str | None = None, out: str | Path = DA
     """Order the systems whose results are stored beside a version of a set, by a metric (ndcg@10, else hit@1), on the
     queries that all of them have. Raises UserError without results."""
     return SystemBoard(build_leaderboard(find_version(set_, out), metric))
+
+
+def history(set_: AnySet, system: str | None = None, *, out: str | Path = DATASETS_FOLDER) -> pd.DataFrame:
+    """Return the evaluations on all versions of a set in the order of time: a row per evaluation and metric with at,
+    system, version, content_digest, queries, metric, value, low, high. Raises UserError for a system without one."""
+    entries = read_history(find_version(set_, out).parent / RESULTS_FOLDER, system)
+    about = ["at", "system", "version", "content_digest", "queries"]
+    rows = [
+        [*(entry[key] for key in about), metric, *figure]
+        for entry in entries
+        for metric, figure in entry["figures"].items()
+    ]
+    return pd.DataFrame(rows, columns=[*about, "metric", "value", "low", "high"])
+
+
+def stability(
+    one: AnySet, other: AnySet, *, metrics: Sequence[str] | None = None, out: str | Path = DATASETS_FOLDER
+) -> pd.DataFrame:
+    """Return by metric whether two versions, or two sizes, of a set rank the systems alike that were evaluated on both.
+    Raises UserError for fewer than two of them."""
+    return compare_set_stability(find_version(one, out), find_version(other, out), metrics)[0]

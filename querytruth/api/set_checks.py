@@ -1,16 +1,20 @@
-"""Checks of published sets: lint, verify, and the difference between two versions."""
+"""Checks of published sets: lint, verify, rebuild, and the difference between two versions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from backends.sets import lost_decisions, set_files
+from backends.sets.manifest_reading import read_manifest
 from builders import lint as lint_checks
 from builders.version_difference import VersionDifference, compare_versions
+from flows.set_rebuild import rebuild_tables
+from flows.steps import BuildRun, active_run
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version, load
 from review.notebook_views import render_table
 
@@ -85,3 +89,14 @@ def diff(before: AnySet, after: AnySet, *, out: str | Path = DATASETS_FOLDER) ->
 
 def _load_once(set_: AnySet, out: str | Path) -> LoadedSet:
     return set_ if isinstance(set_, LoadedSet) else load(set_, out=out)
+
+
+def rebuild(set_: AnySet, *, offline: bool = True, out: str | Path = DATASETS_FOLDER) -> dict[str, Any]:
+    """Build a version again from its manifest, publish nothing, and return whether the digest is the `same`, the
+    `content_digest` as built now, and `inputs_changed`, the names of inputs that are other files by now. Raises
+    UserError for a set from elsewhere whose definition names anything outside it."""
+    path = find_version(set_, out)
+    with active_run(BuildRun(offline=offline)):
+        rebuilt = rebuild_tables(path)
+    same = rebuilt.digest == read_manifest(path)["content_digest"]
+    return {"same": same, "content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed}

@@ -1,7 +1,9 @@
-"""What can be trusted: checks before a build, shortcuts, audits, tables for review, replies that are asked again."""
+"""What can be trusted: checks before a build, shortcuts, overlaps, audits, calibration, tables for review, replies that
+are asked again."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -10,13 +12,23 @@ import pandas as pd
 
 from backends.file_errors import translate_write_errors
 from backends.sets import review_csv, set_files
+from backends.sets.overlap_files import overlap_folder
+from flows.audits.audit_judge import judge_pool
+from flows.audits.audit_plan import plan_audit
+from flows.audits.audit_preparation import PreparedAudit, prepare_audit
 from flows.audits.audit_report import report_audit
+from flows.audits.audit_start import start_audit
 from flows.definition_checks import check_definition
+from flows.definitions import AuditDefinition, load_audit_definition
+from flows.overlap import drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
+from flows.pages.overlap_pages import write_overlap_page
+from flows.recall_calibration import calibrate_set
 from flows.reply_refresh import refresh_replies as _refresh_replies
 from flows.review_session.review_exports import build_review_export
 from flows.shortcuts import find_shortcuts, summarize_shortcuts, write_shortcuts
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, find_version
 from querytruth.api.set_builds import AnyDefinition, read_definition
+from querytruth.terminal import current_user_name
 
 
 def doctor(definition: AnyDefinition) -> pd.DataFrame:
@@ -35,6 +47,62 @@ def shortcuts(set_: AnySet, *, to: str | Path | None = None, out: str | Path = D
     if to is not None:
         write_shortcuts(Path(to), tables, summarize_shortcuts(stored, tables))
     return tables["shortcuts"]
+
+
+def overlap(
+    set_: AnySet,
+    against: Sequence[str | Path],
+    *,
+    pdq: bool = False,
+    to: str | Path | None = None,
+    drop: bool = False,
+    page_language: Literal["en", "zh"] = "en",
+    out: str | Path = DATASETS_FOLDER,
+) -> dict[str, pd.DataFrame]:
+    """Return what other collections have of a set: `pairs` of images and texts, and `queries` with what leaks them.
+    `against`: folders of images, indexes, tables or sets; `pdq`: compare PDQ hashes, too. Written beside the set, for
+    slices of evaluations, or to the folder `to`, with a page. `drop`: decide that leaked queries leave the set."""
+    stored, others = set_files.read_set(find_version(set_, out)), [str(one) for one in against]
+    tables, compared = find_overlap(stored, others, Path(out), pdq)
+    folder = overlap_folder(stored.path) if to is None else Path(to)
+    write_overlap(folder, tables, summarize_overlap(stored, others, tables, compared))
+    write_overlap_page(folder, stored, tables, Path(out), page_language)
+    if drop:
+        drop_leaked_queries(stored, tables["queries"], others, current_user_name())
+    return tables
+
+
+def calibrate(
+    set_: AnySet, *, to: str | Path | None = None, out: str | Path = DATASETS_FOLDER
+) -> tuple[Path, pd.DataFrame]:
+    """Fit the probability that a caption fits another image to the judgments of a recall set's reviewers. Returns the
+    file for `ambiguity.calibration`, and a row per language: pairs, fit, and the mean squared errors before (None
+    without an earlier calibration) and on held-out queries. Raises UserError for too few judgments."""
+    file, fitted = calibrate_set(find_version(set_, out), None if to is None else Path(to))
+    rows = [(one.calibration.language, one.pairs, one.fit, one.before, one.after) for one in fitted]
+    return file, pd.DataFrame(rows, columns=["language", "pairs", "fit", "error_before", "error_held_out"])
+
+
+def audit_plan(definition: str | Path | AuditDefinition) -> dict[str, Any]:
+    """Return what an audit would judge, the width of its interval, a person's hours and a judge's calls. Writes
+    nothing. `definition`: a YAML file, or Audit(set=…, runs=[…])."""
+    audit = _prepare(definition)
+    return plan_audit(audit.path, audit.pooled, audit.size, audit.judge)
+
+
+def audit_start(definition: str | Path | AuditDefinition) -> dict[str, Any]:
+    """Draw the sample of an audit, ask its judge, and store both beside the set's versions; return the manifest. The
+    same definition draws the same. People judge on the review page, view Audit."""
+    audit = _prepare(definition)
+    wanted, judged = audit.definition, None if audit.judge is None else judge_pool(audit.judge, audit.pooled)
+    return start_audit(
+        audit.path, audit.pooled, wanted.name, audit.size, depth=wanted.depth, seed=wanted.seed, judged=judged
+    )
+
+
+def _prepare(definition: str | Path | AuditDefinition) -> PreparedAudit:
+    read = definition if isinstance(definition, AuditDefinition) else load_audit_definition(Path(definition), [])
+    return prepare_audit(read, set_files.find_set(read.set, read.out))
 
 
 def audit_report(

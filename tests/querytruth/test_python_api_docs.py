@@ -46,7 +46,7 @@ def test_every_block_runs_on_a_small_album(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     draw_sample_album(Path("album"), 40)
     ran = list(run_blocks(PAGES[0]))
-    assert len(ran) == 13 and all(printed for _, expected, printed in ran if expected)
+    assert len(ran) == 14 and all(printed for _, expected, printed in ran if expected)
 
 
 @pytest.mark.slow

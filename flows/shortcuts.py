@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from backends.durable_files import write_atomically
+from backends.durable_files import write_atomically, write_page
 from backends.file_errors import translate_write_errors
 from backends.sets.set_files import StoredSet
 from backends.spreadsheet_csv import write_csv
 from builders.benchmark_set import canonical_json
 from builders.shortcuts.shortcut_test import PERMUTATIONS, ShortcutResult, measure_shortcuts
 from evaluation.statistics import bootstrap_interval
+from review.shortcuts_page import render_shortcuts_page
 
+PAGE_FILE = "shortcuts.html"
 _LEADING = 10  # queries listed per shortcut
 
 
@@ -37,12 +39,17 @@ def summarize_shortcuts(stored: StoredSet, tables: dict[str, pd.DataFrame]) -> d
     return {"schema_version": 1, "set": str(stored.path), "permutations": PERMUTATIONS, **rows}
 
 
-def write_shortcuts(folder: Path, tables: dict[str, pd.DataFrame], summary: dict[str, Any]) -> None:
-    """Writes shortcuts.csv, queries.csv and shortcuts.json. Raises UserError."""
+def write_shortcuts(
+    folder: Path, stored: StoredSet, tables: dict[str, pd.DataFrame], summary: dict[str, Any], language: str = "en"
+) -> None:
+    """Writes shortcuts.csv, queries.csv, shortcuts.json and the page shortcuts.html in a language of PAGE_TEXTS. Raises
+    UserError."""
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table.columns, table.itertuples(index=False))
     with translate_write_errors("write shortcuts", folder):
         write_atomically(folder / "shortcuts.json", canonical_json(summary))
+    page = render_shortcuts_page(stored.manifest, tables, language)
+    write_page(folder / PAGE_FILE, page, "or give another folder with --to")
 
 
 def _summarize(one: ShortcutResult) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,7 +15,8 @@ _EXAMPLES = 3
 
 def shortcuts(
     set_: SetArgument,
-    to: Annotated[Path | None, typer.Option(help="A folder for shortcuts.csv, queries.csv and shortcuts.json.")] = None,
+    to: Annotated[Path | None, typer.Option(help="A folder for the page shortcuts.html, two tables and JSON.")] = None,
+    page_language: Annotated[Literal["en", "zh"], typer.Option(help="Of the page.")] = "en",
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
 ) -> None:
@@ -24,13 +25,13 @@ def shortcuts(
     Example: querytruth shortcuts family-album --to shortcuts"""
     terminal.err.print(f"querytruth: reading {set_}", markup=False)
     from backends.sets.set_files import find_set, read_set
-    from flows.shortcuts import find_shortcuts, summarize_shortcuts, write_shortcuts
+    from flows.shortcuts import PAGE_FILE, find_shortcuts, summarize_shortcuts, write_shortcuts
 
     stored = read_set(find_set(set_, out))
     tables = find_shortcuts(stored)
     summary = summarize_shortcuts(stored, tables)
     if to is not None:
-        write_shortcuts(to, tables, summary)
+        write_shortcuts(to, stored, tables, summary, page_language)
     if json:
         terminal.print_json(summary)
         return
@@ -54,3 +55,5 @@ def shortcuts(
     for name, queries in tables["queries"].groupby("system", sort=False):
         texts = "; ".join(queries["text"].head(_EXAMPLES))
         terminal.out.print(f"{name}: such as {texts}", markup=False, soft_wrap=True)
+    if to is not None:
+        terminal.out.print(f"written: {to / PAGE_FILE}", markup=False, soft_wrap=True)

@@ -41,11 +41,11 @@ def doctor(definition: AnyDefinition) -> pd.DataFrame:
 
 def shortcuts(set_: AnySet, *, to: str | Path | None = None, out: str | Path = DATASETS_FOLDER) -> pd.DataFrame:
     """Return how far file names, positions, sizes, popularity and labels answer the queries: a row per system that sees
-    no image. `to`: a folder for the tables."""
+    no image. `to`: a folder for the tables and the page."""
     stored = set_files.read_set(find_version(set_, out))
     tables = find_shortcuts(stored)
     if to is not None:
-        write_shortcuts(Path(to), tables, summarize_shortcuts(stored, tables))
+        write_shortcuts(Path(to), stored, tables, summarize_shortcuts(stored, tables))
     return tables["shortcuts"]
 
 

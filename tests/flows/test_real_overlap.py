@@ -1,5 +1,7 @@
 """Photos of COCO against edited copies of themselves, among photos that are not theirs."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from backends.images.crop_hashes import hash_crops
 from builders.overlap.image_pairs import ImageOverlap
+from builders.overlap.text_pairs import TextOverlap
 from flows.overlap_sources import hash_source_images
 
 Edit = Callable[[Image.Image], Image.Image]
@@ -65,3 +68,21 @@ def test_edited_copies_of_photos_are_found_and_nothing_else(shared: Callable[[st
 def test_photos_of_other_people_are_not_found(shared: Callable[[str], Path], tmp_path: Path) -> None:
     photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::10]
     assert _find(photos, shared("photos_flowers"), tmp_path).empty
+
+
+@pytest.mark.thorough
+def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_id_and_elsewhere_only_where_equal(
+    shared: Callable[[str], Path],
+) -> None:
+    def read(file: Path) -> dict[str, str]:
+        found = json.loads(file.read_text("utf-8"))["annotations"]
+        return {f"{one['image_id']}:{one['id']}": one["caption"] for one in found}
+
+    other = read(shared("captions") / "coco_captions_val2017.json")
+    train, val = (read(shared("coco_tiny") / f"annotations/captions_{part}2017.json") for part in ("train", "val"))
+    pairs = list(TextOverlap(train | val).find_pairs(other.items()))
+    assert {(own, own) for own in val} <= {(own, item) for own, item, _, _ in pairs}
+    others = [(own, item) for own, item, _, _ in pairs if own.partition(":")[0] != item.partition(":")[0]]
+    assert len(pairs) == 259 and len(others) == 9
+    plain = {name: re.findall("[a-z]+", text.lower()) for name, text in (other | train | val).items()}
+    assert all(plain[own] == plain[item] for own, item in others)

@@ -1,6 +1,7 @@
 """`querytruth shortcuts` as a user types it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,9 +41,17 @@ def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path:
     assert pd.read_csv("found/queries.csv")["query_id"].isin(tables.queries["query_id"]).sum() == 10
     assert "looks at no image beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
     assert json.loads(Path("found/shortcuts.json").read_bytes())["permutations"] == 199
+    page = Path("found/shortcuts.html").read_text("utf-8")
+    assert "1 of 17 systems that look at no image beat chance" in page and page.count('class="beats"') == 1
+    assert page.index("words in captions") < page.index("gallery position: first ones")
+    assert run("shortcuts", "leaky", "--out", "sets", "--to", "zh", "--page-language", "zh")[0].count("written: ") == 1
+    page = Path("zh/shortcuts.html").read_text("utf-8")
+    assert "1 / 17 个不看图片的系统胜过随机" in page and "描述中的词" in page and "图库位置：最前的" in page
+    assert not re.search("words|ones", page)
 
 
 def test_a_set_of_four_queries_measures_nothing(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables())
     assert "fewer than 10 queries" in run("shortcuts", "small", "--out", "sets")[0]
-    assert json.loads(run("shortcuts", "small", "--out", "sets", "--json")[0])["shortcuts"] == []
+    shown = json.loads(run("shortcuts", "small", "--out", "sets", "--json", "--to", "found")[0])
+    assert shown["shortcuts"] == [] and "Nothing was measured" in Path("found/shortcuts.html").read_text("utf-8")

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from review.overlap_page import render_overlap_page
+from review.shortcuts_page import render_shortcuts_page
 from review.system_trial_page import render_search, render_system_trial
 from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
@@ -35,6 +36,20 @@ def overlap_page(language: str) -> str:
     queries = pd.DataFrame({"query_id": ["q"], "text": [HOSTILE]})
     thumbnails = {("", HOSTILE): make_jpeg(), (HOSTILE, HOSTILE): make_jpeg()}
     return render_overlap_page({"name": HOSTILE, "version": 1}, queries, tables, thumbnails, language)
+
+
+def test_a_query_in_the_page_of_shortcuts_stays_text() -> None:
+    row = {"system": "folder", "queries": 12, "ndcg": 0.4, "low": 0.3, "high": 0.5, "random": 0.1, "deviations": 9.0}
+    tables = {
+        "shortcuts": pd.DataFrame([row | {"p": 0.005, "beats_chance": True}]),
+        "queries": pd.DataFrame([{"system": "folder", "query_id": "q", "text": HOSTILE, "ndcg": 1.0, "random": 0.1}]),
+    }
+    page = render_shortcuts_page({"name": HOSTILE, "version": 1}, tables, "en")
+    seen = ParsedPage(page)
+    assert seen.text.count("<script>alert(1)</script>") >= 2 and "\u202e" not in page
+    assert {tag for tag, _ in seen.tags} & {"script", "img", "iframe", "object", "base", "link", "form", "a"} == set()
+    bars = [float(one["width"].rstrip("%")) for tag, one in seen.tags if tag == "rect"]
+    assert bars == [80.0]  # of the upper end of the interval
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -6,7 +6,7 @@ annotations ─► gallery ─► searchable labels ─► mixes ─► judged q
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,8 @@ from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
 from builders.ledger import Ledger
-from builders.manifest_records import InputRecord, PromptRecord, Provenance, ThresholdRecord
-from builders.precision import annotated_gallery, box_table, judgments, label_index, mixes, tag_tree
+from builders.manifest_records import InputRecord, PromptRecord, Provenance
+from builders.precision import annotated_gallery, box_table, detections, judgments, label_index, mixes, tag_tree
 from builders.precision.families import box_evidence, family_queries
 from builders.records import empty_frame
 from flows.definitions import PrecisionDefinition
@@ -26,7 +26,9 @@ from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.duplicate_groups import mark_duplicates
 from flows.images.image_scan import scan_listed_images
 from flows.images.rendering import render_every_image
+from flows.precision_detections import join_detections, read_detections
 from flows.precision_labels import LabelVocabulary, read_labels
+from flows.precision_thresholds import list_precision_thresholds
 from flows.prefect_runs.build_parameters import PrecisionBuild
 from flows.set_kind import SetKind
 from flows.set_publication import BuiltTables
@@ -51,6 +53,7 @@ class MinedSeeds:
     seeds: pd.DataFrame
     boxes: box_evidence.BoxWorld | None
     questions: list[box_evidence.FamilyQuestion]
+    found: detections.Detections | None = None
 
 
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
@@ -60,9 +63,9 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
     wording = get_wording(labels, definition)
     templates = wording.sentences
-    queries, qrels = judge_seeds(mined, definition, wording)
+    queries, qrels, candidates = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), DecisionOutcome(), None
-    boxes = box_table.build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility)
+    boxes = box_table.build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility, mined.found)
     found_by = Provenance()
     if mined.scanned is not None:
         folder = definition.out / definition.name
@@ -72,7 +75,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
             images, rendered_folder = render_every_image(images, list(images["sha256"]), definition.render, folder)
     sentences = templates.values() if "sentence" in definition.texts else []
     return BuiltTables(
-        tables=Tables(queries, images, qrels, duplicates=duplicates, boxes=boxes),
+        tables=Tables(queries, images, qrels, duplicates=duplicates, candidate_judgments=candidates, boxes=boxes),
         ledger=ledger,
         grades=family_queries.describe_grades(definition.grades, definition.families),
         provenance=Provenance(
@@ -105,12 +108,18 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     gallery = join_gallery(files, listed, scanned, labels, ledger, definition)
     if not len(gallery.images):
         raise _no_images_error(definition, ledger)
+    found = None
+    if definition.detections is not None:
+        results = read_detections(definition.detections.results)
+        gallery, found = join_detections(files, results, gallery, labels, ledger, definition.detections.at_least)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
     inputs = [file.input_record() for file in files] + labels.inputs
+    if found is not None:
+        inputs += [one.input_record() for one in results]
     boxes, questions = None, list[box_evidence.FamilyQuestion]()
     if definition.families:
         boxes, questions = find_questions(gallery, labels, seeds, ledger, definition)
-    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions)
+    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found)
 
 
 def get_wording(labels: LabelVocabulary, definition: PrecisionDefinition) -> judgments.QueryWording:
@@ -220,40 +229,22 @@ def find_questions(
 @step("judge")
 def judge_seeds(
     mined: MinedSeeds, definition: PrecisionDefinition, wording: judgments.QueryWording
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The queries and qrels tables."""
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The queries, qrels and candidate_judgments tables."""
     tree, compatible = mined.labels.tree, mined.labels.compatibility
     ids = mined.gallery.images["image_id"].to_numpy(dtype=object)
     graded, near_misses = definition.grades == "graded", definition.mixes.near_misses
     judge = judgments.SeedJudge(mined.index, tree, compatible, ids, graded, near_misses, definition.seed)
+    candidates = empty_frame("candidate_judgments")
+    if mined.found is not None:
+        finder = detections.CandidateFinder(mined.index, mined.found, tree, compatible, ids)
+        judge.detected = finder.detected.present
+        candidates = detections.build_candidate_table(list(mined.seeds["concepts"]), finder, wording)
     others: list[judgments.JudgedQuery] = []
     if mined.boxes is not None:
         seeds = mined.seeds["concepts"]
         others = family_queries.judge_family_questions(mined.questions, mined.boxes, judge, wording, seeds)
-    return judgments.build_queries_and_qrels(mined.seeds, judge, wording, others)
-
-
-def list_precision_thresholds(definition: PrecisionDefinition) -> list[ThresholdRecord]:
-    """All thresholds of the build, for the manifest."""
-    thresholds = [
-        ThresholdRecord("searchable.area_ratio", "over", definition.searchable.area_ratio),
-        ThresholdRecord("searchable.min_images", "at least", definition.searchable.min_images),
-        ThresholdRecord("mixes.min_images", "at least", definition.mixes.min_images),
-    ]
-    cap = definition.mixes.cap
-    caps = {f"mixes.cap.{level}": most for level, most in enumerate(cap, 2)} if isinstance(cap, list) else {}
-    if isinstance(cap, int):
-        caps["mixes.cap"] = cap
-    thresholds += [ThresholdRecord(name, "at most", most) for name, most in caps.items()]
-    if definition.families:
-        upper = ("cap", "small")
-        for name, cut in definition.family_rules.model_dump(exclude_none=True).items():
-            bound: Literal["at most", "at least"] = "at most" if name in upper else "at least"
-            thresholds.append(ThresholdRecord(f"family_rules.{name}", bound, cut))
-    if definition.images is not None:
-        tolerance = annotated_gallery.ASPECT_RATIO_TOLERANCE
-        thresholds.append(ThresholdRecord("images.aspect_ratio_deviation", "under", tolerance))
-    return thresholds
+    return *judgments.build_queries_and_qrels(mined.seeds, judge, wording, others), candidates
 
 
 def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:

@@ -5,7 +5,9 @@ error. Memory holds the columns and one window of the file.
 """
 
 import gc
+import hashlib
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,10 +31,12 @@ from backends.annotations.coco_records import (
     parse_record_id,
 )
 from backends.annotations.json_stream import JsonObjectReader
+from backends.file_errors import translate_read_errors
 from builders.array_types import AnyArray
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 from builders.ledger import Rejection, rejection_table
 from builders.precision.annotated_gallery import AnnotationFile
+from builders.precision.detections import DetectionFile
 
 _KEYS = ("images", "annotations", "categories", "licenses")
 _COLUMN_TYPES: dict[str, Any] = {
@@ -82,6 +86,44 @@ def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes
         rejected_images=rejection_table(images.rejections),
         rejected_boxes=rejection_table(boxes.rejections),
     )
+
+
+def read_results(path: Path) -> DetectionFile:
+    """Reads a detector's results in COCO form: a list of records with image_id, category_id, bbox and score. Raises
+    UserError where the file is no such list."""
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    give = "give a results file in COCO form: a list of image_id, category_id, bbox, score"
+    with translate_read_errors("read detections", path, give):
+        data = path.read_bytes()
+    try:
+        records = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise UserError("read detections", name, f"is not JSON: {first_line(error)}", give) from None
+    if not isinstance(records, list):
+        raise UserError("read detections", name, "holds no list", give)
+    collector = _AnnotationCollector(name)
+    collector.add(0, records, fits=False)
+    boxes = collector.table()
+    scores = np.array([_parse_score(records[number]) for number in boxes["record"]], dtype=np.float64)
+    is_good = (scores >= 0) & (scores <= 1)
+    bad = boxes.loc[~is_good, "record"].tolist()
+    rejections = [
+        Rejection(f"{name}#annotations[{n}]", "quarantined", "bad_score", detail=abbreviate_record(records[n]))
+        for n in bad
+    ]
+    return DetectionFile(
+        name=name,
+        sha256=hashlib.sha256(data).hexdigest(),
+        boxes=boxes.assign(score=scores)[is_good].reset_index(drop=True),
+        entered=len(records),
+        rejected=rejection_table(collector.rejections + rejections),
+    )
+
+
+def _parse_score(record: dict[str, Any]) -> float:
+    """Returns the score of a record, NaN where it is no number."""
+    score = record.get("score")
+    return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else math.nan
 
 
 @contextmanager

@@ -74,6 +74,7 @@ class AnnotatedGallery:
     box_share: np.ndarray[Any, np.dtype[np.float64]]  # per box: share of the image's area, 0 to 1, clipped to the image
     places: BoxPlaces | None = None  # where asked for
     box_sides: np.ndarray[Any, np.dtype[np.float32]] | None = None  # per box, where asked for: as in BoxPlaces
+    image_rows: tuple[Ints, ...] = ()  # per file and image record: row of `images`, -1: not accepted
 
 
 def list_images(files: list[AnnotationFile]) -> ListedImages:
@@ -131,20 +132,21 @@ def join_annotations(
     parts, rejected_boxes = [], [file.rejected_boxes for file in files]
     for file, rows, label in zip(files, listed.rows, labels, strict=True):
         codes = label.astype(np.int32)
-        good, rejected = _boxes(file, image_of[rows], images, codes, keep_crowd, keep_fake, with_sides)
+        good, rejected = accept_boxes(file, image_of[rows], images, codes, keep_crowd, keep_fake, with_sides)
         parts += good
         rejected_boxes += rejected
     empty: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), np.empty((0, 4), np.float32))
-    image, label_codes, share, sides = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
+    empty = (*empty, np.empty(0, np.int32))
+    image, label_codes, share, sides, _ = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
     ledger.record_stage("boxes", "box", sum(file.boxes_entered for file in files), len(image), *rejected_boxes)
-    places = None
+    places, image_rows = None, tuple(image_of[rows] for rows in listed.rows)
     if with_places:
         blocks = [
             _find_places(file, image_of[rows], images, label, keep_fake)
             for file, rows, label in zip(files, listed.rows, labels, strict=True)
         ]
         places = BoxPlaces(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
-    return AnnotatedGallery(images, image, label_codes, share, places, sides if with_sides else None)
+    return AnnotatedGallery(images, image, label_codes, share, places, sides if with_sides else None, image_rows)
 
 
 def _find_listed_twice(files: list[AnnotationFile], listed: ListedImages) -> pd.DataFrame:
@@ -185,7 +187,7 @@ def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[p
     return accepted, image_of, outcome[outcome["bucket"] != ""]
 
 
-def _boxes(
+def accept_boxes(
     file: AnnotationFile,
     image_of: Ints,
     images: pd.DataFrame,
@@ -194,8 +196,8 @@ def _boxes(
     keep_fake: bool,
     with_sides: bool,
 ) -> tuple[list[tuple[Any, ...]], list[pd.DataFrame]]:
-    """Returns image, label, share and sides (none unless wanted) of the accepted boxes of the file in blocks, and the
-    rejections."""
+    """Returns image, label, share, and (none unless wanted) sides and record number of the accepted boxes of the file
+    in blocks, and the rejections. `image_of`: per image record the row of `images`; `label`: per category record."""
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
     # Position -1 (unknown) selects the appended values.
     image_of = np.append(image_of, np.int32(-1))
@@ -220,7 +222,9 @@ def _boxes(
         good, rejected = _split_by_rules(file.name, boxes, rules)
         shown: Any = np.flatnonzero(good) if with_sides else []
         sides = find_sides(boxes.iloc[shown], sizes[0][row[shown]], sizes[1][row[shown]])
-        parts.append((row[good], label[category[good]], share[good], sides.astype(np.float32)))
+        parts.append(
+            (row[good], label[category[good]], share[good], sides.astype(np.float32), boxes["record"].to_numpy()[shown])
+        )
         rejected_parts += rejected
     return parts, rejected_parts
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from builders.precision.annotated_gallery import Ints
 from builders.precision.compatibility import LabelCompatibility
-from builders.precision.label_index import LabelIndex, bit_positions, images_with_all, test_bits
+from builders.precision.label_index import BitWords, LabelIndex, bit_positions, images_with_all, test_bits
 from builders.precision.mixes import Mix
 from builders.precision.tag_tree import LabelConcept, TagTree
 from builders.records import categorical_from_codes, content_id, stable_hash
@@ -70,6 +70,7 @@ class SeedJudge:
     graded: bool
     max_near_misses: int
     seed: int
+    detected: BitWords | None = None  # concepts x words, as in LabelIndex: what a detector sees is no explicit negative
     _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
 
     def judge(self, concepts: Mix) -> SeedJudgments:
@@ -113,6 +114,8 @@ class SeedJudge:
         candidates = np.zeros_like(present[0])
         for missing in range(len(concepts)):
             held = ~present[missing]
+            if self.detected is not None:
+                held = held & ~self.detected[concepts[missing]]
             for bits in present[:missing] + present[missing + 1 :]:
                 held = held & bits
             candidates |= held

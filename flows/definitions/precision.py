@@ -62,6 +62,14 @@ class BoxOptions(StrictModel):
     fake: bool = True
 
 
+class DetectionOptions(StrictModel):
+    """A detector's boxes beside the annotations. `results`: files in COCO's results form, whose image and category ids
+    are those of the annotation file; `at_least`: the lowest score of a box that proposes a judgment."""
+
+    results: Annotated[list[Path], OneOrMore, Field(min_length=1)]
+    at_least: float = Field(0.5, ge=0, le=1)
+
+
 class FamilyRuleOptions(StrictModel):
     """How families of queries are made. `cap`: maximum of questions per family, null: none; `large`, `small`: the share
     of the image that an object takes up at least, at most; `margin`: the gap between two objects of which one is
@@ -98,6 +106,7 @@ class PrecisionDefinition(SetDefinition):
     labels: TableName = "from_annotations"
     compatible: TableName | None = None
     boxes: BoxOptions = BoxOptions()
+    detections: DetectionOptions | None = None
     searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
@@ -111,6 +120,12 @@ class PrecisionDefinition(SetDefinition):
     languages: Annotated[list[Literal["zh", "en"]], Once] | None = Field(None, min_length=1)
     grades: Literal["graded", "binary"] = "graded"
     render: RenderOptions | None = RenderOptions()
+
+    @model_validator(mode="after")
+    def _require_one_annotation_file(self) -> "PrecisionDefinition":
+        if self.detections is not None and len(self.annotations) > 1:
+            raise ValueError("detections need a single annotation file: the ids in the results are those of that file")
+        return self
 
     @model_validator(mode="after")
     def _require_exhaustive_annotations(self) -> "PrecisionDefinition":

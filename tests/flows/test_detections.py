@@ -1,0 +1,174 @@
+"""A detector's boxes as candidate judgments: what annotators left out comes back through a person's review."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from backends.sets import set_files
+from backends.sets.decision_log import append_decisions
+from builders.benchmark_set import Tables, open_candidate_judgments
+from builders.decisions.records import QueryDecision
+from builders.errors import UserError
+from flows.definitions import load_definition
+from flows.set_kinds import build_set
+from flows.set_publication import publish_decisions
+
+COCO = Path(__file__).parents[3] / "shared" / "data" / "coco_tiny"
+DEFINITION: dict[str, Any] = {
+    "kind": "precision",
+    "annotations": "instances.json",
+    "labels": "coco80",
+    "near_duplicates": {"distance": None},
+    "searchable": {"min_images": 2},
+    "mixes": {"levels": 2, "mode": "exhaustive", "min_images": 2},
+    "languages": ["en"],
+    "texts": ["word"],
+    "lose_at_most": None,
+}
+
+
+def build(folder: Path, name: str, annotations: dict[str, Any], **keys: Any) -> set_files.StoredSet:
+    """A set of these annotations; keys of the definition beside them."""
+    (folder / "instances.json").write_text(json.dumps(annotations))
+    definition = DEFINITION | {"name": name, "out": str(folder / "sets")} | keys
+    (folder / f"{name}.yaml").write_text(json.dumps(definition))
+    return set_files.read_set(build_set(load_definition(folder / f"{name}.yaml", [], "precision")).path)
+
+
+def right_images(tables: Tables) -> dict[str, set[str]]:
+    """Per text the images that are right."""
+    text = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    right = tables.qrels[tables.qrels["relevance"] > 0]
+    return {text[query]: set(rows["image_id"]) for query, rows in right.groupby("query_id", observed=True)}
+
+
+def accept_all(stored: set_files.StoredSet) -> set_files.StoredSet:
+    """The next version, once a reviewer has said of each candidate that it is right."""
+    text = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
+    decisions = [
+        QueryDecision(
+            row.query_id, text[row.query_id], "grade", row.image_id, relevance=1, reviewer="lin", at="2026-01-01"
+        )
+        for row in open_candidate_judgments(stored.tables).itertuples()
+    ]
+    append_decisions(stored.path.parent, decisions)
+    return set_files.read_set(publish_decisions(stored.path).path)
+
+
+def take_out(annotations: dict[str, Any], count: int, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The annotations without all boxes of so many (image, label) pairs, and a detector's results that have them: with
+    noisy sides, among unsure detections of labels that are not there."""
+    chance = random.Random(seed)
+    pairs = sorted({(one["image_id"], one["category_id"]) for one in annotations["annotations"]})
+    gone = set(chance.sample(pairs, count))
+    results = []
+    for one in annotations["annotations"]:
+        sides = [side + chance.uniform(-3, 3) for side in one["bbox"][:2]] + [max(side, 8) for side in one["bbox"][2:]]
+        found = {"image_id": one["image_id"], "category_id": one["category_id"], "bbox": sides}
+        results.append(found | {"score": chance.uniform(0.6, 1)})
+        noise = {"category_id": chance.choice(annotations["categories"])["id"], "score": chance.uniform(0, 0.4)}
+        results.append(found | noise)
+    kept = [one for one in annotations["annotations"] if (one["image_id"], one["category_id"]) not in gone]
+    return annotations | {"annotations": kept}, results
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not COCO.is_dir(), reason="no shared data beside the checkout")
+def test_boxes_that_annotators_left_out_come_back_through_review(tmp_path: Path) -> None:
+    whole = json.loads((COCO / "annotations" / "instances_val2017.json").read_text())
+    truth = right_images(build(tmp_path, "whole", whole).tables)
+    lacking, results = take_out(whole, 30, seed=3)
+    (tmp_path / "yolo.json").write_text(json.dumps(results))
+    damaged = right_images(build(tmp_path, "damaged", lacking).tables)
+    with_detector = build(tmp_path, "lacking", lacking, detections={"results": "yolo.json"})
+    queries = set(right_images(with_detector.tables))
+    assert sum(damaged[text] != truth[text] for text in queries) > 5, "the damage is seen"
+    stage = next(one for one in with_detector.manifest["funnel"] if one["stage"] == "detections")
+    assert stage["rejected"]["below_score"] == len(whole["annotations"])
+    assert stage["accepted"] >= 30
+    assert right_images(with_detector.tables) == damaged, "a detection is no truth before a person says so"
+    reviewed = right_images(accept_all(with_detector).tables)
+    assert {text: reviewed[text] for text in queries} == {text: truth[text] for text in queries}
+
+
+def detections_of(*boxes: tuple[int, int, float]) -> str:
+    """Results with (image, category, score)."""
+    records = [{"image_id": i, "category_id": c, "bbox": [1, 1, 50, 40], "score": s} for i, c, s in boxes]
+    return json.dumps(records)
+
+
+def test_a_detection_proposes_its_label_and_takes_the_place_of_an_explicit_negative(
+    make_world: Callable[..., Path], tmp_path: Path
+) -> None:
+    # image 1 has a person, no dog (1); image 3 a person and a car (2), no dog
+    keys = {"mixes": {"mode": "exhaustive"}, "languages": ["en"], "texts": ["word"]}
+    plain = set_files.read_set(build_set(load_definition(make_world("plain", **keys), [], "precision")).path)
+    (tmp_path / "yolo.json").write_text(
+        detections_of((1, 1, 0.9), (3, 1, 0.8), (5, 1, 0.3), (0, 1, 0.9), (99, 1, 0.9), (1, 77, 0.9), (1, 1, 7.0))
+    )
+    path = make_world("seen", detections={"results": ["yolo.json"]}, **keys)
+    stored = set_files.read_set(build_set(load_definition(path, [], "precision")).path)
+    names = dict(zip(stored.tables.images["image_id"], stored.tables.images["file_name"], strict=True))
+    texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
+    proposed = {
+        (texts[row.query_id], names[row.image_id]): row.evidence
+        for row in open_candidate_judgments(stored.tables).itertuples()
+    }
+    assert proposed[("dog", "holiday/0001.jpg")] == "not annotated: dog 0.90 (yolo.json)"
+    assert ("car&dog", "holiday/0003.jpg") in proposed or ("dog&car", "holiday/0003.jpg") in proposed
+    assert not [name for _, name in proposed if name == "holiday/0005.jpg"], "below the score"
+    assert right_images(stored.tables) == right_images(plain.tables)
+
+    def zeros(tables: Tables) -> pd.DataFrame:
+        return tables.qrels[tables.qrels["relevance"] == 0]
+
+    lost = len(zeros(plain.tables)) - len(zeros(stored.tables))
+    assert lost == sum(text != "dog" for text, _ in proposed), "what may be right is no explicit negative"
+    stage = next(one for one in stored.manifest["funnel"] if one["stage"] == "detections")
+    assert (stage["entered"], stage["accepted"]) == (7, 2)
+    assert stage["rejected"] == {"below_score": 1, "label_annotated": 1}
+    assert stage["quarantined"] == {"bad_score": 1, "unknown_category": 1, "unknown_image": 1}
+    assert [one["file"] for one in stored.manifest["inputs"]] == ["instances.json", "yolo.json"]
+
+
+def test_the_reviewer_meets_the_candidates_first_with_the_detected_box(
+    make_world: Callable[..., Path], tmp_path: Path
+) -> None:
+    from review.query_cards import QueryCards
+    from review.query_queue import QueryFilter, filter_groups
+    from review.review_state import ReviewState
+
+    (tmp_path / "yolo.json").write_text(detections_of((3, 1, 0.8)))
+    path = make_world(images=True, detections={"results": "yolo.json"}, mixes={"levels": 1}, languages=["en"])
+    tables = set_files.read_set(build_set(load_definition(path, [], "precision")).path).tables
+    cards = QueryCards(tables, {"1": "", "2": ""}, ReviewState[QueryDecision]("lin", frozenset()))
+    first = filter_groups(cards.groups, QueryFilter(), cards.text_of, cards.is_decided)[0]
+    image = cards.build_query_card(first.key)["images"][0]
+    assert cards.text_of(first.members[0]) in ("dog", "a picture of a dog")
+    assert (image["relevance"], image["name"]) == (None, "holiday/0003.jpg")
+    assert image["boxes"] == [{"label": "dog", "place": 0, "sides": [0.01, 0.0125, 0.51, 0.5125], "score": 0.8}]
+
+
+@pytest.mark.parametrize(
+    ("results", "reason"),
+    [("{}", "holds no list"), ("[", "is not JSON"), (None, "cannot be read")],
+)
+def test_what_is_no_list_of_results_is_one_line(
+    make_world: Callable[..., Path], tmp_path: Path, results: str | None, reason: str
+) -> None:
+    if results is not None:
+        (tmp_path / "yolo.json").write_text(results)
+    path = make_world(detections={"results": "yolo.json"})
+    with pytest.raises(UserError, match=reason):
+        build_set(load_definition(path, [], "precision"))
+
+
+def test_results_for_several_annotation_files_are_refused(make_world: Callable[..., Path]) -> None:
+    path = make_world(annotations=["a.json", "b.json"], detections={"results": "yolo.json"})
+    with pytest.raises(UserError, match="single annotation file"):
+        load_definition(path, [], "precision")

@@ -5,12 +5,14 @@ from pathlib import Path
 import msgspec
 import pandas as pd
 
+from backends.contained_paths import contained_path
 from backends.file_errors import translate_read_errors
 from backends.regular_files import read_regular
 from builders.errors import UserError
 from builders.strict_json import parse_bounded_json
 
 OVERLAP_FILE = "overlap.json"
+_FOLDER, _STAGE = "overlap", "read overlap"
 
 
 class _OverlapRecord(msgspec.Struct):
@@ -19,21 +21,21 @@ class _OverlapRecord(msgspec.Struct):
 
 
 def overlap_folder(version: Path) -> Path:
-    """Returns the folder of the result for a version; it may be missing."""
-    return version.parent / "overlap" / version.name
+    """Returns the folder of the result for a version; it may be missing. Raises UserError where it is a link."""
+    return contained_path(version.parent, f"{_FOLDER}/{version.name}", _STAGE)
 
 
 def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd.Series | None:
     """Returns `leaked` or `clean` by query id; None where nothing was compared, or another content. Raises UserError
     for a damaged file."""
-    file = overlap_folder(version) / OVERLAP_FILE
+    file = contained_path(version.parent, f"{_FOLDER}/{version.name}/{OVERLAP_FILE}", _STAGE)
     if not file.is_file():
         return None
     try:
-        with translate_read_errors("read overlap", file):
+        with translate_read_errors(_STAGE, file):
             record = msgspec.convert(parse_bounded_json(read_regular(file)), _OverlapRecord)
     except ValueError:  # also what msgspec raises
-        raise UserError("read overlap", file, "is damaged", "run `querytruth overlap` again, or delete it") from None
+        raise UserError(_STAGE, file, "is damaged", "run `querytruth overlap` again, or delete it") from None
     if record.content_digest != content_digest:
         return None
     ids = query_ids.astype(str)

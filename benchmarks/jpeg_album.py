@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pictures", type=int, default=240)
     given = parser.parse_args()
-    write_album(given.folder, given.images)
+    write_album(given.folder, given.pictures)
 
 
 if __name__ == "__main__":

@@ -117,15 +117,15 @@ def main() -> None:
     given = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="runners-"))
     try:
-        print(f"drawing {given.images:,} photos", file=sys.stderr, flush=True)
+        print(f"drawing {given.pictures:,} photos", file=sys.stderr, flush=True)
         album = given.album or root / "photos"
-        write_album(album, given.images)
+        write_album(album, given.pictures)
         rows = []
         for runner in given.runner or RUNNERS:
             if find_spec(MODULES.get(runner.partition(":")[0], "flows")) is not None:
                 rows.append(build(root, album, given.side, runner))
                 print(f"{runner}: {rows[-1].steps:.1f} s", file=sys.stderr, flush=True)
-        print_timings(rows, given.images)
+        print_timings(rows, given.pictures)
     finally:
         shutil.rmtree(root)
 

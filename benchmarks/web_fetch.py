@@ -113,12 +113,12 @@ def main() -> None:
             assert server.stdout
             try:
                 url = server.stdout.readline().strip()
-                costs = compare(url, given.images, given.runs, given.peers_python, cores[-1], console)
-                console.print(comparison_table(costs, f"{given.images} pictures, all of them good"))
+                costs = compare(url, given.pictures, given.runs, given.peers_python, cores[-1], console)
+                console.print(comparison_table(costs, f"{given.pictures} pictures, all of them good"))
                 faulty = {way: cost for way in ("ours", "img2dataset") if (cost := _faulty(way, url, given, cores[-1]))}
             finally:
                 server.terminate()
-    good = sum(fault_of(number) not in UNFETCHABLE_FAULTS for number in range(given.images))
+    good = sum(fault_of(number) not in UNFETCHABLE_FAULTS for number in range(given.pictures))
     for way, images in faulty.items():
         console.print(f"{METHOD_TITLES[way]}: {images:.0f} of {good} pictures that are to be had, one in ten at fault")
     if "img2dataset" in costs:
@@ -129,7 +129,7 @@ def main() -> None:
 
 def _faulty(way: str, url: str, given: argparse.Namespace, core: int) -> float:
     """How many pictures a way gets; each asks under a path of its own, since some faults pass."""
-    figures = measure(way, f"{url}/fault/{way}", given.images, given.peers_python, core)
+    figures = measure(way, f"{url}/fault/{way}", given.pictures, given.peers_python, core)
     return 0.0 if isinstance(figures, str) else figures["pictures"]
 
 

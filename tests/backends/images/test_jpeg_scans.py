@@ -64,3 +64,14 @@ def test_of_a_file_of_one_scan_only_the_header_is_looked_at() -> None:
     data = out.getvalue()
     first = data.find(b"\xff\xda") + 14
     assert not exceeds_scan_work(data[:first] + b"\xff\xda\x00\x02" * 100, SIDE * SIDE, 3, first, SIDE * SIDE)
+
+
+def test_a_comment_that_looks_like_a_progressive_frame_does_not_make_a_file_one() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (SIDE, SIDE)).save(out, "JPEG", comment=b"maker's note \xff\xc2 of a camera")
+    data = out.getvalue()
+    first = data.find(b"\xff\xda") + 14
+    assert not exceeds_scan_work(data[:first] + b"\xff\xda\x00\x02" * 100, SIDE * SIDE, 3, first, SIDE * SIDE)
+    for gap in (b"\x00", b"\xff\xfe\x00\x00", b"\xff\xc2\x00\x02"):  # a frame may hide behind the first two
+        irregular = data[:2] + gap + data[2:first] + b"\xff\xda\x00\x02" * 100
+        assert exceeds_scan_work(irregular, SIDE * SIDE, 3, first + len(gap), SIDE * SIDE)

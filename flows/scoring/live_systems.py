@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from backends.search_systems import SearchFailure, SystemFile
-from backends.sets import set_files
 from backends.system_answers.answer_store import AnswerStore, SystemAnswer, answer_key, parse_system_answer
 from backends.system_answers.system_calls import ask_system
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 from evaluation.comparison import EvaluationWarning
+from flows.scoring.image_names import map_ids, read_named_images
 from flows.scoring.judged_sets import EvaluationView, JudgedSet
 from flows.scoring.systems import EvaluatedSystem, SystemRun
 from flows.steps import current_run, step
@@ -81,16 +81,8 @@ def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: A
         answers, check = _collect_answers(described, asked["text"].tolist(), k, options, store)
     finally:
         store.close()
-    ids = map_ids(set_files.read_set(stored.path, ("images",)).tables.images, described.system.options.ids)
+    ids = map_ids(read_named_images(stored.path), described.system.options.ids)
     return build_system_run(asked["query_id"].tolist(), answers, ids, k, check)
-
-
-def map_ids(images: pd.DataFrame, column: str) -> dict[str, str]:
-    """Returns the image id by the id that a system answers with; ids that several images share are in none."""
-    pairs = zip(images[column].tolist(), images["image_id"].tolist(), strict=True)
-    known = {(str(name), str(image_id)) for name, image_id in pairs if isinstance(name, str) and name}
-    shared = Counter(name for name, _ in known)
-    return {name: image_id for name, image_id in sorted(known) if shared[name] == 1}
 
 
 def _collect_answers(
@@ -160,7 +152,7 @@ def build_system_run(
     for query_id, answer in zip(query_ids, answers, strict=True):
         if not answer.failure:
             rows += _read_rows(query_id, answer, ids, counts)
-            counts["answers_with_fewer_results"] += len(answer.hits) < min(k, len(ids))
+            counts["answers_with_fewer_results"] += len(answer.hits) < min(k, len({*ids.values()}))
     is_scored = bool(rows) and not counts["results_without_score"] and not counts["answers_out_of_order"]
     table = pd.DataFrame(
         {
@@ -188,14 +180,15 @@ def _read_rows(
         if not hit.id:
             counts["results_without_id"] += 1
             continue
-        if hit.id in seen:
+        image_id = ids.get(hit.id, f"unmapped:{hit.id}")
+        if image_id in seen:  # the same image, or a copy of it
             counts["duplicate_results"] += 1
             continue
-        seen.add(hit.id)
+        seen.add(image_id)
         is_finite = hit.score is not None and math.isfinite(hit.score)
         counts["results_without_score"] += not is_finite
         counts["unmapped_results"] += hit.id not in ids
-        rows.append((query_id, ids.get(hit.id, f"unmapped:{hit.id}"), hit.score or 0.0, -float(rank)))
+        rows.append((query_id, image_id, hit.score or 0.0, -float(rank)))
     return rows
 
 

@@ -17,8 +17,8 @@ from builders.errors import UserError, suggest_choice
 from evaluation.evaluation_result import TEXT_TO_IMAGE
 from evaluation.exact_search import build_vector_gallery, search_exact
 from flows.scoring.encoded_sets import encode_set
+from flows.scoring.image_names import map_ids
 from flows.scoring.judged_sets import JudgedSet, build_evaluation_view
-from flows.scoring.live_systems import map_ids
 from flows.scoring.system_trial import ask_once
 from flows.scoring.systems import load_run_system, name_images
 from flows.steps import current_run

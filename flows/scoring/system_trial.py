@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_write_errors
 from backends.images.thumbnails import make_thumbnails
@@ -12,7 +14,7 @@ from backends.search_systems import SearchFailure, SearchHit, SystemFile
 from backends.sets import set_files
 from backends.sets.image_locations import locate_set_images
 from builders.errors import UserError
-from flows.scoring.live_systems import map_ids
+from flows.scoring.image_names import map_ids, read_named_images
 from review.system_trial_page import render_system_trial
 
 
@@ -29,9 +31,9 @@ def map_hits(hits: Sequence[SearchHit], column: str, set_name: str | None, out: 
     """Returns a row per hit: rank, id, score, image_id ("" where it maps to none) and a text about it."""
     images = None
     if set_name is not None:
-        images = set_files.read_set(set_files.find_set(set_name, out), ("images",)).tables.images
+        images = read_named_images(set_files.find_set(set_name, out))
     ids = {} if images is None else map_ids(images, column)
-    names = {} if images is None else dict(zip(images["image_id"], images["file_name"].fillna(""), strict=True))
+    names = {} if images is None else _name_first(images)
     rows = []
     for rank, hit in enumerate(hits, start=1):
         image_id = ids.get(hit.id, "")
@@ -40,6 +42,11 @@ def map_hits(hits: Sequence[SearchHit], column: str, set_name: str | None, out: 
         row = {"rank": rank, "id": hit.id, "score": score, "image_id": image_id, "maps_to": maps_to}
         rows.append(row)
     return rows
+
+
+def _name_first(images: pd.DataFrame) -> dict[str, str]:
+    own = images.drop_duplicates("image_id")  # rows of copies come after those of the images
+    return dict(zip(own["image_id"], own["file_name"].fillna(""), strict=True))
 
 
 def write_trial_page(page: Path, title: str, rows: Sequence[dict[str, Any]], set_name: str, out: Path) -> None:

@@ -15,7 +15,6 @@ from backends.run_files.image_texts import read_image_texts
 from backends.run_files.result_files import RESULT_FILE, RUN_FILE, check_result_table, read_result
 from backends.run_files.run_reader import read_run
 from backends.run_files.similarity_matrices import SimilarityMatrix, read_similarity_matrix
-from backends.sets.set_files import read_set
 from baselines.simple_baselines import build_lexical_run, build_oracle_run, build_random_run
 from builders.errors import UserError, suggest_choice
 from builders.ledger import Ledger
@@ -26,6 +25,7 @@ from evaluation.exact_search import build_vector_gallery
 from evaluation.identifiers import build_run, find_positions, to_id_array
 from evaluation.similarity_run import run_from_similarities
 from flows.scoring.encoded_sets import EncodedSet
+from flows.scoring.image_names import read_named_images
 from flows.scoring.judged_sets import EvaluationView, JudgedSet
 from flows.steps import current_run, step
 
@@ -103,18 +103,21 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
         raise UserError("evaluate", ids, "is no column that names pictures", suggest_choice(ids, list(IMAGE_NAMES)))
     if judged.stored is None:
         raise UserError("evaluate", ids, "needs a set: bare judgments name no images", "leave --ids out")
-    images = read_set(judged.stored.path, ("images",)).tables.images
+    images = read_named_images(judged.stored.path)
     names = images[ids].dropna().astype("str")
     known = dict(zip(names, images.loc[names.index, "image_id"], strict=True))
     if ids == "file_name":  # without its folders, where one image alone has that name
-        bare = names.str.rpartition("/")[2]
-        alone = bare[~bare.duplicated(keep=False)]
-        known = dict(zip(alone, images.loc[alone.index, "image_id"], strict=True)) | known
+        bare = pd.DataFrame({"name": names.str.rpartition("/")[2], "image_id": images["image_id"]}).dropna()
+        alone = bare.drop_duplicates().drop_duplicates("name", keep=False)  # a copy of one name is the same image
+        known = dict(zip(alone["name"], alone["image_id"], strict=True)) | known
 
     def produce_run(view: EvaluationView, k: int) -> SystemRun:
         produced = system.produce_run(view, k)
         named = produced.run["image_id"].astype("str").map(lambda name: known.get(name, name))
-        return replace(produced, run=produced.run.assign(image_id=named.astype("category")))
+        run = produced.run.assign(image_id=named)
+        best = run.sort_values("score", ascending=False, kind="stable").drop_duplicates(["query_id", "image_id"])
+        run = run.loc[run.index.isin(best.index)] if ids == "file_name" else run  # copies count once
+        return replace(produced, run=run.assign(image_id=run["image_id"].astype("category")))
 
     return replace(system, produce_run=produce_run)
 

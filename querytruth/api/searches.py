@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.sets.set_files import read_set
 from builders.errors import UserError
+from flows.scoring.image_names import read_named_images
 from flows.scoring.judged_sets import load_judged_set
 from flows.scoring.query_search import (
     QueryResults,
@@ -44,9 +44,7 @@ def search(
         results = search_in_run(judged, Path(run), text, k, ids)
     else:
         assert system is not None and judged.stored is not None
-        results = search_by_system(
-            judged, Path(system), text, k, read_set(judged.stored.path, ("images",)).tables.images
-        )
+        results = search_by_system(judged, Path(system), text, k, read_named_images(judged.stored.path))
     if page is not None:
         write_search_page(results, judged, Path(page), page_language)
     return results

@@ -1,8 +1,10 @@
 """The first hour: a definition from a line, its checks before a build, and endpoints that do not answer."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -130,3 +132,29 @@ def test_a_doctor_finds_a_server_that_is_down_and_pictures_that_are_gone(run: Ru
 )
 def test_a_failure_names_the_address_and_its_likely_cause(base_url: str, reason: str, detail: str, cause: str) -> None:
     assert cause in explain_failure(base_url, "tiny", None, Failure(reason, "blocked", detail))
+
+
+def test_an_index_of_all_files_may_answer_with_copies_that_the_gallery_lists_once(run: Run, tmp_path: Path) -> None:
+    tables = small_tables(graded=False)
+    beach = str(tables.images.loc[tables.images["file_name"] == "holiday/beach 1.jpg", "image_id"].iloc[0])
+    group = {"duplicate_group": "g7", "width": 480, "height": 640, "distance": None, "edit": None}
+    members = [
+        {"image_id": beach, "item": "holiday/beach 1.jpg", "is_representative": True, "matched_by": None},
+        {"image_id": beach, "item": "backup/beach 1.jpg", "is_representative": False, "matched_by": "bytes"},
+        {"image_id": "img_of_a_crop", "item": "crops/b.jpg", "is_representative": False, "matched_by": "patches"},
+    ]
+    duplicates = pd.DataFrame([group | member for member in members])
+    publish_small_set(tmp_path, replace(tables, duplicates=duplicates))
+    query = query_id_of("狗")
+    values = {}
+    for name, answers in {
+        "original": ["holiday/beach 1.jpg", "holiday/tree 1.jpg"],
+        "copy": ["holiday/tree 1.jpg", "backup/beach 1.jpg", "holiday/beach 1.jpg"],
+        "crop": ["crops/b.jpg"],
+        "bare": ["beach 1.jpg"],
+    }.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({query: answers}))
+        words = ["evaluate", "small", "--out", "sets", "--run", f"{name}.json", "--ids", "file_name", "--no-page"]
+        (result,) = json.loads(run(*words, "--metrics", "rr@2", "--json")[0])["results"]
+        values[name] = result["figures"][0]["value"]
+    assert values["original"] == values["crop"] == values["bare"] == 2 * values["copy"] > 0

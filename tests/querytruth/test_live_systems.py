@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import querytruth as qt
-from flows.scoring.live_systems import map_ids
+from flows.scoring.image_names import map_ids
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, send_raw, stay_silent
 from tests.small_sets import image_id_of, publish_small_set, small_tables
 

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from builders.errors import UserError
+from builders.visible_text import make_visible
 from flows.review_session.review_site import open_review_site
 from querytruth.app import app
 from review.server.application import create_app
@@ -27,6 +28,7 @@ SECONDS = 60  # for all commands on one set
 MEMORY = 1 << 30  # bytes that they may need beyond those of the process before
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CONNECTS = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "subprocess.Popen", "os.system"}
+_OF_LINKS = {"os.rename", "os.link", "os.symlink", "os.remove"}
 _CHANGES = {f"os.{name}" for name in ("rename", "link", "symlink", "mkdir", "remove", "rmdir", "truncate", "chmod")}
 
 
@@ -65,7 +67,10 @@ class Watch:
             self._check(event, values[0], writes=True)
 
     def _check(self, event: str, value: Any, writes: bool) -> None:
-        path = os.path.realpath(os.fsdecode(value))
+        name = os.path.abspath(os.fsdecode(value))
+        # These act on a link itself, not on what it leads to.
+        is_followed = event not in _OF_LINKS
+        path = os.path.realpath(name) if is_followed else os.path.join(os.path.realpath(os.path.dirname(name)), "_")
         inside = any(path == one or path.startswith(one + "/") for one in self.allowed)
         private = path.startswith(str(self.root)) or path in ("/etc/passwd", "/etc/shadow")
         if not inside and (private or (writes and not path.startswith("/dev/"))):
@@ -112,7 +117,8 @@ def run_watched(
     assert seen == [], "\n".join(seen)
     assert _contents(home) == before
     assert SECRET not in printed and not _holds(SECRET.encode(), work)
-    assert "\x1b" not in printed and "\u202e" not in printed and "\u200b" not in printed
+    hidden = [line for line in printed.splitlines() if set(line) & set("\x1b\u202e\u200b")]
+    assert not hidden, ascii(hidden[:3])
     assert time.monotonic() - started < SECONDS
     assert _peak() - needed < MEMORY
     return printed
@@ -155,7 +161,7 @@ def run_command(command: list[str]) -> tuple[str, str]:
         return "", done.output
     if isinstance(error, UserError):
         problem = "" if "\n" not in str(error) else f"error of several lines {error!s:.200}"
-        return problem, f"{done.output}Error: {error}\n"
+        return problem, f"{done.output}Error: {make_visible(str(error))}\n"  # as the command prints it
     return _describe(error), done.output
 
 

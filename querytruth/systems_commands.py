@@ -23,7 +23,7 @@ def _group() -> None:
 @app.command("try")
 def try_(
     file: Annotated[Path, typer.Argument(help="The service, described in YAML.", metavar="FILE.yaml")],
-    text: Annotated[str, typer.Argument(help="A query.")],
+    text: Annotated[str, typer.Argument(help="A query; for a search by images, the path of one.")],
     set_: Annotated[str | None, typer.Option("--set", help="Map the answers to the images of this set.")] = None,
     k: Annotated[int, typer.Option(help="Results to ask for.", min=1)] = _SHOWN_RESULTS,
     page: Annotated[Path | None, typer.Option(help="Also write an HTML page with thumbnails.")] = None,
@@ -40,14 +40,14 @@ def try_(
     start = time.perf_counter()
     hits = ask_once(described, text, k)
     milliseconds = round((time.perf_counter() - start) * 1000, 1)
-    rows = map_hits(hits, described.system.options.ids, set_, out)
+    rows = map_hits(hits, described, set_, out)
     if json:
         terminal.print_json({"milliseconds": milliseconds, "hits": rows})
     else:
         shown: list[list[object]] = [[row["rank"], row["id"], row["score"], row["maps_to"]] for row in rows]
         terminal.print_table(f"{described.name}: {text}", ["rank", "id", "score", "maps to"], shown)
-        unmapped = sum(not row["image_id"] for row in rows)
-        lost = f"; {unmapped:,} map to no image of {set_}" if set_ else ""
+        unmapped = sum(not row.get("query_id", row["image_id"]) for row in rows)
+        lost = f"; {unmapped:,} map to nothing of {set_}" if set_ else ""
         terminal.out.print(f"{len(rows):,} results in {milliseconds} ms{lost}", markup=False, soft_wrap=True)
     if page is not None:
         if set_ is None:

@@ -67,10 +67,9 @@ class Watch:
             self._check(event, values[0], writes=True)
 
     def _check(self, event: str, value: Any, writes: bool) -> None:
-        name = os.path.abspath(os.fsdecode(value))
+        name = Path(os.fsdecode(value))
         # These act on a link itself, not on what it leads to.
-        is_followed = event not in _OF_LINKS
-        path = os.path.realpath(name) if is_followed else os.path.join(os.path.realpath(os.path.dirname(name)), "_")
+        path = os.path.realpath(name) if event not in _OF_LINKS else f"{os.path.realpath(name.parent)}/{name.name}"
         inside = any(path == one or path.startswith(one + "/") for one in self.allowed)
         private = path.startswith(str(self.root)) or path in ("/etc/passwd", "/etc/shadow")
         if not inside and (private or (writes and not path.startswith("/dev/"))):

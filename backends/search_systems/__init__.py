@@ -7,7 +7,7 @@ are those of the user's own services, so that private ones are allowed, as they 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import yaml
 from pydantic import Field
@@ -71,6 +71,19 @@ class SearchSystem(Protocol):
 
     def count_items(self) -> int | None:
         """Returns the number of items in the index, None where that is unknown. Raises SearchFailure."""
+
+
+@runtime_checkable
+class ImageSearchSystem(SearchSystem, Protocol):
+    """A system that also finds texts by images."""
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether the file describes a search by images; then it is none by texts."""
+
+    def search_image(self, image: bytes, k: int) -> list[SearchHit]:
+        """Returns at most k hits for the bytes of an image, the best first; called by several threads. The ids are
+        those of queries, or their texts. Raises SearchFailure."""
 
 
 @dataclass(frozen=True, slots=True)

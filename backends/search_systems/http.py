@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -18,9 +19,11 @@ from builders.errors import UserError
 
 class HttpSearchOptions(SearchSystemOptions):
     """`{query}` and `{k}` stand for the text and the number of results in `url`, `query` (the address's parameters) and
-    `body` (JSON), always encoded for their place. `header_env`: by header the environment variable with its
-    value. `results`, `id`, `score` are JMESPath: the list, and in each of its entries the id and the score; without
-    `score` the order is the ranking. `count` finds the size of the index in an answer."""
+    `body` (JSON), always encoded for their place. A search by images has `{image}` in `body`, for base64, or
+    `image_part`, the name of a form's part with the file; the form's fields are those of `body`. `header_env`: by
+    header the environment variable with its value. `results`, `id`, `score` are JMESPath: the list, and in each of its
+    entries the id and the score; without `score` the order is the ranking. `count` finds the size of the index in an
+    answer."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -32,6 +35,7 @@ class HttpSearchOptions(SearchSystemOptions):
     id: str = "id"
     score: str | None = None
     count: str | None = None
+    image_part: str | None = Field(None, min_length=1)
 
 
 def load(options: HttpSearchOptions) -> HttpSearch:
@@ -45,9 +49,7 @@ class HttpSearch:
     def __init__(self, options: HttpSearchOptions) -> None:
         self.options = options
         check_service_url(options.url.replace("{query}", "q").replace("{k}", "1"))
-        if "{query}" not in str([options.url, options.query, options.body]):
-            next_step = "write {query} into url, query or body"
-            raise UserError(SEARCH_SYSTEMS.stage, "http", "sends no query", next_step)
+        self.takes_images = _check_query(options)
         refuse_secret_names("query", options.query)
         if isinstance(options.body, dict):
             refuse_secret_names("body", options.body)
@@ -62,6 +64,7 @@ class HttpSearch:
     def identity(self) -> ModelIdentity:
         """The request and how its answer is read."""
         fields = {"url", "method", "headers", "query", "body", "results", "id", "score"}
+        fields |= {"image_part"} if self.options.image_part is not None else set()
         return ModelIdentity("http", "", self.options.model_dump(mode="json", include=fields))
 
     def search(self, text: str, k: int) -> list[SearchHit]:
@@ -69,20 +72,51 @@ class HttpSearch:
         answer = self._ask(text, k)
         return read_hits(answer, self._results, self._id, self._score)[:k]
 
+    def search_image(self, image: bytes, k: int) -> list[SearchHit]:
+        """Returns the hits of an image in the answer's order. Raises SearchFailure."""
+        file = None if self.options.image_part is None else (self.options.image_part, image)
+        answer = self._ask("", k, base64.b64encode(image).decode(), file)
+        return read_hits(answer, self._results, self._id, self._score)[:k]
+
     def count_items(self) -> int | None:
-        """Returns what `count` finds in an answer."""
-        if self._count is None:
+        """Returns what `count` finds in an answer; None for a search by images, which would need one."""
+        if self._count is None or self.takes_images:
             return None
         found = self._count.search(self._ask("a", 1))
         return found if isinstance(found, int) else None
 
-    def _ask(self, text: str, k: int) -> Any:
+    def _ask(self, text: str, k: int, image: str = "", file: tuple[str, bytes] | None = None) -> Any:
         options = self.options
         url = options.url.replace("{query}", quote(text, safe="")).replace("{k}", str(k))
         if options.query:
             parameters = {name: fill_template(value, text, k) for name, value in options.query.items()}
             url += ("&" if "?" in url else "?") + urlencode(parameters)
-        return self._service.call(options.method, url, fill_template(options.body, text, k))
+        body = fill_template(options.body, text, k)
+        return self._service.call(options.method, url, _fill_image(body, image) if image else body, file)
+
+
+def _check_query(options: HttpSearchOptions) -> bool:
+    """Whether images are the queries. Raises UserError for a file that sends no query, or both."""
+    sends_text = "{query}" in str([options.url, options.query, options.body])
+    sends_image = "{image}" in str(options.body) or options.image_part is not None
+    if sends_text == sends_image:
+        reason = "sends texts and images" if sends_text else "sends no query"
+        next_step = "write {query} into url, query or body; or {image} into body, or image_part"
+        raise UserError(SEARCH_SYSTEMS.stage, "http", reason, next_step)
+    if sends_image and options.method != "POST":
+        raise UserError(SEARCH_SYSTEMS.stage, "http", "sends an image by GET", "say method: POST")
+    if options.image_part is not None and not isinstance(options.body, dict | None):
+        raise UserError(SEARCH_SYSTEMS.stage, "http", "has a body that is no form", "give its fields as keys")
+    return sends_image
+
+
+def _fill_image(value: Any, image: str) -> Any:
+    """Returns a JSON value with base64 in place of `{image}`."""
+    if isinstance(value, dict):
+        return {name: _fill_image(inner, image) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_fill_image(inner, image) for inner in value]
+    return value.replace("{image}", image) if isinstance(value, str) else value
 
 
 def fill_template(value: Any, text: str, k: int) -> Any:

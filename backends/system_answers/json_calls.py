@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from urllib3.filepost import encode_multipart_formdata
+
 from backends.redaction import Redaction
 from backends.search_systems import SEARCH_SYSTEMS, SearchFailure, read_secret
 from backends.web.host_throttle import retry_after
@@ -40,11 +42,16 @@ class JsonService:
         parts = [part for value in self._secrets.values() for part in (value, value.partition(" ")[2]) if part]
         return Redaction(parts)
 
-    def call(self, method: str, url: str, body: Any = None) -> Any:
-        """Returns the JSON of one answer. Raises SearchFailure."""
+    def call(self, method: str, url: str, body: Any = None, file: tuple[str, bytes] | None = None) -> Any:
+        """Returns the JSON of one answer. `file`: the name and the bytes of an image that is sent as a part of a form,
+        beside the texts of `body`. Raises SearchFailure."""
         headers = {"Accept": "application/json", "User-Agent": "querytruth", **self._given, **self._secrets}
         data = b""
-        if body is not None:
+        if file is not None:
+            (name, image), fields = file, {key: str(value) for key, value in (body or {}).items()}
+            data, kind = encode_multipart_formdata({**fields, name: ("image", image, "application/octet-stream")})
+            headers = {"Content-Type": kind, **headers}
+        elif body is not None:
             data, headers = json.dumps(body).encode(), {"Content-Type": "application/json", **headers}
         ends = time.monotonic() + self._deadline
         try:

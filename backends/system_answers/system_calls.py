@@ -5,20 +5,22 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from backends.search_systems import SearchFailure, SearchSystem
+from backends.search_systems import SearchFailure, SearchHit, SearchSystemOptions
 from backends.system_answers.answer_store import SystemAnswer
 from backends.web.host_throttle import LONGEST_PAUSE
 
 
 def ask_system(
-    system: SearchSystem, texts: Sequence[str], k: int, on_answer: Callable[[int, SystemAnswer], None]
+    options: SearchSystemOptions,
+    searches: Sequence[Callable[[], list[SearchHit]]],
+    on_answer: Callable[[int, SystemAnswer], None],
 ) -> None:
-    """Asks all queries, `concurrency` at a time; `on_answer` gets the place of a query and its answer as it comes, in
-    this thread. A failed query is an answer with a failure's code."""
+    """Makes all searches, `concurrency` at a time; `on_answer` gets the place of a search and its answer as it comes,
+    in this thread. A failed search is an answer with a failure's code."""
     stopped = threading.Event()
-    pool = ThreadPoolExecutor(system.options.concurrency, thread_name_prefix="search")
+    pool = ThreadPoolExecutor(options.concurrency, thread_name_prefix="search")
     try:
-        running = {pool.submit(_ask, system, text, k, stopped): place for place, text in enumerate(texts)}
+        running = {pool.submit(_ask, options, search, stopped): place for place, search in enumerate(searches)}
         for done in as_completed(running):
             on_answer(running[done], done.result())
     finally:
@@ -26,16 +28,15 @@ def ask_system(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ask(system: SearchSystem, text: str, k: int, stopped: threading.Event) -> SystemAnswer:
-    """The answer of one query. The time is that of the attempt that answered, without pauses."""
-    options = system.options
+def _ask(options: SearchSystemOptions, search: Callable[[], list[SearchHit]], stopped: threading.Event) -> SystemAnswer:
+    """The answer of one search. The time is that of the attempt that answered, without pauses."""
     answer = SystemAnswer(failure="stopped")
     for attempt in range(options.tries):
         if stopped.is_set():
             break
         start = time.perf_counter()
         try:
-            hits = system.search(text, k)
+            hits = search()
         except SearchFailure as failed:
             answer = SystemAnswer((), round((time.perf_counter() - start) * 1000, 3), failed.reason, failed.detail)
             if failed.retry_after is None or attempt + 1 == options.tries:

@@ -1,4 +1,4 @@
-"""Search services as evaluated systems: asked once, recorded, and mapped to the images of a set."""
+"""Search services as evaluated systems: asked once, recorded, and mapped to the images or texts of a set."""
 
 import hashlib
 import json
@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from backends.search_systems import SearchFailure, SystemFile
+from backends.search_systems import ImageSearchSystem, SearchFailure, SystemFile
 from backends.system_answers.answer_store import AnswerStore, SystemAnswer, answer_key, parse_system_answer
 from backends.system_answers.system_calls import ask_system
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
 from evaluation.comparison import EvaluationWarning
 from flows.scoring.image_names import map_ids, read_named_images
+from flows.scoring.image_queries import QuerySearch, list_image_searches, map_text_ids
 from flows.scoring.judged_sets import EvaluationView, JudgedSet
 from flows.scoring.systems import EvaluatedSystem, SystemRun
 from flows.steps import current_run, step
@@ -55,7 +57,8 @@ class IndexCheck:
 
 
 def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptions) -> EvaluatedSystem:
-    """Returns the system of a file; it finds images by texts. Raises UserError for bare judgments."""
+    """Returns the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
+    judgments."""
     if judged.stored is None:
         raise UserError("evaluate", described.name, "needs a set's texts, which bare judgments lack", "name a set")
     if options.is_offline and options.is_refreshed:
@@ -73,28 +76,39 @@ def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptio
 def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: AskOptions) -> SystemRun:
     stored, queries = view.judged_set.stored, view.judged_set.queries
     assert stored is not None and queries is not None
-    if view.is_image_to_text:
-        raise UserError("evaluate", described.name, "is a search by texts", "choose the direction text_to_image")
-    asked = queries[queries["query_id"].isin(view.all_query_ids.to_pylist())]
+    system = described.system
+    takes_images = isinstance(system, ImageSearchSystem) and system.takes_images
+    if view.is_image_to_text != takes_images:
+        what, direction = ("images", "image_to_text") if takes_images else ("texts", "text_to_image")
+        raise UserError("evaluate", described.name, f"is a search by {what}", f"choose the direction {direction}")
+    if isinstance(system, ImageSearchSystem) and takes_images:
+        asked = list_image_searches(system, stored, view.all_query_ids.to_pylist(), k)
+        ids = map_text_ids(queries)
+    else:
+        texts = queries[queries["query_id"].isin(view.all_query_ids.to_pylist())]
+        asked = [
+            QuerySearch(query, text, partial(system.search, text, k))
+            for query, text in zip(texts["query_id"].tolist(), texts["text"].tolist(), strict=True)
+        ]
+        ids = map_ids(read_named_images(stored.path), system.options.ids)
     store = AnswerStore(stored.path.parent.parent / _STORE)
     try:
-        answers, check = _collect_answers(described, asked["text"].tolist(), k, options, store)
+        answers, check = _collect_answers(described, asked, k, options, store)
     finally:
         store.close()
-    ids = map_ids(read_named_images(stored.path), described.system.options.ids)
-    return build_system_run(asked["query_id"].tolist(), answers, ids, k, check)
+    return build_system_run([one.query_id for one in asked], answers, ids, k, check)
 
 
 def _collect_answers(
-    described: SystemFile, texts: Sequence[str], k: int, options: AskOptions, store: AnswerStore
+    described: SystemFile, asked: Sequence[QuerySearch], k: int, options: AskOptions, store: AnswerStore
 ) -> tuple[list[SystemAnswer], IndexCheck]:
-    """The answers in the order of the texts, and the check of the index. Failures are asked again while online."""
+    """The answers in the order of the searches, and the check of the index. Failures are asked again while online."""
     system, identity = described.system, described.system.identity
-    keys = [answer_key(identity, text, k) for text in texts]
+    keys = [answer_key(identity, one.question, k) for one in asked]
     check_key = answer_key(identity, "\n".join(["index", *keys]), k)
     found = {} if options.is_refreshed else store.find([*keys, check_key])
     answers = {key: parse_system_answer(found[key]) for key in keys if key in found}
-    waiting = {key: text for key, text in zip(keys, texts, strict=True) if key not in answers or answers[key].failure}
+    waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
     if options.is_offline:
         if missing := sum(key not in answers for key in keys):
             reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
@@ -102,7 +116,7 @@ def _collect_answers(
         waiting = {}
     if not waiting:
         return [answers[key] for key in keys], _parse_check(found.get(check_key))
-    before, fresh = _probe(described, texts[0], k), dict[str, str]()
+    before, fresh = _probe(described, asked[0]), dict[str, str]()
     places = list(waiting)
     with current_run().reporter.bar("ask", len(waiting), "queries") as advance:
 
@@ -115,10 +129,10 @@ def _collect_answers(
                 fresh.clear()
 
         try:
-            ask_system(system, list(waiting.values()), k, keep)
+            ask_system(system.options, [one.search for one in waiting.values()], keep)
         finally:
             store.record(identity, fresh)
-    check = IndexCheck(before[0], _probe(described, texts[0], k)[0], before[1])
+    check = IndexCheck(before[0], _probe(described, asked[0])[0], before[1])
     store.record(identity, {check_key: json.dumps(astuple(check))})
     return [answers[key] for key in keys], check
 
@@ -127,11 +141,11 @@ def _parse_check(text: str | None) -> IndexCheck:
     return IndexCheck(*json.loads(text)) if text is not None else IndexCheck(None, None, None)
 
 
-def _probe(described: SystemFile, text: str, k: int) -> tuple[str | None, int | None]:
+def _probe(described: SystemFile, asked: QuerySearch) -> tuple[str | None, int | None]:
     """A digest of the index: its size, and the ids that it answers a query with; None where it does not answer."""
     try:
         items = described.system.count_items()
-        ids = [hit.id for hit in described.system.search(text, k)]
+        ids = [hit.id for hit in asked.search()]
     except SearchFailure:
         return None, None
     return hashlib.sha256(canonical_json([items, ids])).hexdigest(), items

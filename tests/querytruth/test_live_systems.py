@@ -1,5 +1,7 @@
 """A search service is evaluated, recorded and replayed; every fault is counted exactly."""
 
+import base64
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 
 import querytruth as qt
+from backends.sets.image_locations import locate_images
 from flows.scoring.image_names import map_ids
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, send_raw, stay_silent
 from tests.small_sets import image_id_of, publish_small_set, small_tables
@@ -152,7 +155,7 @@ def test_the_key_is_in_no_file(run: Run, service: Service, tmp_path: Path) -> No
 def test_a_trial_shows_what_answers_map_to(run: Run, service: Service) -> None:
     service.odd["dogs"] = answer_with(["dog", "nowhere"])
     out, _ = run("systems", "try", "mine.yaml", "dogs", "--set", "small", "--out", "sets")
-    assert "holiday/dog 1.jpg" in out and "no image of the set" in out and "1 map to no image of small" in out
+    assert "holiday/dog 1.jpg" in out and "no image of the set" in out and "1 map to nothing of small" in out
     found = json.loads(run("systems", "try", "mine.yaml", "dogs", "--json")[0])
     assert [hit["id"] for hit in found["hits"]] == ["holiday/dog 1.jpg", "holiday/nowhere 1.jpg"]
     service.odd["dogs"] = CannedResponse("", status=500)
@@ -189,3 +192,71 @@ def test_the_same_from_python(service: Service, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     found = qt.evaluate("small", system="mine.yaml", metrics=["hit@1"], out="sets")
     assert found["hit@1"] == 1.0 and image_id_of("dog") in set(found.run["image_id"].astype(str))
+
+
+class ImageService:
+    """Knows what each image is of: the one request has it as base64 in JSON, the other as a part of a form."""
+
+    def __init__(self, folder: Path) -> None:
+        stored = publish_small_set(folder, small_tables(graded=False))
+        self.names = {place.sha256: NAMES[place.image_id] for place in locate_images(stored)}
+        self.server = Loopback(self.answer)
+
+    def answer(self, request: ReceivedRequest) -> LoopbackAnswer:
+        if request.path == "/json":
+            image = base64.b64decode(request.json["photo"])
+        else:
+            image = request.body.split(b"application/octet-stream\r\n\r\n")[1].rpartition(b"\r\n--")[0]
+        name = self.names[hashlib.sha256(image).hexdigest()]
+        texts = [text for text, right in RIGHT.items() if right == name] or ["nothing of the set"]
+        return CannedResponse({"results": [{"name": text} for text in texts]})
+
+
+NAMES = {image_id_of(name): name for name in ("dog", "beach", "cat", "tree")}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"path": "json", "body": {"photo": "{image}", "top": "{k}"}},
+        {"path": "form", "body": {"top": "{k}"}, "image_part": "file"},
+    ],
+    ids=["base64", "form"],
+)
+def test_images_find_texts(run: Run, tmp_path: Path, form: dict[str, Any]) -> None:
+    service = ImageService(tmp_path)
+    options = {"system": "http", "method": "POST", "id": "name", "url": f"{service.server.url}/{form.pop('path')}"}
+    (tmp_path / "mine.yaml").write_text(json.dumps(options | form))
+    command = [*EVALUATE, "--direction", "image_to_text", "--max-unknown", "1"]
+    (found,) = json.loads(run(*command)[0])["results"]
+    assert found["direction"] == "image_to_text" and found["figures"][0]["value"] == 1.0
+    assert found["counts"]["search_system"]["answers"] == 4
+    service.server.close()
+    assert json.loads(run(*command, "--offline")[0])["results"] == [found], "recorded by the digest of each image"
+    _, told = run(*EVALUATE, code=1)
+    assert "mine (evaluate): is a search by images. Next: choose the direction image_to_text" in told
+
+
+def test_one_image_is_tried(run: Run, tmp_path: Path) -> None:
+    service = ImageService(tmp_path)
+    options = {"system": "http", "method": "POST", "id": "name", "url": f"{service.server.url}/json"}
+    (tmp_path / "mine.yaml").write_text(json.dumps(options | {"body": {"photo": "{image}"}}))
+    dog = next(path for path in tmp_path.glob("sets/small/v1/images/*/*.jpg") if NAMES[path.stem] == "dog")
+    shown, _ = run("systems", "try", "mine.yaml", dog, "--set", "small", "--out", "sets")
+    assert "a dog, wet" in shown and "0 map to nothing of small" in shown
+    _, told = run("systems", "try", "mine.yaml", "a dog", code=1)
+    assert "a dog (try system): cannot be read" in told and "name the file of an image" in told
+    service.server.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"body": {"q": "{query}", "i": "{image}"}, "method": "POST"}, "sends texts and images"),
+        ({"body": {"i": "{image}"}}, "sends an image by GET"),
+        ({"image_part": "file", "body": ["a"], "method": "POST"}, "has a body that is no form"),
+    ],
+)
+def test_a_search_is_by_texts_or_by_images(run: Run, tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    (tmp_path / "mine.yaml").write_text(json.dumps({"system": "http", "url": "http://127.0.0.1:9/", **options}))
+    assert f"http (load search system): {reason}. Next: " in run("systems", "try", "mine.yaml", "x", code=1)[1]

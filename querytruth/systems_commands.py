@@ -34,7 +34,7 @@ def try_(
 
     Example: querytruth systems try my-search.yaml "a red car" --set family-album"""
     from backends.search_systems import load_system_file
-    from flows.scoring.system_trial import ask_once, map_hits, write_trial_page
+    from flows.scoring.system_trial import ask_once, map_hits, suggest_ids, write_trial_page
 
     described = load_system_file(file)
     start = time.perf_counter()
@@ -49,6 +49,11 @@ def try_(
         unmapped = sum(not row.get("query_id", row["image_id"]) for row in rows)
         lost = f"; {unmapped:,} map to nothing of {set_}" if set_ else ""
         terminal.out.print(f"{len(rows):,} results in {milliseconds} ms{lost}", markup=False, soft_wrap=True)
+        if set_ and rows and not any(row["image_id"] or "query_id" in row for row in rows):
+            hint = suggest_ids(hits, set_, out)
+            terminal.out.print(
+                f"no id is one of ids: {described.system.options.ids}; {hint}", markup=False, soft_wrap=True
+            )
     if page is not None:
         if set_ is None:
             raise typer.BadParameter("--page shows the images of a set: give --set")

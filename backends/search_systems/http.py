@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
+import re
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -15,6 +17,9 @@ from backends.plugin_loader import ModelIdentity
 from backends.search_systems import SEARCH_SYSTEMS, SearchFailure, SearchHit, SearchSystemOptions
 from backends.system_answers.json_calls import JsonService, check_service_url, refuse_secret_names
 from builders.errors import UserError
+
+_MOST_NESTED = 6
+_PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 class HttpSearchOptions(SearchSystemOptions):
@@ -138,11 +143,25 @@ def read_hits(answer: Any, results: Any, id_: Any, score: Any) -> list[SearchHit
     try:
         found = results.search(answer)
         if not isinstance(found, list):
-            raise SearchFailure("no_results_list", f"results is {type(found).__name__}")
+            lists = ", ".join(f"{path} ({keys})" for path, keys in find_lists(answer)) or "none"
+            raise SearchFailure("no_results_list", f"results is {type(found).__name__}; lists of the answer: {lists}")
         pairs = [(id_.search(entry), None if score is None else score.search(entry)) for entry in found]
     except JMESPathError as error:
         raise SearchFailure("bad_answer", str(error)[:200]) from None
     return [SearchHit(_read_id(name), None if score is None else _read_score(number)) for name, number in pairs]
+
+
+def find_lists(answer: Any, path: str = "", depth: int = 0) -> list[tuple[str, str]]:
+    """Returns the paths of lists of objects in a JSON answer as JMESPath, at most five, with the keys of the first
+    object of each: what `results` and `id` could name."""
+    found: list[tuple[str, str]] = []
+    if isinstance(answer, list) and answer and isinstance(answer[0], dict):
+        found.append((path or "@", ", ".join(list(map(str, answer[0]))[:8])))
+    elif isinstance(answer, dict) and depth < _MOST_NESTED:
+        for key, inner in answer.items():
+            name = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
+            found += find_lists(inner, f"{path}.{name}" if path else name, depth + 1)
+    return found[:5]
 
 
 def _read_id(value: Any) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from backends.durable_files import write_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.images.thumbnails import make_thumbnails
 from backends.regular_files import read_regular
-from backends.search_systems import ImageSearchSystem, SearchFailure, SearchHit, SystemFile
+from backends.search_systems import ImageSearchSystem, SearchFailure, SearchHit, SearchSystemOptions, SystemFile
 from backends.sets import set_files
 from backends.sets.image_locations import locate_set_images
 from builders.errors import UserError
@@ -59,6 +59,21 @@ def map_hits(hits: Sequence[SearchHit], described: SystemFile, set_name: str | N
 def _name_first(images: pd.DataFrame) -> dict[str, str]:
     own = images.drop_duplicates("image_id")  # rows of copies come after those of the images
     return dict(zip(own["image_id"], own["file_name"].fillna(""), strict=True))
+
+
+def suggest_ids(hits: Sequence[SearchHit], set_name: str, out: Path) -> str:
+    """Returns what to write where no hit maps to an image: the column of the set that has the ids, else examples of
+    both sides."""
+    images = read_named_images(set_files.find_set(set_name, out))
+    found = {hit.id for hit in hits}
+    columns = get_args(SearchSystemOptions.model_fields["ids"].annotation)
+    for column in columns:
+        if found & set(images[column].dropna().astype(str)):
+            return f"they are of the column {column}: write ids: {column}"
+    examples = ", ".join(
+        f"{name} like {str(value)[:60]!r}" for name in columns for value in images[name].dropna().head(1)
+    )
+    return f"the set has {examples}"
 
 
 def _map_to_texts(hits: Sequence[SearchHit], queries: pd.DataFrame) -> list[dict[str, Any]]:

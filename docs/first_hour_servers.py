@@ -1,0 +1,138 @@
+"""Two servers on this machine that stand in for your own: a caption endpoint and an image search.
+
+python first_hour_servers.py FOLDER [--captions 8001] [--search 8002]
+
+`/v1/chat/completions` answers as OpenAI does: the words of its caption are drawn by the colours of the image, and
+say nothing of what it shows. `/search?q=…&size=…` draws the same words for each image in FOLDER and counts those of
+the query. The walk can so be tried without a model; its figures are of no search that anyone should use.
+"""
+
+import argparse
+import base64
+import io
+import json
+import threading
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from PIL import Image, ImageOps
+from pillow_heif import register_heif_opener
+
+SUBJECTS = [
+    "cyclist", "violinist", "baker", "fisherman", "welder", "potter",
+    "juggler", "nurse", "dancer", "gardener", "painter", "climber",
+]  # fmt: skip
+ACTIONS = [
+    "repairs", "carries", "photographs", "sells", "draws", "lifts",
+    "washes", "hides", "paints", "throws", "weighs", "admires",
+]  # fmt: skip
+THINGS = [
+    "kettle", "ladder", "globe", "trumpet", "anchor", "lantern",
+    "melon", "typewriter", "umbrella", "drum", "barrel", "telescope",
+]  # fmt: skip
+PLACES = [
+    "harbour", "library", "greenhouse", "stairwell", "meadow", "workshop",
+    "tunnel", "market", "rooftop", "chapel", "quarry", "kitchen",
+]  # fmt: skip
+COLOURS = {
+    "black": (15, 15, 15), "white": (240, 240, 240), "grey": (128, 128, 128), "red": (190, 40, 40),
+    "orange": (225, 130, 40), "yellow": (225, 205, 70), "green": (60, 130, 60), "dark green": (30, 60, 30),
+    "blue": (50, 80, 170), "sky blue": (140, 185, 225), "brown": (100, 70, 45), "beige": (205, 185, 150),
+    "pink": (225, 160, 175), "purple": (110, 60, 130),
+}  # fmt: skip
+
+
+def name_colours(image: Image.Image) -> list[str]:
+    """The name of the colour of each of nine parts, row by row."""
+    small = ImageOps.exif_transpose(image).convert("RGB").resize((3, 3), Image.Resampling.BOX)
+    pixels = [small.getpixel((x, y)) for y in range(3) for x in range(3)]
+    return [min(COLOURS, key=lambda name: _distance(COLOURS[name], pixel)) for pixel in pixels]
+
+
+def _distance(one: Any, other: Any) -> int:
+    return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+
+
+def choose_words(image: Image.Image) -> list[str]:
+    """A word of each list, by the colours of a part of the image."""
+    colours = name_colours(image)
+    parts = (colours[:3], colours[3:6], colours[6:], colours[1::3])
+    lists = (SUBJECTS, ACTIONS, THINGS, PLACES)
+    return [words[zlib.crc32("|".join(part).encode()) % 12] for words, part in zip(lists, parts, strict=True)]
+
+
+def describe(image: Image.Image) -> str:
+    """A caption of an image."""
+    subject, action, thing, place = choose_words(image)
+    return f"A {subject} {action} a {name_colours(image)[4]} {thing} in the {place}."
+
+
+class Servers(BaseHTTPRequestHandler):
+    """Both services; `index` has the words of each file."""
+
+    index: dict[str, set[str]]
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """The list of models, or a search."""
+        asked = urlsplit(self.path)
+        if asked.path == "/v1/models":
+            return self._answer({"data": [{"id": "stand-in"}]})
+        given = parse_qs(asked.query)
+        words = set(given.get("q", [""])[0].casefold().strip(".").split())
+        hits = sorted(self.index, key=lambda name: (-len(self.index[name] & words), name))
+        return self._answer({"hits": [{"file": name} for name in hits[: int(given.get("size", ["10"])[0])]]})
+
+    def do_POST(self) -> None:
+        """A caption of the image in a chat message."""
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        parts = [
+            part for message in body["messages"] if isinstance(message["content"], list) for part in message["content"]
+        ]
+        data = next(part["image_url"]["url"] for part in parts if part["type"] == "image_url")
+        image = Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2])))
+        choice = {"message": {"role": "assistant", "content": describe(image)}, "finish_reason": "stop"}
+        self._answer(
+            {"model": "stand-in", "choices": [choice], "usage": {"prompt_tokens": 600, "completion_tokens": 60}}
+        )
+
+    def _answer(self, content: dict[str, Any]) -> None:
+        data = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_args: object) -> None:
+        """Print nothing for each call."""
+
+
+def index_folder(folder: Path) -> dict[str, set[str]]:
+    """The words of each image that opens."""
+    register_heif_opener()
+    index = {}
+    for path in sorted(folder.rglob("*")):
+        try:
+            words = choose_words(Image.open(path))
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+            continue
+        index[path.relative_to(folder).as_posix()] = set(words)
+    return index
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--captions", type=int, default=8001)
+    parser.add_argument("--search", type=int, default=8002)
+    options = parser.parse_args()
+    Servers.index = index_folder(options.folder)
+    servers = [ThreadingHTTPServer(("127.0.0.1", port), Servers) for port in (options.captions, options.search)]
+    print(f"{len(Servers.index)} images; captions on {options.captions}, search on {options.search}", flush=True)
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for thread in threads:
+        thread.start()

@@ -58,6 +58,15 @@ def test_with_two_grades_some_judging_reaches_the_bound(world: tuple[NaiveQrels,
             assert max(every_judging(qrels, run, query, name)) == pytest.approx(bound, abs=1e-9), name
 
 
+def test_of_two_queries_no_judging_exceeds_the_bound_and_one_reaches_it() -> None:
+    """What the two tests above try with many worlds, with one: hits before, between and after unjudged images."""
+    qrels = {"q": {"a": 1, "w": 0, "b": 1}, "r": {"c": 1, "d": 1, "e": 1}}
+    run = {"q": shown(["u1", "a", "u2", "w", "b", "u3"]), "r": shown(["c", "u4", "u5", "d", "u6"])}
+    for name in FREE:
+        for query, bound in bounds(qrels, run, name).items():
+            assert max(every_judging(qrels, run, query, name)) == pytest.approx(bound, abs=1e-9), (name, query)
+
+
 @given(qrels_and_runs())
 @settings(max_examples=15, deadline=None)
 def test_where_all_is_judged_the_bound_is_the_figure(world: tuple[NaiveQrels, NaiveRun]) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 
 import prompts
 from backends.annotations import coco_annotations
+from backends.annotations.label_lists import refuse_label_lists
 from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
@@ -97,6 +98,8 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
 
 def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
+    for path in definition.annotations if definition.families else ():
+        refuse_label_lists(path)
     files = read_annotations(definition.annotations)
     labels = read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)

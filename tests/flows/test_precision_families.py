@@ -29,6 +29,18 @@ def test_families_need_annotations_of_each_object(make_world: Make) -> None:
         load_definition(make_world(families=["negation"]), [], "precision")
 
 
+@pytest.mark.parametrize("key", ["neg_category_ids", "not_exhaustive_category_ids"])
+def test_annotations_that_list_labels_by_image_are_not_exhaustive(make_world: Make, key: str) -> None:
+    definition = make_world(families=["negation"], exhaustive=True)
+    file = definition.parent / "instances.json"
+    annotations = json.loads(file.read_text())
+    annotations["images"][-1][key] = [1]
+    file.write_text(json.dumps(annotations))
+    with pytest.raises(UserError, match=rf"instances.json \(families\): lists by image .*{key}"):
+        build(definition)
+    assert build(definition, "families=[]", "name=plain").is_new
+
+
 def test_without_families_a_set_is_as_before(make_world: Make) -> None:
     plain = build(make_world("plain"))
     stated = build(make_world("stated", families=[], family_rules={"cap": 1}, exhaustive=True))

@@ -29,7 +29,7 @@ from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve
 from evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
 from evaluation.ranking import RankedRun
 from evaluation.shortcuts import find_ignored_families, measure_shortcuts
-from evaluation.statistics import bootstrap_interval
+from evaluation.statistics import ConfidenceInterval, bootstrap_interval
 
 _MAX_CURVE_DEPTH = 100  # results
 _MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut have no visible effect
@@ -207,7 +207,8 @@ def score_slices(per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics:
     `per_query` is indexed by query_id. Aspects are those of _ASPECTS that the queries have; a query with several labels
     counts for each of them, one without a value for none."""
     aspects = find_query_aspects(queries, per_query.index)
-    parts = [_part(per_query, aspect, values, metrics) for aspect, values in aspects.items()]
+    intervals: dict[bytes, ConfidenceInterval] = {}  # often one value of several aspects has the same queries
+    parts = [_part(per_query, aspect, values, metrics, intervals) for aspect, values in aspects.items()]
     return pd.DataFrame([row for part in parts for row in part], columns=SLICE_COLUMNS)
 
 
@@ -229,12 +230,21 @@ def find_query_aspects(queries: pd.DataFrame | None, query_ids: pd.Index) -> dic
     return aspects
 
 
-def _part(per_query: pd.DataFrame, aspect: str, values: pd.Series, metrics: Sequence[str]) -> list[tuple[Any, ...]]:
+def _part(
+    per_query: pd.DataFrame,
+    aspect: str,
+    values: pd.Series,
+    metrics: Sequence[str],
+    intervals: dict[bytes, ConfidenceInterval],
+) -> list[tuple[Any, ...]]:
     single = values.explode().dropna()
     rows: list[tuple[Any, ...]] = []
     for value in sorted(single.unique().tolist(), key=[*_LENGTH_BINS].index if aspect == "length" else None):
         mine = per_query.loc[single.index[(single == value).to_numpy()].unique(), list(metrics)]
-        interval = bootstrap_interval(mine.to_numpy())
+        chosen = per_query.index.get_indexer(mine.index).tobytes()
+        if chosen not in intervals:
+            intervals[chosen] = bootstrap_interval(mine.to_numpy())
+        interval = intervals[chosen]
         for place, metric in enumerate(metrics):
             figures = (float(mine[metric].mean()), float(interval.low[place]), float(interval.high[place]))
             rows.append((aspect, str(value), len(mine), metric, *figures))

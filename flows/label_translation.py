@@ -122,7 +122,10 @@ def accept_label_translations(reviewed: Path, labels: str, to: Path) -> tuple[Pa
     filled, _ = read_label_csv(reviewed)
     languages = [one for one in filled["language"] if one] if "language" in filled else []
     table, _ = read_labels(labels, other_language(languages[0]) if languages else "en")
-    result, undecided = accept_translations(table, filled)
+    try:
+        result, undecided = accept_translations(table, filled)
+    except UserError as error:
+        raise UserError(error.stage, f"{reviewed}: {error.item}", error.reason, error.next_step) from None
     if (to / "labels.csv").exists():
         raise UserError("accept translations", to / "labels.csv", "exists", "give --to another folder")
     with translate_write_errors("accept translations", to, "or give --to another folder"):

@@ -7,13 +7,19 @@ import pytest
 
 from querytruth import app
 from tests.images import make_jpeg
-from tests.small_sets import publish_small_set, query_id_of, small_tables
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 ONE = ["--out", "sets", "--no-page"]
 GALLERY = "name: g\nkind: gallery\nimages: photos\n"
 RECALL = (
     "name: r\nkind: recall\nimages: photos\nambiguity: {text_embedder: char_ngrams}\ncaptions: {model: captions_file, "
 )
+BOXES = (
+    '{"images": [{"id": 1, "file_name": "one.jpg", "width": 9, "height": 9}], '
+    '"categories": [{"id": 1, "name": "dog"}], "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}]}'
+)
+PRECISION = "name: p\nkind: precision\nannotations: boxes.json\nlabels: from_annotations\n"
+SIDES = ["--candidate", "right.trec", "--baseline"]
 FILES = {
     "gallery.yaml": GALLERY,
     "no_name.yaml": "kind: gallery\nimages: photos\n",
@@ -47,6 +53,14 @@ FILES = {
     "table.xlsx": "PK\x03\x04",
     "unknown_image.trec": f"{query_id_of('dog')} Q0 dog.jpg 1 0.5 tag\n",
     "qrels.txt": "q 0 image much\n",
+    "right.trec": f"{query_id_of('dog')} Q0 {image_id_of('dog')} 1 0.5 tag\n",
+    "no_query.yaml": "system: http\nurl: http://127.0.0.1:9/search\n",
+    "typo.yaml": "system: htp\nurl: http://127.0.0.1:9/search?q={query}\n",
+    "boxes.json": BOXES,
+    "budget.yaml": RECALL + "options: {path: captions.csv}}\nbudget: {calls: many}\n",
+    "families.yaml": PRECISION + "families: [count]\n",
+    "family.yaml": PRECISION + "families: [counts]\nexhaustive: true\n",
+    "detections.yaml": PRECISION + "detections: {results: [gone.json]}\n",
 }
 MISTAKES = [
     (["show", "smal", "--out", "sets"], "smal"),
@@ -110,6 +124,49 @@ MISTAKES = [
     (["build", "recall", "recall.yaml", "--plan", "--set", "captions.prompt=fr/caption"], "fr/caption"),
     (["build", "precision", "precision.yaml", "--plan"], "gone.json"),
     (["build", "precision", "precision_broken.yaml", "--plan"], "broken.json"),
+    (["gate", "small", *SIDES, "gone.trec", "--metric", "hit@1", "--margin", "0.01", "--out", "sets"], "gone.trec"),
+    (["gate", "gone", *SIDES, "other.trec", "--metric", "hit@1", "--margin", "0.01", "--out", "sets"], "gone"),
+    (["gate", "small", *SIDES, "right.trec", "--metric", "hit@one", "--margin", "0.01", "--out", "sets"], "hit@one"),
+    (["gate", "small", *SIDES, "right.trec", "--metric", "hit@1", "--margin", "1.5", "--out", "sets"], "1.5"),
+    (
+        [
+            "gate",
+            "small",
+            *SIDES,
+            "right.trec",
+            "--metric",
+            "hit@1",
+            "--margin",
+            "0.01",
+            "--slice",
+            "lang=en",
+            "--out",
+            "sets",
+        ],
+        "lang",
+    ),
+    (["plan-size", "gone", "--difference", "0.02", "--discordance", "0.2", "--out", "sets"], "gone"),
+    (["stability", "small", "gone", "--out", "sets"], "gone"),
+    (["shortcuts", "gone", "--out", "sets"], "gone"),
+    (["calibrate", "small", "--out", "sets"], "small"),
+    (["judge", "check", "small", "--judge", "qwn", "--out", "sets"], "audit"),
+    (["judge", "carry", "small", "--from", "gone", "--run", "right.trec", "--judge", "qwn", "--out", "sets"], "gone"),
+    (["judge", "carry", "small", "--from", "small", "--run", "right.trec", "--judge", "qwn", "--out", "sets"], "audit"),
+    (["audit", "plan", "small", "--run", "right.trec", "--judge", "qwn", "--depth", "1", "--out", "sets"], "qwn"),
+    (["audit", "plan", "gone.yaml"], "gone.yaml"),
+    (["audit", "plan", "gallery.yaml"], "gallery"),
+    (["systems", "try", "no_query.yaml", "a dog"], "sends no query"),
+    (["systems", "try", "typo.yaml", "a dog"], "did you mean"),
+    (["evaluate", "small", "--system", "no_query.yaml", *ONE], "sends no query"),
+    (["labels", "translate", "gone.json", "--language", "zh", "--model", "qwn"], "gone.json"),
+    (["labels", "translate", "boxes.json", "--language", "zh", "--model", "qwn"], "qwn"),
+    (["labels", "accept", "gone.csv", "boxes.json", "--to", "labels"], "gone.csv"),
+    (["labels", "accept", "columns.csv", "boxes.json", "--to", "labels"], "columns.csv"),
+    (["replies", "refresh", "gone.yaml", "--model", "qwen"], "gone.yaml"),
+    (["build", "recall", "budget.yaml"], "budget"),
+    (["build", "precision", "families.yaml"], "exhaustive"),
+    (["build", "precision", "family.yaml"], "counts"),
+    (["build", "precision", "detections.yaml"], "gone.json"),
     (["doctor", "gone.yaml"], "gone.yaml"),
     (["doctor", "key.yaml"], "filtr"),
     (["evaluate", "gone", "--baseline", "random", *ONE], "gone"),

@@ -16,7 +16,8 @@ RECALL = (
 )
 BOXES = (
     '{"images": [{"id": 1, "file_name": "one.jpg", "width": 9, "height": 9}], '
-    '"categories": [{"id": 1, "name": "dog"}], "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}]}'
+    '"categories": [{"id": 1, "name": "dog"}], '
+    '"annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}]}'
 )
 PRECISION = "name: p\nkind: precision\nannotations: boxes.json\nlabels: from_annotations\n"
 SIDES = ["--candidate", "right.trec", "--baseline"]

@@ -8,6 +8,7 @@ import yaml
 
 from backends.bounded_yaml import load_yaml
 from backends.contained_paths import is_contained_name
+from backends.file_errors import translate_read_errors
 from backends.interchange.text_files import import_error, read_json_file, require_file
 from backends.regular_files import read_regular
 from backends.sets.set_files import StoredSet
@@ -17,6 +18,7 @@ from builders.set_card import render_set_card
 
 DESCRIPTION_FILE = "querytruth.json"
 _LONGEST_PATTERN = 500
+_LARGEST_README = 64 << 20  # bytes
 
 
 class RenderDescription(msgspec.Struct):
@@ -87,7 +89,10 @@ def find_config_files(folder: Path, split: str) -> dict[str, list[Path]]:
 
 
 def _named_configs(readme: Path) -> list[tuple[str, Any]]:
-    text = read_regular(require_file(readme)).decode("utf-8", "replace") if readme.is_file() else ""
+    text = ""
+    if readme.is_file():
+        with translate_read_errors("import", readme, "remove the file"):
+            text = read_regular(require_file(readme), _LARGEST_README).decode("utf-8", "replace")
     if not text.startswith("---\n"):
         return []
     try:

@@ -29,7 +29,7 @@ SYNC_FILE = "                os.fsync(file.fileno())\n"
 
 MUTANTS = [
     Mutant("fsync of a version's file", PUBLISHING, "        os.fsync(file.fileno())\n", "", PUBLISH),
-    Mutant("fsync of a version's folders", PUBLISHING, "sync_folder(Path(written))", "pass", PUBLISH),
+    Mutant("fsync of a version's folders", PUBLISHING, "sync_folder(Path(directory))", "pass", PUBLISH),
     Mutant(
         "fsync of a version's name", PUBLISHING, "    sync_folder(folder)\n            return", "    return", PUBLISH
     ),

@@ -52,6 +52,7 @@ def test_an_audit_stays_with_its_version_when_another_is_published(audited: Audi
     assert audit_set(parameters(audited)).message == ALL_ANSWERED
 
 
+@pytest.mark.thorough
 def test_a_definition_for_two_people_waits_for_both(audited: AuditedSet) -> None:
     asked = parameters(audited, people=2)
     audit_set(asked)
@@ -61,6 +62,7 @@ def test_a_definition_for_two_people_waits_for_both(audited: AuditedSet) -> None
     assert audit_set(asked).name == "Reported"
 
 
+@pytest.mark.thorough
 def test_systems_that_come_later_are_added_once_and_answers_stay(audited: AuditedSet, tmp_path: Path) -> None:
     audit_set(parameters(audited, depth=2, strata={"outside": 0}))
     drawn = len(load_audit(audited.path, "audit")[0].sample)

@@ -136,6 +136,7 @@ def test_a_detection_proposes_its_label_and_takes_the_place_of_an_explicit_negat
     assert [one["file"] for one in stored.manifest["inputs"]] == ["instances.json", "yolo.json"]
 
 
+@pytest.mark.thorough
 def test_the_reviewer_meets_the_candidates_first_with_the_detected_box(
     make_world: Callable[..., Path], tmp_path: Path
 ) -> None:

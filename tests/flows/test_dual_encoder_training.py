@@ -120,6 +120,7 @@ def _results(text: str) -> list[dict[str, Any]]:
     return told if isinstance(told, list) else told["results"]
 
 
+@pytest.mark.thorough
 def test_the_validation_figures_are_those_of_the_kept_weights(bars: TrainingResult) -> None:
     """What the log says of the best epoch is what the checkpoint does, on the same pictures by the usual way."""
     embedder = load_image_text_embedder(str(bars.folder))

@@ -89,6 +89,7 @@ def test_a_measured_judge_tells_how_much_another_set_lacks(run: Run, audited: li
     assert f"{found['as_precise_as_judgments']} judgments by people" in shown
 
 
+@pytest.mark.thorough
 def test_rates_hold_for_the_same_judge_and_question_alone(run: Run, audited: list[object], tmp_path: Path) -> None:
     transcript = tmp_path / "seer.jsonl"
     transcript.write_text(transcript.read_text().replace('"r1"', '"r2"', 1))

@@ -37,7 +37,10 @@ def test_rates_are_those_of_the_drawn_pairs() -> None:
 
 @pytest.mark.parametrize("judge", [one for one in JUDGES if one != "adversarial"])
 @pytest.mark.parametrize(("measured", "carried"), [(0.1, 0.1), (0.3, 0.05), (0.1, 0.02), (0.3, 0.3)])
-@pytest.mark.parametrize(("worlds", "slack"), [(40, 0.05), pytest.param(400, 0.005, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("worlds", "slack"),
+    [pytest.param(40, 0.05, marks=pytest.mark.thorough), pytest.param(400, 0.005, marks=pytest.mark.slow)],
+)
 def test_intervals_hold_the_truth_of_another_world(
     judge: str, measured: float, carried: float, worlds: int, slack: float
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from backends.contained_paths import contained_path
 from backends.run_files import result_files
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
@@ -184,14 +185,15 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
 
 def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:
     """The folder of a system's result beside the set, <name>/evaluations/v<N>/<system>, with parts/<values> before the
-    system's for a part of a set; None for bare judgments."""
+    system's for a part of a set; None for bare judgments. Raises UserError where a folder on the way is a link: a set
+    from a stranger would have the result written elsewhere."""
     if judged.stored is None:
         return None
     version = judged.stored.path
-    folder = version.parent / RESULTS_FOLDER / version.name
+    below = f"{RESULTS_FOLDER}/{version.name}"
     if part := judged.description.get("part"):  # apart: leaderboards and the like are of whole sets
-        folder = folder / "parts" / _UNSAFE.sub("-", "_".join(f"{column}-{value}" for column, value in part.items()))
-    return folder / result_folder_name(system, direction)
+        below += "/parts/" + _UNSAFE.sub("-", "_".join(f"{column}-{value}" for column, value in part.items()))
+    return contained_path(version.parent, f"{below}/{result_folder_name(system, direction)}", "write result")
 
 
 def result_folder_name(system: EvaluatedSystem, direction: str) -> str:
@@ -221,7 +223,8 @@ def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str,
     """By the name of the system its result.json and its figures by query, of all results beside the version at
     `path`."""
     results_by_system = {}
-    for folder in sorted((path.parent / RESULTS_FOLDER / path.name).glob("*/")):
+    results = contained_path(path.parent, f"{RESULTS_FOLDER}/{path.name}", "read result")
+    for folder in sorted(contained_path(results, found.name, "read result") for found in results.glob("*/")):
         if (folder / result_files.RESULT_FILE).is_file():
             result_data = result_files.read_result(folder)
             if result_data["direction"] == direction:

@@ -16,7 +16,7 @@ from backends.sets import set_files
 from builders.errors import UserError
 from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from flows.definitions import load_definition
-from flows.evaluation_run import find_result_folder, result_folder_name, score_system, store_result
+from flows.evaluation_run import find_result_folder, load_stored_results, result_folder_name, score_system, store_result
 from flows.scoring import systems
 from flows.scoring.judged_sets import JudgedSet, build_evaluation_view, load_judged_qrels, load_judged_set
 from flows.scoring.systems import EvaluatedSystem
@@ -229,6 +229,20 @@ def test_the_words_that_lexical_goes_by(tmp_path: Path) -> None:
 
 
 # --- results on disk
+
+
+@pytest.mark.parametrize("linked", ["evaluations", "evaluations/v1", "evaluations/v1/random"])
+def test_no_result_is_written_or_read_through_a_link_of_a_received_set(tmp_path: Path, linked: str) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    (tmp_path / "private").mkdir()
+    place = stored.path.parent / linked
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(tmp_path / "private")
+    judged = load_judged_set(stored.path)
+    with pytest.raises(UserError, match=rf"{place.name} \(write result\): is a link"):
+        find_result_folder(judged, systems.make_baseline("random"))
+    with pytest.raises(UserError, match=rf"{place.name} \(read result\): is a link"):
+        load_stored_results(stored.path)
 
 
 @pytest.mark.thorough

@@ -87,7 +87,7 @@ export class CardQueue {
       const answer = await ask(`/api/${this.view}/cards?${new URLSearchParams(keys.map((key) => ["key", key]))}`);
       for (const card of answer.cards) {
         this.cards.set(card.key, card);
-        for (const one of (card.images || []).slice(0, 24)) new Image().src = this.imagePath(320, one.image_id);
+        for (const one of (card.images || []).slice(0, 24)) new Image().src = this.imagePath(card.images.length > 3 ? 320 : 1280, one.image_id);
         if (card.image) new Image().src = this.imagePath(1280, card.image.image_id);
       }
     } catch (error) { this.showError(error); }

@@ -41,7 +41,7 @@ const pairing = () => element("button", { type: "button", class: "small", on: { 
 
 function strip(title, groups, queue) {
   return element("section", {}, element("h2", {}, title),
-    element("div", { class: "boxes" }, ...groups.map((group) => element("div", { class: "box" },
+    element("div", { class: "groups" }, ...groups.map((group) => element("div", { class: "group" },
       ...group.images.map((id) => element("img", { src: queue.imagePath(320, id), alt: "", loading: "lazy" })),
       element("span", { class: "quiet" }, group.size === 1 ? "alone" : `${group.size} are one`)))));
 }

@@ -11,7 +11,7 @@ let markedKey = null; // of the card that the mark is on
 function draw(card, queue) {
   if (markedKey !== card.key) { markedKey = card.key; marked = 0; }
   const shown = card.images.length;
-  const grid = element("ul", { class: "grid" }, ...card.images.map((one, place) => tile(card, one, place, queue)));
+  const grid = element("ul", { class: `grid ${shown > 8 ? "" : shown > 3 ? "some" : "few"}` }, ...card.images.map((one, place) => tile(card, one, place, queue)));
   const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, queue) } }, `${card.image_total - shown} more pictures`);
   return [
     head(card, queue),
@@ -26,7 +26,7 @@ function draw(card, queue) {
 function tile(card, one, place, queue) {
   const mark = () => { marked = place; remark(); };
   const open = () => { mark(); queue.large(one.image_id, one.name, one.boxes); };
-  const image = photo(queue.imagePath(320, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
+  const image = photo(queue.imagePath(card.images.length > 3 ? 320 : 1280, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
     element("button", { type: "button", class: "frame", title: `${one.name}: large (o)`, on: { click: open } }, withBoxes(image, one.boxes)),
     grading(one, (grade) => { mark(); decide(card, one, grade, queue); }, gradeOf(card, one)),

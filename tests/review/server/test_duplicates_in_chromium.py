@@ -56,8 +56,11 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
         wait_for_text(page, "#place", "1 decided")
         page.keyboard.press("k")
         wait_for_text(page, "#place", "^1 of")
-        assert page.locator(".strips section").nth(0).locator(".box").count() == 1
-        assert page.locator(".strips section").nth(1).locator(".box").count() == 2, "what follows is shown"
+        strip, group = (page.locator(name).first.bounding_box() for name in (".strips section", ".strips .group"))
+        assert strip and group, "both are seen"
+        assert group["y"] > strip["y"] and group["height"] < 100, "a group lies in its strip, over nothing else"
+        assert page.locator(".strips section").nth(0).locator(".group").count() == 1
+        assert page.locator(".strips section").nth(1).locator(".group").count() == 2, "what follows is shown"
         page.keyboard.press("n")
         page.keyboard.type("重拍的")
         page.keyboard.press("Enter")
@@ -102,10 +105,10 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
         page.keyboard.type(names[1])
         page.keyboard.press("Enter")
         wait_for_text(page, ".verdict", "in no group together")
-        assert page.locator(".strips section").nth(0).locator(".box").count() == 2
+        assert page.locator(".strips section").nth(0).locator(".group").count() == 2
         page.keyboard.press("s")
         wait_for_text(page, ".verdict", "you decided the same")
-        assert page.locator(".strips section").nth(1).locator(".box").count() == 1
+        assert page.locator(".strips section").nth(1).locator(".group").count() == 1
         page.close()
         phone = open_on_phone(browser)
         at_duplicates(phone, url)

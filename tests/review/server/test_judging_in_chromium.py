@@ -153,6 +153,20 @@ def test_a_mouse_or_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> N
     assert [d.decision for d in log_of(stored)] == ["grade", *["keep"] * 7]
 
 
+@pytest.mark.slow
+def test_few_images_fill_the_page_and_their_grades_stay_in_sight(browser: Browser, tmp_path: Path) -> None:
+    with serve_page(published(tmp_path, 4, 2, 6).path) as (_, url):
+        page = opened(browser, url)
+        for image in page.locator(".tile img").all():
+            expect(image).to_have_js_property("naturalWidth", 512)
+        width = page.viewport_size["width"] if page.viewport_size else 0
+        frames = [one.bounding_box() for one in page.locator(".tile .frame").all()]
+        assert all(frame and frame["width"] > 0.35 * width and frame["height"] > 300 for frame in frames)
+        grades, moves = (page.locator(name).first.bounding_box() for name in (".grading", ".moves"))
+        assert grades and moves and grades["y"] + grades["height"] < moves["y"], "without scrolling"
+        page.close()
+
+
 @pytest.mark.thorough
 def test_search_help_notes_and_the_large_image_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     stored, said = published(tmp_path, 8, 3, 9), list[str]()

@@ -1,15 +1,33 @@
-"""CSV for spreadsheets: UTF-8 with BOM, CRLF line ends, and no cell that a spreadsheet runs as a formula."""
+"""CSV for spreadsheets: UTF-8 with BOM, CRLF line ends, and no cell that a spreadsheet runs as a formula, except links
+to files."""
 
 import csv
 import io
+import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_write_errors
 
 _RISKY = frozenset("=+-@|%'\N{MINUS SIGN}")
+_LONGEST_LINK = 255  # characters of a text inside a formula, in Excel
+
+
+@dataclass(frozen=True, slots=True)
+class FileLink:
+    """A cell that reads "open" and opens a file. `path`: relative to the folder of the table, with /."""
+
+    path: str
+
+    def to_formula(self) -> str:
+        """Returns the cell: the path's quotes, which would end the text inside the formula, are encoded. Empty where
+        the path is too long for a spreadsheet."""
+        target = re.sub(r'["%#?\x00-\x20\x7f]', lambda found: quote(found[0], safe=""), f"./{self.path}")
+        return f'=HYPERLINK("{target}","open")' if len(target) <= _LONGEST_LINK else ""
 
 
 def write_csv(path: Path, columns: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
@@ -30,6 +48,8 @@ def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]], firs
 
 
 def _encode_cell(value: object) -> object:
+    if isinstance(value, FileLink):
+        return value.to_formula()
     return escape_formula(value.replace("\x00", "\N{REPLACEMENT CHARACTER}")) if isinstance(value, str) else value
 
 

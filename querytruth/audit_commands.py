@@ -158,9 +158,10 @@ def export_csv(
     from backends.sets import review_csv, set_files
     from flows.audits.audit_answers import build_sample_export, load_audit
 
-    export = build_sample_export(*load_audit(set_files.find_set(set_, out), name))
+    audit, audited_set = load_audit(set_files.find_set(set_, out), name)
+    export = build_sample_export(audit, audited_set)
     with translate_write_errors("export audit CSV", to, "or give --to another file"):
-        review_csv.write_review_csv(export, to)
+        review_csv.write_review_csv(export, to, audited_set.path)
     terminal.out.print(f"{to}: {len(export.rows):,} pairs", markup=False, soft_wrap=True)
     next_step = f"querytruth audit import-csv {set_} {to} --name {name} --reviewer YOU"
     terminal.out.print(f"Fill in `decision`, then: {next_step}", markup=False, soft_wrap=True)

@@ -148,7 +148,7 @@ def export_csv(
         export = build_review_export(path, view, judgments)
         file = to / f"{view}.csv"
         with translate_write_errors("export review CSV", file, "or give --to another folder"):
-            review_csv.write_review_csv(export, file)
+            review_csv.write_review_csv(export, file, path)
         written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
     if json:
         terminal.print_json(written)

@@ -1,12 +1,14 @@
 """Review tables as CSV for spreadsheets, read back so that no change by the spreadsheet goes unnoticed.
 
 UTF-8 with BOM, CRLF line ends. The first line names the export, the second the columns. A cell that looks like a
-formula or begins with an apostrophe gets a leading apostrophe, which reading removes.
+formula or begins with an apostrophe gets a leading apostrophe, which reading removes. The column "open" links the image
+of a row where the set has it; reading ignores the column.
 """
 
 import csv
 import io
 import itertools
+import os
 import re
 from pathlib import Path
 
@@ -14,25 +16,40 @@ import pandas as pd
 
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_read_errors
-from backends.spreadsheet_csv import encode_csv, unescape_formula
+from backends.spreadsheet_csv import FileLink, encode_csv, unescape_formula
 from builders.decisions.review_tables import ReviewExport
 from builders.errors import UserError
 
 _MARK = re.compile(
     r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments|audit) ([0-9]{1,12})"?[,;\t "]*'
 )
+_LINK_COLUMN = "open"
+_OPENED = re.compile(r"|open|=.*|#.*|Err:.*", re.DOTALL)  # what spreadsheets make of a link: its text, formula, error
+_RENDERED_IMAGE = re.compile(r"images/[0-9a-f]{2}/img_[0-9a-f]+\.[a-z0-9]+")  # the path inside a version, or in a list
 _LIMIT = 256 << 20  # bytes; a million rows take less
 REVIEW_CSV_STAGE = "read review CSV"
 
 
-def write_review_csv(export: ReviewExport, path: Path) -> None:
-    """Writes a review table. Raises UserError for a cell with a NUL character."""
+def write_review_csv(export: ReviewExport, path: Path, version_folder: Path | None = None) -> None:
+    """Writes a review table. With `version_folder`, its rows link the images (of a query: its first example) that the
+    version has there. Raises UserError for a cell with a NUL character."""
     for number, row in enumerate(export.rows.itertuples(index=False), start=3):
         if any("\x00" in cell for cell in row):
             reason = "holds a NUL character, which no spreadsheet keeps"
             raise UserError("export review CSV", f"{path} row {number}", reason, "fix that text in the set's source")
     mark = f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}"
-    write_atomically(path, encode_csv(export.rows.columns, export.rows.itertuples(index=False), mark))
+    table = export.rows
+    if version_folder is not None:
+        table = table.assign(**{_LINK_COLUMN: _link_images(export, version_folder, path)})
+    write_atomically(path, encode_csv(table.columns, table.itertuples(index=False), mark))
+
+
+def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list[FileLink | str]:
+    """Returns for each row of the table at `path` the link to its image, or an empty text."""
+    relative = Path(os.path.relpath(version_folder.resolve(), path.parent.resolve())).as_posix()
+    shown = export.rows["examples" if export.view == "queries" else "picture"]
+    rendered = map(_RENDERED_IMAGE.match, shown)
+    return [FileLink(f"{relative}/{found[0]}") if found else "" for found in rendered]
 
 
 def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
@@ -93,7 +110,7 @@ def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
         raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", "has no column names", "export again")
     if twice := next((name for name in header if name and header.count(name) > 1), None):
         raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", f"column {twice!r} is there twice", "export again")
-    named = [place for place, name in enumerate(header) if name]
+    named = [place for place, name in enumerate(header) if name and name != _LINK_COLUMN]
     rows = []
     for number, cells in enumerate(records[1:], start=3):
         cells += [""] * (len(header) - len(cells))
@@ -101,6 +118,8 @@ def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
             where = f"{path} row {number}, column {place + 1}"
             if cell.strip() and (place >= len(header) or not header[place]):
                 raise UserError(REVIEW_CSV_STAGE, where, "is outside the table's columns", "undo the change of columns")
+            if header[place : place + 1] == [_LINK_COLUMN] and not _OPENED.fullmatch(cell.strip()):
+                raise UserError(REVIEW_CSV_STAGE, where, "is an answer beside its column", "write it into decision")
             if "\x00" in cell:
                 raise UserError(REVIEW_CSV_STAGE, where, "holds a NUL character", "save it as CSV UTF-8 again")
         rows.append([unescape_formula(cells[place]) for place in named])

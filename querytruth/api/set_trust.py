@@ -127,7 +127,7 @@ def export_review(
     for view in ("queries", "judgments"):
         file = Path(to) / f"{view}.csv"
         with translate_write_errors("export review CSV", file, "or give another folder"):
-            review_csv.write_review_csv(build_review_export(path, view, judgments), file)
+            review_csv.write_review_csv(build_review_export(path, view, judgments), file, path)
         files.append(file)
     return files
 

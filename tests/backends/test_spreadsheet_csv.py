@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.spreadsheet_csv import write_csv
+from backends.spreadsheet_csv import FileLink, write_csv
 from builders.errors import UserError
 
 
@@ -36,3 +36,8 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"t\.csv \(write table\): cannot be written"):
         write_csv(tmp_path / "taken" / "t.csv", ["a"], [])
+
+
+def test_a_link_that_is_too_long_for_a_spreadsheet_is_left_out(tmp_path: Path) -> None:
+    write_csv(tmp_path / "t.csv", ["a"], [[FileLink("x" * 253)], [FileLink("x" * 254)]])
+    assert read(tmp_path / "t.csv")[1:] == [[f'=HYPERLINK("./{"x" * 253}","open")'], [""]]

@@ -193,6 +193,37 @@ def test_an_apostrophe_that_a_person_typed_stays() -> None:
     assert unescape_formula("'tis a dog") == "'tis a dog"
 
 
+def test_a_row_links_its_image_and_nothing_of_a_set_gets_into_the_formula(tmp_path: Path) -> None:
+    """Spreadsheets run the cell: all of it but the folder's name is ours."""
+    export = exports_of(tables_of(TEXTS))[1]
+    image = "images/0a/img_0a00.jpg"
+    shown = [image, 'images/0a/img_0a00.jpg","x")&cmd', "https://x.example/a.jpg", "../images/0a/img_0a00.jpg"]
+    export = replace(export, rows=export.rows.iloc[:4].assign(picture=shown))
+    version = tmp_path / 'my "sets" 50%' / "v1"
+    write_review_csv(export, tmp_path / "review" / "judgments.csv", version)
+    links = [row[-1] for row in cells_of(tmp_path / "review/judgments.csv")[1:]]
+    ours = f'=HYPERLINK("./../my%20%22sets%22%2050%25/v1/{image}","open")'
+    assert links == ["open", ours, ours, "", ""]
+    back = read_review_csv(tmp_path / "review/judgments.csv")
+    assert back.rows.to_dict("list") == export.rows.to_dict("list"), "the column is no part of the table"
+
+
+@pytest.mark.parametrize(("cell", "taken"), [("open", True), ("#NAME?", True), ("Err:508", True), ("drop", False)])
+def test_what_a_spreadsheet_makes_of_a_link_is_ignored_and_an_answer_is_not(
+    tmp_path: Path, cell: str, taken: bool
+) -> None:
+    path = tmp_path / "judgments.csv"
+    write_review_csv(exports_of(tables_of(["dog"]))[1], path, tmp_path)
+    rows = cells_of(path)
+    rows[2][-1] = cell
+    path.write_text("\ufeff" + "\r\n".join(",".join(row) for row in rows), encoding="utf-8")
+    if taken:
+        assert len(read_review_csv(path).rows) == 2
+    else:
+        with pytest.raises(UserError, match=r"row 3, column .*: is an answer beside its column"):
+            read_review_csv(path)
+
+
 # --- damage -----------------------------------------------------------------------------------------------------
 
 

@@ -4,17 +4,19 @@
 
 Each photo of the folders (JPEG) is edited in every way of tests/builders/gallery/photo_edits.py, and saved at quality
 85. Per way: the share of photos whose copy is in one group with it, and groups of different photos, which are false.
-Then all photos of the folders and of --others, unedited, and as four tiles each: no group may have new members. Seconds
-are the processor's.
+Then all photos of the folders and of --others, unedited, and as four tiles each: no group may have new members. At last
+what the parts of images cost a scan. Seconds are the processor's; run it with OMP_NUM_THREADS=1, as workers do.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from PIL import Image, ImageOps
@@ -23,7 +25,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from backends.images.image_reading import ScannedImage, decode_image, describe_images
+from backends.images import image_reading
+from backends.images.image_reading import DecodedImage, ScannedImage, decode_image, describe_images
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from tests.builders.gallery.photo_edits import EDITS
 
@@ -80,6 +83,29 @@ def tile(paths: list[Path], folder: Path) -> list[Path]:
     return tiles
 
 
+def _leave_out_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
+    return [{}] * len(decoded)
+
+
+def measure_scan_cost(paths: list[Path], turns: int = 5) -> str:
+    """Seconds of scans with and without parts and thumbnails, in turn."""
+    compute_patches, ratios, added = image_reading._compute_patches, [], []
+    try:
+        for _ in range(turns):
+            seconds = []
+            for has_parts in (True, False):
+                image_reading._compute_patches = compute_patches if has_parts else _leave_out_patches
+                before = time.process_time()
+                scan(paths)
+                seconds.append(time.process_time() - before)
+            ratios.append(seconds[0] / seconds[1])
+            added.append((seconds[0] - seconds[1]) / len(paths) * 1e3)
+    finally:
+        image_reading._compute_patches = compute_patches
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    return f"{statistics.median(ratios):.2f} times ({spread}), {statistics.median(added):.2f} ms an image"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
@@ -113,6 +139,7 @@ def main() -> None:
                 f"{len(frame)} {title}: scanned in {scanned:.1f} s, grouped in {plain:.2f} s, {seconds:.2f} s"
             )
             console.print(f"  with edits; {len(new)} images come into groups: {new[:6]}", markup=False)
+    console.print(f"parts and thumbnails: a scan takes {measure_scan_cost(photos)}")
 
 
 if __name__ == "__main__":

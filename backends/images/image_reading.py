@@ -24,7 +24,7 @@ from builders.array_types import GreyImage
 from builders.gallery.patch_hashes import GUIDE_SIDE, compute_patch_features
 from builders.gallery.perceptual_hash import FREQUENCY_COUNT, compute_perceptual_hashes, dct_coefficients
 from builders.gallery.quality import compute_quality_scores
-from builders.gallery.uniform_borders import find_content_box
+from builders.gallery.uniform_borders import find_content_boxes
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF")
 MAX_PIXELS = 50_000_000  # width x height x frames
@@ -131,15 +131,16 @@ def describe_images(decoded: list[DecodedImage | ScannedImage]) -> list[ScannedI
 def _compute_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
     """Returns the fields of the patches of each image; none for one that is small inside its borders."""
     guides, borders, places = [], [], []
-    for place, one in enumerate(decoded):
-        upright = turn_upright(one.grey, one.hash_turn)
-        left, top, right, bottom = box = find_content_box(upright)
+    upright_images = [turn_upright(one.grey, one.hash_turn) for one in decoded]
+    for place, (upright, box) in enumerate(zip(upright_images, find_content_boxes(upright_images), strict=True)):
+        left, top, right, bottom = box
         width, height = right - left, bottom - top
         if max(width, height) < GUIDE_SIDE:
             continue
         size = [max(1, round(side * GUIDE_SIDE / max(width, height))) for side in (width, height)]
-        guide = Image.fromarray(upright).resize((size[0], size[1]), Image.Resampling.BOX, box)
-        guides.append(np.asarray(guide))
+        whole = Image.frombuffer("L", upright.shape[::-1], upright, "raw", "L", 0, 1)  # without a copy
+        guide = whole.resize((size[0], size[1]), Image.Resampling.BOX, box)
+        guides.append(np.frombuffer(guide.tobytes(), np.uint8).reshape(size[1], size[0]))
         borders.append(box != (0, 0, *upright.shape[::-1]))
         places.append(place)
     found = dict(zip(places, compute_patch_features(guides, borders), strict=True))

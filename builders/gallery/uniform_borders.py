@@ -1,8 +1,10 @@
 """The part of an image inside bars and borders of one colour, or inside bars of its own blurred surroundings."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from builders.array_types import FloatArray, GreyImage
+from builders.array_types import FloatArray, GreyImage, RowIndices
 
 ContentBox = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
 
@@ -15,20 +17,37 @@ _SMOOTH = 3.0  # grey levels between neighbouring lines in a blurred bar, at mos
 _LEAST_SHARE = 0.2  # of a side that is content; otherwise nothing is removed from it
 
 
-def find_content_box(grey: GreyImage) -> ContentBox:
-    """Returns the box of a grey image (height, width) without its borders, and without the line next to each of them,
-    which is often a mix of both."""
+def find_content_boxes(images: Sequence[GreyImage]) -> list[ContentBox]:
+    """Returns the box of each grey image (height, width) without its borders, and without the line next to each of
+    them, which is often a mix of both. Images of one size are looked at together, which is faster."""
+    boxes: dict[int, ContentBox] = {}
+    for shape in {image.shape for image in images}:
+        places = [place for place, image in enumerate(images) if image.shape == shape]
+        stacked = np.stack([images[place] for place in places])
+        columns, rows = _blurred_bars(stacked.transpose(0, 2, 1)), _blurred_bars(stacked)
+        for place, is_framed, across, down in zip(places, _have_even_edges(stacked), columns, rows, strict=True):
+            whole = across, down, shape[1] - across, shape[0] - down
+            boxes[place] = _find_framed_content(images[place]) if is_framed else whole
+    return [boxes[place] for place in range(len(images))]
+
+
+def _have_even_edges(stacked: GreyImage) -> list[bool]:
+    """Returns for each image whether a line at its edge is of one colour."""
+    spreads = [np.ptp(lines, axis=2) for lines in (stacked[:, [0, -1]], stacked[:, :, [0, -1]].transpose(0, 2, 1))]
+    is_even = (np.concatenate(spreads, axis=1) <= _EVEN).any(axis=1)
+    return [bool(value) for value in is_even]
+
+
+def _find_framed_content(grey: GreyImage) -> ContentBox:
     left, top, right, bottom = _inside_uniform_borders(grey)
-    content = grey[top:bottom, left:right]
-    across, down = _blurred_bar(content.T), _blurred_bar(content)
+    content = grey[None, top:bottom, left:right]
+    (across,), (down,) = _blurred_bars(content.transpose(0, 2, 1)), _blurred_bars(content)
     return left + across, top + down, right - across, bottom - down
 
 
 def _inside_uniform_borders(grey: GreyImage) -> ContentBox:
     """Returns the box inside borders of one colour: rows first, then columns, and both again, for frames in bars."""
     left, top, right, bottom = 0, 0, grey.shape[1], grey.shape[0]
-    if all(int(line.max()) - int(line.min()) > _EVEN for line in (grey[0], grey[-1], grey[:, 0], grey[:, -1])):
-        return left, top, right, bottom
     for axis in (0, 1, 0, 1):
         lines = grey[top:bottom, left:right] if axis == 0 else grey[top:bottom, left:right].T
         sampled = lines[:, ::_STRIDE]
@@ -53,26 +72,27 @@ def _border(lines: GreyImage) -> int:
     return count + 1 if count < len(lines) else count
 
 
-def _blurred_bar(lines: GreyImage) -> int:
-    """Returns the number of lines to remove at both ends: up to a step from one line to the next that is far larger
-    than all before it, at the same distance from both ends."""
-    count = len(lines)
-    least, most = max(3, round(_BAR[0] * count)), round(_BAR[1] * count)
+def _blurred_bars(stacked: GreyImage) -> list[int]:
+    """Returns for each image (count, lines, pixels) the number of lines to remove at both ends: up to a step from one
+    line to the next that is far larger than all before it, at the same distance from both ends."""
+    bars = np.zeros(len(stacked), np.intp)
+    least, most = (max(low, round(share * stacked.shape[1])) for low, share in zip((3, 0), _BAR, strict=True))
     if most <= least:
-        return 0
-    sampled = lines[:, ::_BAR_STRIDE]
-    first = sampled[: least + 1].astype(np.int16)
-    if np.abs(first[1:] - first[:-1]).sum() >= _SMOOTH * least * first.shape[1]:  # as in most photos
-        return 0
-    steps = np.abs(np.diff(sampled.astype(np.int16), axis=0)).mean(axis=1)  # between a line and the next
-    before, after = _first_step(steps[:most]), _first_step(steps[::-1][:most])
-    is_bar = min(before, after) >= least and abs(before - after) <= 2
-    return max(before, after) + 1 if is_bar else 0
+        return bars.tolist()
+    sampled = stacked[:, :, ::_BAR_STRIDE]
+    roughness = np.abs(np.diff(sampled[:, : least + 1].astype(np.int16), axis=1)).sum(axis=(1, 2))
+    smooth = np.flatnonzero(roughness < _SMOOTH * least * sampled.shape[2])  # not so in most photos
+    if len(smooth):
+        steps = np.abs(np.diff(sampled[smooth].astype(np.int16), axis=1)).mean(axis=2)  # between a line and the next
+        before, after = _first_steps(steps[:, :most]), _first_steps(steps[:, ::-1][:, :most])
+        is_bar = (np.minimum(before, after) >= least) & (np.abs(before - after) <= 2)
+        bars[smooth] = np.where(is_bar, np.maximum(before, after) + 1, 0)
+    return bars.tolist()
 
 
-def _first_step(steps: FloatArray) -> int:
-    """Returns the number of lines before the first large step; 0 if there is none."""
-    largest_before = np.maximum.accumulate(np.concatenate([[0.0, 0.0], steps[:-2]]))  # a step may take two lines
-    is_large = (steps >= _STEP) & (steps >= _TIMES * largest_before)
-    place = int(np.argmax(is_large))
-    return place + 1 if is_large[place] else 0
+def _first_steps(steps: FloatArray) -> RowIndices:
+    """Returns for each image (count, steps) the number of lines before the first large step; 0 if there is none."""
+    earlier = np.pad(steps[:, :-2], ((0, 0), (2, 0)))  # a step may take two lines
+    is_large = (steps >= _STEP) & (steps >= _TIMES * np.maximum.accumulate(earlier, axis=1))
+    counts: RowIndices = np.where(is_large.any(axis=1), is_large.argmax(axis=1) + 1, 0)
+    return counts

@@ -13,7 +13,7 @@ from builders.gallery.edited_copies import EditableImages
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.gallery.patch_hashes import compute_patch_features
 from builders.gallery.perceptual_hash import dct_coefficients
-from builders.gallery.uniform_borders import find_content_box
+from builders.gallery.uniform_borders import find_content_boxes
 from tests.builders.gallery.photo_edits import EDITS, captioned, framed, letterboxed
 
 PHOTOS = 12
@@ -188,9 +188,10 @@ def test_the_content_is_found_within_its_borders(edit: object, size: tuple[int, 
     out = io.BytesIO()
     edited.save(out, "JPEG", quality=85)
     grey = np.asarray(Image.open(out).convert("L"))
-    left, top, right, bottom = find_content_box(grey)
+    whole = np.asarray(photo(5, size).convert("L"))
+    (left, top, right, bottom), unframed, again = find_content_boxes([grey, whole, grey])
+    assert again == (left, top, right, bottom), "whatever is looked at with it"
     inset = (edited.width - size[0]) // 2, (edited.height - size[1]) // 2
     assert abs(left - inset[0]) <= 2 and abs(top - inset[1]) <= 2
     assert abs(right - left - size[0]) <= 4 and abs(bottom - top - size[1]) <= 4
-    whole = np.asarray(photo(5, size).convert("L"))
-    assert find_content_box(whole) == (0, 0, *size)
+    assert unframed == (0, 0, *size)

@@ -34,8 +34,7 @@ def find_content_boxes(images: Sequence[GreyImage]) -> list[ContentBox]:
 def _have_even_edges(stacked: GreyImage) -> list[bool]:
     """Returns for each image whether a line at its edge is of one colour."""
     spreads = [np.ptp(lines, axis=2) for lines in (stacked[:, [0, -1]], stacked[:, :, [0, -1]].transpose(0, 2, 1))]
-    is_even = (np.concatenate(spreads, axis=1) <= _EVEN).any(axis=1)
-    return [bool(value) for value in is_even]
+    return [bool(value <= _EVEN) for value in np.concatenate(spreads, axis=1).min(axis=1)]
 
 
 def _find_framed_content(grey: GreyImage) -> ContentBox:

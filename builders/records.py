@@ -43,7 +43,7 @@ QUERIES_SCHEMA = pa.schema(
         pa.field("level", pa.int8(), nullable=False),
         ("labels", pa.list_(pa.string())),
         ("family", pa.string()),  # of a question about more than labels, with its kind: count/2, spatial/left
-        ("twin", pa.string()),  # query_id of the family's question without its number, size, place or absence
+        ("twin", pa.string()),  # query_id of the same question without number, size, place, absence or attribute
         ("topic", pa.string()),
         ("source_image_id", pa.string()),  # the image that a caption describes
         ("source_id", pa.string()),  # another publisher's id

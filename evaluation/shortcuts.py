@@ -1,4 +1,5 @@
-"""Shortcuts: a system answers a question of a family as if its number, size, place or absence were not there."""
+"""Shortcuts: a system answers a question of a family as if its number, size, place, absence or attribute were not
+there."""
 
 from typing import Any
 
@@ -13,13 +14,19 @@ from evaluation.ranking import RankedRun, find_grades
 SHORTCUT_DEPTH = 10
 SHORTCUT_COLUMNS = [f"shortcut@{SHORTCUT_DEPTH}", f"kept@{SHORTCUT_DEPTH}"]
 _MOST = 0.5  # of the twin's explicit negatives; and of the questions of a family
-_DROPPED = {"count": "the number", "size": "the size", "spatial": "the place", "negation": "the absence"}
+_DROPPED = {
+    "count": "the number",
+    "size": "the size",
+    "spatial": "the place",
+    "negation": "the absence",
+    "attribute": "the attribute",
+}
 
 
 def measure_shortcuts(ranked: RankedRun, queries: pd.DataFrame | None) -> pd.DataFrame:
-    """Returns by query_id, for each query whose twin (the same question without number, size, place or absence) has an
-    explicit negative of the query among its first ten: whether both have the same images among the first ten, and the
-    share of these explicit negatives that the query keeps."""
+    """Returns by query_id, for each query whose twin (the same question without number, size, place, absence or
+    attribute) has an explicit negative of the query among its first ten: whether both have the same images among the
+    first ten, and the share of these explicit negatives that the query keeps."""
     if queries is None or "twin" not in queries:
         return pd.DataFrame(columns=SHORTCUT_COLUMNS, dtype="float64")
     row_by_id = {name: row for row, name in enumerate(ranked.truth.query_ids.to_pylist())}

@@ -28,6 +28,7 @@ from flows.images.duplicate_groups import mark_duplicates
 from flows.images.image_scan import scan_listed_images
 from flows.images.rendering import render_every_image
 from flows.precision_detections import join_detections, read_detections
+from flows.precision_families import find_questions, list_boxes_by_label, read_box_attributes
 from flows.precision_labels import LabelVocabulary, read_labels
 from flows.precision_thresholds import list_precision_thresholds
 from flows.prefect_runs.build_parameters import PrecisionBuild
@@ -98,7 +99,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
 
 def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
-    for path in definition.annotations if definition.families else ():
+    for path in definition.annotations if definition.needs_all_objects else ():
         refuse_label_lists(path)
     files = read_annotations(definition.annotations)
     labels = read_labels(definition, files)
@@ -121,7 +122,11 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
         inputs += [one.input_record() for one in results]
     boxes, questions = None, list[box_evidence.FamilyQuestion]()
     if definition.families:
-        boxes, questions = find_questions(gallery, labels, seeds, ledger, definition)
+        attributes = None
+        if "attribute" in definition.families:
+            attributes = read_box_attributes(definition.annotations, files, gallery)
+        boxes = list_boxes_by_label(gallery, labels, seeds, attributes)
+        questions = find_questions(boxes, get_wording(labels, definition), ledger, definition)
     return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found)
 
 
@@ -203,30 +208,6 @@ def find_seeds(
     )
     mixed = mixes.find_mixes(searchable, index, tree, labels.compatibility, mix_rules, ledger)
     return index, mixes.build_seed_table(searchable, parents, mixed, index)
-
-
-@step("find questions of families")
-def find_questions(
-    gallery: annotated_gallery.AnnotatedGallery,
-    labels: LabelVocabulary,
-    seeds: pd.DataFrame,
-    ledger: Ledger,
-    definition: PrecisionDefinition,
-) -> tuple[box_evidence.BoxWorld, list[box_evidence.FamilyQuestion]]:
-    """The boxes by label, and the questions of the families that they answer."""
-    assert gallery.places is not None
-    singles = seeds.loc[(seeds["level"] == 1) & ~seeds["parent"], "concepts"]
-    codes = sorted(concepts[0] for concepts in singles)
-    label_count, image_count = len(labels.tree.labels), len(gallery.images)
-    boxes = box_evidence.BoxWorld(
-        gallery.places, labels.compatibility, labels.tree.concepts, label_count, image_count, codes
-    )
-    wanted = definition.family_rules
-    rules = box_evidence.FamilyRules(
-        wanted.min_images, wanted.cap, wanted.large, wanted.small, wanted.margin, definition.seed
-    )
-    wording = get_wording(labels, definition)
-    return boxes, family_queries.find_family_questions(definition.families, boxes, wording, rules, ledger)
 
 
 @step("judge")

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ObjectBox:
-    """The exact extent, in pixels, of what is to be seen of one object; `label` as Objects365 writes it."""
+    """The exact extent, in pixels, of what is to be seen of one object; `label` as Objects365 writes it; `colour`: that
+    it was drawn in, None for a faulty file."""
 
     label: str
     x: float
     y: float
     width: float
     height: float
+    colour: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

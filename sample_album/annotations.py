@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from sample_album.album_records import AlbumImage, CaptionClaims, CaptionRequirement
+from sample_album.album_records import AlbumImage, CaptionClaims, CaptionRequirement, ObjectBox
 from sample_album.caption_truth import find_fitting_scenes
 from sample_album.captions import format_caption_en, format_caption_zh
-from sample_album.object_kinds import OBJECT_KINDS
+from sample_album.object_kinds import KIND_BY_LABEL, OBJECT_KINDS
 
 
 def build_coco_annotations(album: Iterable[AlbumImage]) -> dict[str, Any]:
@@ -28,11 +28,20 @@ def build_coco_annotations(album: Iterable[AlbumImage]) -> dict[str, Any]:
                     "area": box.width * box.height,
                     "iscrowd": 0,
                     "isfake": 0,
+                    **_attributes(box),
                 }
             )
     categories = [{"id": number, "name": label} for label, number in sorted(category.items(), key=lambda pair: pair[1])]
     licences = [{"id": 1, "name": "CC0-1.0", "url": "https://creativecommons.org/publicdomain/zero/1.0/"}]
     return {"licenses": licences, "images": image_records, "annotations": annotations, "categories": categories}
+
+
+def _attributes(box: ObjectBox) -> dict[str, list[str]]:
+    """The colour of the object, of a person that of the clothes; none of kinds that have several, or one alone."""
+    kind = KIND_BY_LABEL[box.label]
+    if box.colour is None or not kind.mentions_colour:
+        return {}
+    return {"attributes": [f"in {box.colour}" if kind.key == "person" else box.colour]}
 
 
 def build_captions_table(images: Iterable[AlbumImage]) -> list[dict[str, str]]:

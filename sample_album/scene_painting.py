@@ -28,19 +28,20 @@ class PaintedScene:
     image: Image.Image
     object_map: Image.Image
     labels: tuple[str, ...]
+    colours: tuple[str, ...]
     hidden_shares: tuple[float, ...]  # per object: the share of it that others cover
 
     def boxes(self, change: Callable[[Image.Image], Image.Image] | None = None) -> tuple[ObjectBox, ...]:
         """The extent of every object's visible pixels, after a `change` of the picture's size or cut."""
         out = []
-        for number, label in enumerate(self.labels, start=1):
+        for number, (label, colour) in enumerate(zip(self.labels, self.colours, strict=True), start=1):
             mask = self.object_map.point([255 * (level == number) for level in range(256)])
             if change is not None:
                 mask = change(mask).point(lambda level: 255 * (level >= OPAQUE_FROM))
             extent = mask.getbbox()
             if extent is not None:
                 left, top, right, bottom = extent
-                out.append(ObjectBox(label, float(left), float(top), float(right - left), float(bottom - top)))
+                out.append(ObjectBox(label, float(left), float(top), float(right - left), float(bottom - top), colour))
         return tuple(out)
 
 
@@ -60,7 +61,8 @@ def paint_scene(seed: int, plan: ScenePlan, *, without: int | None = None) -> Pa
         _paint_ground_effects(image, one, light, place.name)
         if number != without:
             image.paste(light.tint_sprite(one.image), (one.x, one.y), one.image)
-    return PaintedScene(image, owners, tuple(OBJECT_KINDS[item.kind].label for item in plan.items), hidden)
+    labels = tuple(OBJECT_KINDS[item.kind].label for item in plan.items)
+    return PaintedScene(image, owners, labels, tuple(item.colour for item in plan.items), hidden)
 
 
 def choose_layout(seed: int, plan: ScenePlan) -> tuple[list[PlacedSprite], Image.Image, tuple[float, ...]]:

@@ -12,11 +12,19 @@ class Box(NamedTuple):
     right: float
     bottom: float
     crowd: bool = False
+    attributes: tuple[str, ...] | None = None  # None: not listed
 
 
-def judge(kind: str, labels: list[str], boxes: list[Box], related: dict[str, set[str]] | None = None) -> bool | None:
+def judge(
+    kind: str,
+    labels: list[str],
+    boxes: list[Box],
+    related: dict[str, set[str]] | None = None,
+    all_attributes: bool = False,
+) -> bool | None:
     """Whether an image with these boxes is right (True), a near miss (False), or not to be judged (None).
-    `related`: per label the other labels that may name the same objects."""
+    `related`: per label the other labels that may name the same objects; `all_attributes`: an object whose attributes
+    are listed has no other ones."""
 
     def of(label: str) -> list[Box]:
         return [box for box in boxes if box.label == label and not box.crowd]
@@ -33,6 +41,10 @@ def judge(kind: str, labels: list[str], boxes: list[Box], related: dict[str, set
         return False if second else True if sure(labels[1]) else None
     if not first:
         return None
+    if kind.startswith("attribute/"):
+        if any(kind == f"attribute/{name}" for box in first for name in box.attributes or ()):
+            return True
+        return False if all_attributes and sure(labels[0]) and all(b.attributes is not None for b in first) else None
     if kind.startswith("count/"):
         right = len(first) == 2 if kind == "count/2" else len(first) > 2
         return right if sure(labels[0]) else None

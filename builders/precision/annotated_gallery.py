@@ -55,13 +55,16 @@ class ListedImages:
 class BoxPlaces:
     """Where objects lie that can be counted: boxes of single objects, clipped to the image. `sides` (boxes, 4): left,
     top, right, bottom as shares of the image's width and height. `doubtful_image` and `doubtful_label`: pairs with
-    boxes whose number of objects is unknown (a crowd, or a box that is not accepted)."""
+    boxes whose number of objects is unknown (a crowd, or a box that is not accepted). `file` and `record`: per box the
+    place of its file, and its number there."""
 
     image: Ints
     label: Ints
     sides: FloatArray
     doubtful_image: Ints
     doubtful_label: Ints
+    file: Ints
+    record: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +145,8 @@ def join_annotations(
     places, image_rows = None, tuple(image_of[rows] for rows in listed.rows)
     if with_places:
         blocks = [
-            _find_places(file, image_of[rows], images, label, keep_fake)
-            for file, rows, label in zip(files, listed.rows, labels, strict=True)
+            _find_places(number, file, image_of[rows], images, label, keep_fake)
+            for number, (file, rows, label) in enumerate(zip(files, listed.rows, labels, strict=True))
         ]
         places = BoxPlaces(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
     return AnnotatedGallery(images, image, label_codes, share, places, sides if with_sides else None, image_rows)
@@ -230,8 +233,8 @@ def accept_boxes(
 
 
 def _find_places(
-    file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_fake: bool
-) -> tuple[Ints, Ints, FloatArray, Ints, Ints]:
+    number: int, file: AnnotationFile, image_of: Ints, images: pd.DataFrame, label: Ints, keep_fake: bool
+) -> tuple[Ints, Ints, FloatArray, Ints, Ints, Ints, Ints]:
     """Returns the columns of BoxPlaces for the boxes of the file that have a known label and an accepted image."""
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
     row = np.append(image_of, np.int32(-1))[_positions(file.boxes["image"].to_numpy(), known)]
@@ -243,7 +246,9 @@ def _find_places(
     is_single = finite & extended & overlaps & ~boxes["crowd"].to_numpy(dtype=bool)
     is_single &= keep_fake | ~boxes["fake"].to_numpy(dtype=bool)
     sides = find_sides(boxes[is_single], width[is_single], height[is_single])
-    return row[is_single], code[is_single], sides, row[~is_single], code[~is_single]
+    record = boxes["record"].to_numpy()[is_single]
+    of_file = np.full(len(record), number, dtype=np.int16)
+    return row[is_single], code[is_single], sides, row[~is_single], code[~is_single], of_file, record
 
 
 def find_sides(boxes: pd.DataFrame, width: FloatArray, height: FloatArray) -> FloatArray:

@@ -120,8 +120,13 @@ def list_names_of_other_languages(tree: TagTree, language: str) -> list[str]:
     character; for zh English words, but not TV, LED or T恤."""
     names = [concept.key for concept in tree.concepts]
     if language == "zh":
-        return [name for name in names if not _CHINESE.search(name) and _ENGLISH_WORD.search(name)]
-    return [name for name in names if _CHINESE.search(name)]
+        return [name for name in names if not has_chinese(name) and _ENGLISH_WORD.search(name)]
+    return [name for name in names if has_chinese(name)]
+
+
+def has_chinese(name: str) -> bool:
+    """Returns whether it has a Chinese character."""
+    return bool(_CHINESE.search(name))
 
 
 def _article(name: str) -> str:

@@ -111,10 +111,12 @@ class PrecisionDefinition(SetDefinition):
     parents: bool = True
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     mixes: MixOptions = MixOptions()
-    families: Annotated[list[Literal["count", "size", "spatial", "negation"]], Once] = Field([])
+    families: Annotated[list[Literal["count", "size", "spatial", "negation", "attribute"]], Once] = Field([])
     family_rules: FamilyRuleOptions = FamilyRuleOptions()
     # whether the annotations mark each object of each label
     exhaustive: bool = False
+    # whether a box that lists attributes lists all of them, so that another object is no right answer
+    exhaustive_attributes: bool = False
     texts: Annotated[list[Literal["word", "sentence"]], Once] = Field(["word", "sentence"], min_length=1)
     # null: those the labels have
     languages: Annotated[list[Literal["zh", "en"]], Once] | None = Field(None, min_length=1)
@@ -129,9 +131,16 @@ class PrecisionDefinition(SetDefinition):
 
     @model_validator(mode="after")
     def _require_exhaustive_annotations(self) -> "PrecisionDefinition":
-        if self.families and not self.exhaustive:
+        if self.exhaustive_attributes and not self.exhaustive:
+            raise ValueError("exhaustive_attributes speaks of all objects of a label: set exhaustive: true, too")
+        if self.needs_all_objects and not self.exhaustive:
             raise ValueError(
                 "families need annotations that mark each object of each label: where no box means no object (COCO, "
-                "VOC), set exhaustive: true; otherwise delete families"
+                "VOC), set exhaustive: true; otherwise delete families, but for attribute"
             )
         return self
+
+    @property
+    def needs_all_objects(self) -> bool:
+        """Whether a family judges by what has no box: all but attribute, which then has no explicit negatives."""
+        return bool(set(self.families) - {"attribute"}) or self.exhaustive_attributes

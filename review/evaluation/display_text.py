@@ -31,8 +31,8 @@ _WARNING_TEXTS = {  # code: title and fix
     "few_queries": ("Few queries", "Build a larger set, or read the intervals and not the figures."),
     "ignored_family": (
         "A kind of question is ignored",
-        "Look at the profile below: the system answers as if the number, the size, the place or the “without” were not "
-        "there. Such questions need another model, or a filter on what was detected.",
+        "Look at the profile below: the system answers as if the number, the size, the place, the “without” or the "
+        "attribute were not there. Such questions need another model, or a filter on what was detected.",
     ),
     "saturated": (
         "Nearly all right",

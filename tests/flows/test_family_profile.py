@@ -22,14 +22,14 @@ from tests.review.page_reader import ParsedPage
 
 pytestmark = pytest.mark.thorough
 
-FAMILIES = ["count", "size", "spatial", "negation"]
+FAMILIES = ["count", "size", "spatial", "negation", "attribute"]
 LABELS = ["dog", "cat", "horse", "car", "bottle", "laptop"]
 SET = {"name": "toy", "version": 1, "content_digest": "0", "kind": "precision", "title": "Toy"}
 
 
 def draw_annotations() -> dict[str, Any]:
     """Three hundred images with up to six boxes of six labels, some large and some small."""
-    drawn = random.Random(7)
+    drawn, colours = random.Random(7), random.Random(8)
     boxes = []
     for image in range(300):
         for _ in range(drawn.randint(1, 6)):
@@ -39,7 +39,10 @@ def draw_annotations() -> dict[str, Any]:
     return {
         "images": [{"id": n, "file_name": f"{n:04}.jpg", "width": 100, "height": 100} for n in range(300)],
         "categories": [{"id": n, "name": name} for n, name in enumerate(LABELS)],
-        "annotations": [{"id": n, "iscrowd": 0, **box} for n, box in enumerate(boxes)],
+        "annotations": [
+            {"id": n, "iscrowd": 0, "attributes": [colours.choice(["red", "blue", "green"])], **box}
+            for n, box in enumerate(boxes)
+        ],
     }
 
 
@@ -54,6 +57,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
         "labels": "coco80",
         "families": FAMILIES,
         "exhaustive": True,
+        "exhaustive_attributes": True,
         "texts": ["word"],
         "searchable": {"area_ratio": 0.0},  # each box is prominent: twins are in the order of ids
         "mixes": {"levels": 2},
@@ -94,7 +98,9 @@ def test_each_question_has_the_query_for_what_is_to_be_seen_as_its_twin(tables: 
     of_families = tables.queries[tables.queries["family"].notna()]
     assert of_families["twin"].notna().all() and by_id.loc[by_id["family"].isna(), "twin"].isna().all()
     texts = dict(zip(of_families["text"], by_id.loc[of_families["twin"], "text"], strict=True))
-    assert texts["dog without a cat"] == texts["two dogs"] == texts["large dog in the frame"] == "dog"
+    assert (
+        texts["dog without a cat"] == texts["two dogs"] == texts["large dog in the frame"] == texts["red dog"] == "dog"
+    )
     assert texts["dog to the left of horse"] == "dog&horse" and texts["画面中有狗、没有猫"] == "狗"
 
 

@@ -1,5 +1,6 @@
 """Precision sets with families of queries: from the annotations to a published set, against an oracle over the JSON."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,46 @@ def test_a_damaged_box_leaves_number_and_absence_unknown(make_world: Make) -> No
     query = tables.queries.set_index("text")["query_id"]["a picture with a dog but without a car"]
     judged = {names[image] for image in tables.qrels.loc[tables.qrels["query_id"] == query, "image_id"]}
     assert "holiday/0004.jpg" in judged and "holiday/0002.jpg" not in judged
+
+
+def give_colours(definition: Path, colours: list[list[str] | None]) -> None:
+    """Gives each dog of the small world the next of these attributes (None: the record has none)."""
+    file = definition.parent / "instances.json"
+    data = json.loads(file.read_text())
+    dog = next(category["id"] for category in data["categories"] if category["name"] == "dog")
+    dogs = [record for record in data["annotations"] if record["category_id"] == dog]
+    for record, colour in zip(dogs, itertools.cycle(colours)):
+        record |= {} if colour is None else {"attributes": colour}
+    file.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize("keys", [{}, {"exhaustive": True, "exhaustive_attributes": True}])
+def test_attributes_are_asked_and_wrong_only_where_all_are_listed(make_world: Make, keys: dict[str, Any]) -> None:
+    """A dog on every second picture: by turns red, black, and of unknown colour."""
+    definition = make_world(families=["attribute"], family_rules={"min_images": 2}, **keys)
+    give_colours(definition, [["red"], ["Black"], None])
+    built = build(definition)
+    tables = set_files.read_set(built.path).tables
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    query = tables.queries.set_index("text").loc["a picture of a red dog"]
+    rows = tables.qrels[tables.qrels["query_id"] == query["query_id"]]
+    found = {
+        int(names[image][8:12]): grade > 0 for image, grade in zip(rows["image_id"], rows["relevance"], strict=True)
+    }
+    expected = dict.fromkeys(range(0, 60, 6), True)
+    assert found == expected | (dict.fromkeys(range(2, 60, 6), False) if keys else {})
+    assert set(rows["evidence"]) == ({"dog: red", "dog: not red"} if keys else {"dog: red"})
+    by_id = tables.queries.set_index("query_id")
+    assert query["family"] == "attribute/red" and by_id.loc[query["twin"], "text"] == "a picture of a dog"
+    assert not [finding for finding in lint_tables(tables) if finding.severity == "error"]
+    assert "size, attribute or place" in built.manifest["grades"]["0"]
+
+
+def test_attributes_that_nobody_listed_cannot_be_asked(make_world: Make) -> None:
+    with pytest.raises(UserError, match=r"instances.json \(read attributes\): have no attributes"):
+        build(make_world(families=["attribute"]))
+    with pytest.raises(UserError, match="exhaustive_attributes speaks of all objects"):
+        load_definition(make_world("other", families=["attribute"], exhaustive_attributes=True), [], "precision")
 
 
 def read_boxes(path: Path) -> dict[str, list[Box]]:

@@ -1,4 +1,4 @@
-"""The sample album's questions about numbers, sizes, places and absence, against the scenes that were drawn."""
+"""The sample album's questions about numbers, sizes, places, absence and colours, against the drawn scenes."""
 
 import json
 from pathlib import Path
@@ -13,6 +13,7 @@ from flows.set_kinds import build_set
 from sample_album import AlbumImage, build_coco_annotations
 from tests.family_oracle import Box, judge
 
+FAMILIES = ("count", "size", "spatial", "negation", "attribute")
 pytestmark = pytest.mark.thorough  # the album is drawn
 
 
@@ -28,7 +29,7 @@ def tables(album: list[AlbumImage], tmp_path_factory: pytest.TempPathFactory) ->
 def test_all_families_are_asked_in_both_languages(tables: Tables) -> None:
     asked = tables.queries[tables.queries["family"].notna()]
     families = set(zip(asked["language"], asked["family"].str.split("/").str[0], strict=True))
-    assert families == {(one, name) for one in ("zh", "en") for name in ("count", "size", "spatial", "negation")}
+    assert families == {(one, name) for one in ("zh", "en") for name in FAMILIES}
     assert asked["twin"].notna().all()
 
 
@@ -40,7 +41,7 @@ def test_numbers_and_absences_are_those_of_the_drawn_scenes(tables: Tables, albu
     checked = 0
     for row in tables.qrels.itertuples():
         text, family, labels = by_query[row.query_id].values()
-        if not isinstance(family, str) or family.startswith(("size", "spatial")):
+        if not isinstance(family, str) or family.startswith(("size", "spatial", "attribute")):
             continue
         seen = [sum(count for one, _, count in scenes[names[row.image_id]] if one == label) for label in labels]
         if not scenes[names[row.image_id]]:
@@ -49,6 +50,23 @@ def test_numbers_and_absences_are_those_of_the_drawn_scenes(tables: Tables, albu
         assert (row.relevance > 0) == is_right[family], (text, names[row.image_id])
         checked += 1
     assert checked > 1000
+
+
+def test_colours_are_those_of_the_drawn_scenes(tables: Tables, album: list[AlbumImage]) -> None:
+    """`facts` are what the scene's plan has: a label in a colour. Of a person it is the colour of the clothes."""
+    scenes = {image.file_name: image.facts for image in album}
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    by_query = tables.queries.set_index("query_id")[["text", "family", "labels"]].to_dict("index")
+    grades = []
+    for row in tables.qrels.itertuples():
+        text, family, labels = by_query[row.query_id].values()
+        if isinstance(family, str) and family.startswith("attribute/"):
+            colour = family.removeprefix("attribute/").removeprefix("in ")
+            seen = {shown for label, shown, _ in scenes[names[row.image_id]] if label == labels[0]}
+            assert seen and (row.relevance > 0) == (colour in seen), (text, names[row.image_id])
+            assert ("in " in family) == (labels[0] == "Person")
+            grades.append(row.relevance)
+    assert len(grades) > 1000 and 0 in grades
 
 
 def test_sizes_and_places_are_those_of_the_drawn_boxes(tables: Tables, album: list[AlbumImage]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from builders.array_types import BoolArray, FloatArray
 from builders.precision.annotated_gallery import BoxPlaces, Ints
+from builders.precision.box_attributes import BoxAttributes
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.tag_tree import LabelConcept
 
@@ -17,7 +18,8 @@ Phrases = dict[tuple[str, str], str]  # by language and style; one that has no g
 @dataclass(frozen=True, slots=True)
 class FamilyRules:
     """`min_images`: relevant images that a query needs; `cap`: most queries of a family (None: no limit); `large` and
-    `small`: shares of the image; `margin`: the gap between two boxes, as a share of the image's width or height."""
+    `small`: shares of the image; `margin`: the gap between two boxes, as a share of the image's width or height;
+    `all_attributes`: whether a box that lists attributes has no other ones."""
 
     min_images: int
     cap: int | None
@@ -25,6 +27,7 @@ class FamilyRules:
     small: float
     margin: float
     seed: int
+    all_attributes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class BoxWorld:
     label_count: int
     image_count: int
     labels: list[int]
+    attributes: BoxAttributes | None = None
     _evidence: dict[int, LabelEvidence] = field(default_factory=dict)
     _has_box: dict[int, BoolArray] = field(default_factory=dict)
     _bounds: tuple[Ints, Ints] | None = None
@@ -72,7 +76,7 @@ class BoxWorld:
     def evidence(self, label: int) -> LabelEvidence:
         """Returns what the boxes of the label itself say."""
         if label not in self._evidence:
-            rows = self._rows(label)
+            rows = self.rows(label)
             image, start, count = np.unique(self.places.image[rows], return_index=True, return_counts=True)
             sides = self.places.sides[rows]
             share = (sides[:, 2] - sides[:, 0]) * (sides[:, 3] - sides[:, 1])
@@ -99,7 +103,7 @@ class BoxWorld:
         """Returns per image whether it has a box of a single object of the label."""
         if label not in self._has_box:
             found = np.zeros(self.image_count, dtype=bool)
-            found[self.places.image[self._rows(label)]] = True
+            found[self.places.image[self.rows(label)]] = True
             self._has_box[label] = found
         return self._has_box[label]
 
@@ -110,8 +114,8 @@ class BoxWorld:
                 if not self.compatibility.are_related(one, other):
                     yield one, other
 
-    def _rows(self, label: int) -> Ints:
-        """Returns the boxes of a label by image."""
+    def rows(self, label: int) -> Ints:
+        """Returns the boxes of a label (rows of `places`) by image."""
         if self._bounds is None:
             order = np.lexsort((self.places.image, self.places.label))
             self._bounds = order, np.searchsorted(self.places.label[order], np.arange(self.label_count + 1))

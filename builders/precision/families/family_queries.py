@@ -9,7 +9,7 @@ import numpy as np
 from builders.array_types import BoolArray
 from builders.ledger import Ledger, Rejection, rejection_table
 from builders.precision.annotated_gallery import Ints
-from builders.precision.families import count, negation, size, spatial
+from builders.precision.families import attribute, count, negation, size, spatial
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules
 from builders.precision.judgments import (
     PRECISION_SET_GRADES,
@@ -27,16 +27,21 @@ FAMILIES = {
     "size": size.FAMILY,
     "spatial": spatial.FAMILY,
     "negation": negation.FAMILY,
+    "attribute": attribute.FAMILY,
 }
+_WRONG = (
+    "; in a family: the labels are there, their number, size{attribute} or place is another one, or what is to be "
+    "absent"
+)
 _FAMILY_GRADES = {
     "graded": {
         "2": "; in a family: right, and every label that is to be seen has a box over the area ratio",
         "1": "; in a family: right, at least one label only small",
-        "0": "; in a family: the labels are there, their number, size or place is another one, or what is to be absent",
+        "0": _WRONG,
     },
     "binary": {
         "1": "; in a family: right",
-        "0": "; in a family: the labels are there, their number, size or place is another one, or what is to be absent",
+        "0": _WRONG,
     },
 }
 
@@ -44,7 +49,9 @@ _FAMILY_GRADES = {
 def describe_grades(grades: str, families: Sequence[str]) -> dict[str, str]:
     """Returns what each grade means, graded or binary, in a set with these families."""
     meanings = PRECISION_SET_GRADES[grades]
-    return {grade: text + (_FAMILY_GRADES[grades][grade] if families else "") for grade, text in meanings.items()}
+    attribute = ", attribute" if "attribute" in families else ""
+    added = {grade: text.format(attribute=attribute) for grade, text in _FAMILY_GRADES[grades].items()}
+    return {grade: text + (added[grade] if families else "") for grade, text in meanings.items()}
 
 
 def find_family_questions(

@@ -12,6 +12,7 @@ import prompts
 from builders.equivalent_queries import group_equivalent_queries
 from builders.ledger import Ledger
 from builders.precision.annotated_gallery import AnnotatedGallery, BoxPlaces
+from builders.precision.box_attributes import BoxAttributes
 from builders.precision.compatibility import build_compatibility
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules
 from builders.precision.families.family_queries import FAMILIES, find_family_questions, judge_family_questions
@@ -35,6 +36,7 @@ WORDING = QueryWording(
     ["zh", "en"], ["word", "sentence"], {name: prompts.load_template(f"{name}/sentence") for name in ("zh", "en")}
 )
 Images = list[list[Box]]
+ATTRIBUTES = ["facing left", "red", "wet", "红色"]  # sorted
 
 
 @st.composite
@@ -43,13 +45,23 @@ def boxes(draw: st.DrawFn) -> Box:
     width, height = draw(st.integers(1, 20 - left)), draw(st.integers(1, 20 - top))
     crowd = draw(st.integers(0, 9)) == 0
     sides = (left / 20, top / 20, (left + width) / 20, (top + height) / 20)
-    return Box(draw(st.sampled_from(NAMES)), *sides, crowd=crowd)
+    label = draw(st.sampled_from(NAMES))
+    attributes = draw(st.none() | st.lists(st.sampled_from(ATTRIBUTES), unique=True, max_size=2).map(tuple))
+    return Box(label, *sides, crowd=crowd, attributes=attributes)
 
 
 WORLDS = st.lists(st.lists(boxes(), max_size=6), min_size=1, max_size=12)
 
 
-def build(images: Images, least: int = 1, cap: int | None = None, near_misses: int = 100) -> Any:
+def list_attributes(boxes: list[Box]) -> BoxAttributes:
+    pairs = [(row, ATTRIBUTES.index(name)) for row, box in enumerate(boxes) for name in box.attributes or ()]
+    box, code = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return BoxAttributes(tuple(ATTRIBUTES), box, code, np.array([one.attributes is not None for one in boxes], bool))
+
+
+def build(
+    images: Images, least: int = 1, cap: int | None = None, near_misses: int = 100, all_attributes: bool = False
+) -> Any:
     """The questions, their judged queries and the ledger of a world."""
     flat = [(row, box) for row, image in enumerate(images) for box in image]
     single = [(row, box) for row, box in flat if not box.crowd]
@@ -61,15 +73,18 @@ def build(images: Images, least: int = 1, cap: int | None = None, near_misses: i
         )
 
     sides = np.array([box[1:5] for _, box in single], dtype=np.float64).reshape(-1, 4)
-    places = BoxPlaces(*rows(single), sides, *rows(crowds))
+    numbers = np.arange(len(single), dtype=np.int32)
+    places = BoxPlaces(*rows(single), sides, *rows(crowds), np.zeros_like(numbers), numbers)
     compatible = build_compatibility(TREE, CHAIR_MAP)
-    world = BoxWorld(places, compatible, TREE.concepts, len(NAMES), len(images), list(range(len(NAMES))))
+    attributes = list_attributes([box for _, box in single])
+    codes = list(range(len(NAMES)))
+    world = BoxWorld(places, compatible, TREE.concepts, len(NAMES), len(images), codes, attributes)
     ids = [f"img_{row:020x}" for row in range(len(images))]
     shares = np.array([(b.right - b.left) * (b.bottom - b.top) for _, b in flat], dtype=np.float64)
     gallery = AnnotatedGallery(pd.DataFrame({"image_id": ids}), *rows(flat), shares, places)
     index = build_label_index(gallery, len(NAMES), compatible, 0.1)
     ledger = Ledger()
-    rules = FamilyRules(least, cap, LARGE, SMALL, MARGIN, 0)
+    rules = FamilyRules(least, cap, LARGE, SMALL, MARGIN, 0, all_attributes)
     questions = find_family_questions(FAMILIES, world, WORDING, rules, ledger)
     judge_of = SeedJudge(index, TREE, compatible, np.array(ids, dtype=object), True, near_misses, 0)
     return questions, judge_family_questions(questions, world, judge_of, WORDING), ledger, judge_of
@@ -82,28 +97,32 @@ def verdicts(question: FamilyQuestion, count: int) -> list[bool | None]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(images=WORLDS, least=st.integers(1, 3))
-def test_truth_of_all_families_equals_the_oracle(images: Images, least: int) -> None:
-    compare_with_oracle(images, least)
+@given(images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
+def test_truth_of_all_families_equals_the_oracle(images: Images, least: int, all_attributes: bool) -> None:
+    compare_with_oracle(images, least, all_attributes)
 
 
 @pytest.mark.slow
 @settings(max_examples=3000, deadline=None)
-@given(images=WORLDS, least=st.integers(1, 3))
-def test_truth_of_all_families_equals_the_oracle_in_thousands_of_worlds(images: Images, least: int) -> None:
-    compare_with_oracle(images, least)
+@given(images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
+def test_truth_of_all_families_equals_the_oracle_in_thousands_of_worlds(
+    images: Images, least: int, all_attributes: bool
+) -> None:
+    compare_with_oracle(images, least, all_attributes)
 
 
-def compare_with_oracle(images: Images, least: int) -> None:
-    questions, _, _, _ = build(images, least)
+def compare_with_oracle(images: Images, least: int, all_attributes: bool) -> None:
+    questions, _, _, _ = build(images, least, all_attributes=all_attributes)
     asked = {}
     for question in questions:
         labels = [NAMES[label] for label in question.labels]
         asked[question.kind, *labels] = question
-        assert verdicts(question, len(images)) == [judge(question.kind, labels, image, RELATED) for image in images]
+        expected = [judge(question.kind, labels, image, RELATED, all_attributes) for image in images]
+        assert verdicts(question, len(images)) == expected
     # and every question that the oracle can answer often enough is there
     kinds = [("count/2", 1), ("count/3+", 1), ("size/large", 1), ("size/small", 1), ("negation/without", 2)]
     kinds += [(f"spatial/{place}", 2) for place in ("left", "right", "above", "below")]
+    kinds += [(f"attribute/{name}", 1) for name in ATTRIBUTES]
     for kind, level in kinds:
         for one in NAMES:
             for other in NAMES if level == 2 else [""]:
@@ -114,8 +133,8 @@ def compare_with_oracle(images: Images, least: int) -> None:
                 labels = [one, other] if other else [one]
                 right = sum(judge(kind, labels, image, RELATED) is True for image in images)
                 together = sum(judge("negation/without", labels, image) is False for image in images) if other else 0
-                expected = right >= least and (not kind.startswith("negation") or together >= least)
-                assert ((kind, *labels) in asked) == expected
+                is_asked = right >= least and (not kind.startswith("negation") or together >= least)
+                assert ((kind, *labels) in asked) == is_asked
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,0 +1,173 @@
+"""Attributes: "a red car", "a wooden bench". An image whose objects of the label have other attributes is a near
+miss."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from builders.precision.annotated_gallery import Ints
+from builders.precision.box_attributes import BoxAttributes
+from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules, Phrases, QueryFamily, mark
+from builders.precision.tag_tree import LabelConcept, has_chinese
+
+_COLOURS = {
+    "red": "红色",
+    "orange": "橙色",
+    "yellow": "黄色",
+    "green": "绿色",
+    "blue": "蓝色",
+    "purple": "紫色",
+    "pink": "粉色",
+    "white": "白色",
+    "black": "黑色",
+    "brown": "棕色",
+    "grey": "灰色",
+    "gray": "灰色",
+    "beige": "米色",
+    "golden": "金色",
+    "silver": "银色",
+    "dark blue": "深蓝色",
+    "light blue": "浅蓝色",
+    "dark green": "深绿色",
+    "light green": "浅绿色",
+    "dark brown": "深棕色",
+    "light brown": "浅棕色",
+}
+# Attributes without one have no Chinese question.
+_CHINESE = {
+    **{name: f"{colour}的" for name, colour in _COLOURS.items()},
+    **{f"in {name}": f"穿{colour}衣服的" for name, colour in _COLOURS.items()},
+    "wooden": "木制的",
+    "metal": "金属的",
+    "plastic": "塑料的",
+    "glass": "玻璃的",
+    "leather": "皮制的",
+    "brick": "砖砌的",
+    "striped": "条纹的",
+    "spotted": "带斑点的",
+    "checkered": "格子的",
+    "round": "圆形的",
+    "square": "方形的",
+    "rectangular": "长方形的",
+    "open": "打开的",
+    "closed": "关着的",
+    "empty": "空的",
+    "wet": "湿的",
+    "dirty": "脏的",
+    "broken": "破损的",
+    "folded": "折叠的",
+    "parked": "停着的",
+    "sitting": "坐着的",
+    "standing": "站着的",
+    "lying": "躺着的",
+    "walking": "行走的",
+    "running": "奔跑的",
+    "jumping": "跳跃的",
+    "flying": "飞着的",
+    "sleeping": "睡着的",
+    "smiling": "微笑的",
+}
+_PREPOSITIONS = (
+    "in",
+    "on",
+    "at",
+    "of",
+    "with",
+    "without",
+    "near",
+    "under",
+    "behind",
+    "by",
+    "from",
+    "to",
+    "for",
+    "facing",
+)
+
+
+def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
+    """Yields each attribute of each label. Relevant: one object has it; wrong, if all attributes are listed: each
+    object of the label lists attributes, and not this one."""
+    attributes = world.attributes
+    assert attributes is not None
+    taken = {name.casefold() for concept in world.concepts for name in (concept.en, concept.zh)}
+    box_starts = _start_of_each_box(attributes)
+    for label in world.labels:
+        boxes = world.rows(label)
+        listed = _find_listed_images(world, label, attributes) if rules.all_attributes else np.empty(0, np.int64)
+        counts = box_starts[1][boxes + 1] - box_starts[1][boxes]
+        pairs = np.repeat(box_starts[1][boxes], counts) + _count_up(counts)
+        codes = attributes.code[box_starts[0][pairs]]
+        images = np.repeat(world.places.image[boxes], counts)
+        order = np.argsort(codes, kind="stable")  # of one attribute the images stay ascending
+        for code, chunk in zip(*_split_by_code(codes[order], images[order]), strict=True):
+            name, relevant = attributes.names[code], np.unique(chunk)
+            if taken & _short_texts(name, world.concepts[label]):
+                continue  # a hot dog is another label
+            wrong = np.setdiff1d(listed, relevant, assume_unique=True)
+            shown = name.replace("{", "{{").replace("}", "}}")
+            why = f"{{0}}: {shown}"
+            yield FamilyQuestion(f"attribute/{name}", (label,), relevant, wrong, why, f"{{0}}: not {shown}", (label,))
+
+
+def _start_of_each_box(attributes: BoxAttributes) -> tuple[Ints, Ints]:
+    """Returns the pairs in the order of their boxes, and where the pairs of each box begin."""
+    order = np.argsort(attributes.box, kind="stable")
+    return order, np.searchsorted(attributes.box[order], np.arange(len(attributes.is_listed) + 1))
+
+
+def _count_up(counts: Ints) -> Ints:
+    """Returns 0, 1 … for each count: [2, 0, 3] gives 0 1 0 1 2."""
+    ends = np.cumsum(counts)
+    up: Ints = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
+    return up
+
+
+def _split_by_code(codes: Ints, images: Ints) -> tuple[list[int], list[Ints]]:
+    found, first = np.unique(codes, return_index=True)
+    return found.tolist(), np.split(images, first[1:]) if len(found) else []
+
+
+def _find_listed_images(world: BoxWorld, label: int, attributes: BoxAttributes) -> Ints:
+    """Returns the images with objects of the label that are all known, with all of their attributes."""
+    boxes = world.rows(label)
+    open_images = world.places.image[boxes[~attributes.is_listed[boxes]]]
+    known = world.has_box(label) & world.is_certain(label) & ~mark(open_images, world.image_count)
+    return np.flatnonzero(known)
+
+
+def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
+    """Returns the texts; none in Chinese where the Chinese attribute is unknown, none in English for a Chinese one."""
+    (concept,) = concepts
+    name = kind.removeprefix("attribute/")
+    texts: Phrases = {}
+    if has_chinese(name):
+        chinese = name if name.endswith("的") else f"{name}的"
+    else:
+        chinese = _CHINESE.get(name, "")
+        follows = _follows_noun(name)
+        article = concept.article if follows or not concept.article else _find_article(name)
+        texts["en", "word"] = f"{concept.en} {name}" if follows else f"{name} {concept.en}"
+        texts["en", "sentence"] = f"a picture of {article} {texts['en', 'word']}".replace("  ", " ")
+    if chinese:
+        texts["zh", "word"] = f"{chinese}{concept.zh}"
+        texts["zh", "sentence"] = f"一张有{chinese}{concept.zh}的图片"
+    return texts
+
+
+def _short_texts(name: str, concept: LabelConcept) -> set[str]:
+    phrases = phrase(f"attribute/{name}", [concept])
+    return {phrases[pair].casefold() for pair in (("en", "word"), ("zh", "word")) if pair in phrases}
+
+
+def _follows_noun(name: str) -> bool:
+    """Returns whether it is a person in red or a dog looking down, and not a red dog."""
+    first, *others = name.split(" ")
+    return first in _PREPOSITIONS or (bool(others) and first.endswith("ing"))
+
+
+def _find_article(name: str) -> str:
+    return "an" if name[:1] in "aeiou" and not name.startswith(("uni", "use", "one")) else "a"
+
+
+FAMILY = QueryFamily(find_questions, phrase)

@@ -92,4 +92,6 @@ def _type_parts(field: FieldInfo) -> Iterator[Any]:
 def _apply_rule(rule: PathRule, value: Any, folder: BaseFolder) -> Any:
     if isinstance(value, list):
         return [_apply_rule(rule, entry, folder) for entry in value]
+    if isinstance(value, dict):
+        return {name: _apply_rule(rule, entry, folder) for name, entry in value.items()}
     return rule.resolve(str(value), folder) if isinstance(value, str | PurePath) else value

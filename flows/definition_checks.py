@@ -19,6 +19,7 @@ from flows.definitions import (
     SetDefinition,
 )
 from flows.generation.generation_rounds import load_chat_model
+from flows.prompt_loading import load_recall_prompts
 from flows.steps import current_run
 
 _LEAST_FREE = 1 << 30  # bytes: less is a problem
@@ -57,6 +58,7 @@ def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[
     if isinstance(definition, RecallDefinition):
         if (gallery := definition.gallery) is not None:
             yield "gallery", lambda: str(set_files.find_set(gallery, definition.out)), False
+        yield "prompts", lambda: _read_prompts(definition), False
         models = {"captions": load_caption_model(definition)}
         if definition.descriptions is not None and definition.descriptions.model is not None:
             models["descriptions"] = load_description_model(definition)
@@ -86,6 +88,7 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
     if isinstance(definition, RecallDefinition):
         if (gallery := definition.gallery) is not None:
             yield "gallery", lambda: str(set_files.find_set(gallery, definition.out))
+        yield "prompts", lambda: _read_prompts(definition)
         yield "models", lambda: _name_downloads(check_recall_models(definition, is_plan=True))
         yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
         if definition.descriptions is not None and definition.descriptions.model is not None:
@@ -103,6 +106,10 @@ def _count_images(images: str, skip: Path) -> str:
     if not count:
         raise UserError("list pictures", images, "lists no picture", "fix `images` in the definition")
     return f"{count:,} files in {images}"
+
+
+def _read_prompts(definition: RecallDefinition) -> str:
+    return ", ".join(template.name for template in load_recall_prompts(definition))
 
 
 def _name_downloads(names: list[str]) -> str:

@@ -34,9 +34,7 @@ from flows.captions.captioning import (
     clean_captions,
     describe_images,
     load_caption_model,
-    load_cleaning_rules,
     load_description_model,
-    load_prompt,
     open_chat_session,
 )
 from flows.captions.model_checks import check_recall_models
@@ -55,6 +53,7 @@ from flows.gallery_set import choose_images
 from flows.images.rendering import locate_rendered
 from flows.pages.set_pages import render_captions_page
 from flows.prefect_runs.build_parameters import RecallBuild
+from flows.prompt_loading import load_prompt, load_recall_prompts
 from flows.set_kind import SetKind
 from flows.set_publication import BuildResult, BuiltTables, publish_built
 from flows.steps import step
@@ -121,12 +120,7 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
 
 def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
     """The prompts of all chat models, and the cleaning rules."""
-    names = list(definition.captions.prompt)
-    for language in definition.captions.languages:
-        names += [f"{language}/description"] if definition.descriptions is not None else []
-        names += [f"{language}/recaption"] if definition.ambiguity.policy == "recaption" else []
-    templates = [load_prompt(name) for name in names] + load_cleaning_rules()[1]
-    return [PromptRecord(template.name, template.sha256) for template in templates]
+    return [PromptRecord(template.name, template.sha256) for template in load_recall_prompts(definition)]
 
 
 def publish_recall_set(definition: RecallDefinition) -> BuildResult:
@@ -207,7 +201,7 @@ def _group_questions(definition: RecallDefinition, shown: list[ChatImage]) -> It
     yield _QuestionGroup("captions", load_caption_model(definition), requests, per_image, wanted.price)
     if definition.descriptions is not None:
         for language in wanted.languages:
-            prompt = load_prompt(f"{language}/description")
+            prompt = load_prompt(f"{language}/description", definition.prompt_files)
             limits = choose_parameters(prompt.name, definition.descriptions.max_tokens)
             requests = [build_image_request(image, prompt, limits) for image in shown]
             model, price = load_description_model(definition), definition.descriptions.price or wanted.price

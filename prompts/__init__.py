@@ -25,6 +25,11 @@ class PromptTemplate:
         """The language of the prompt and of its replies."""
         return self.name.partition("/")[0]
 
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of the fields."""
+        return frozenset(_FIELD.findall(self.text))
+
     def fill(self, **values: str) -> str:
         """Returns the text with these values; fields within a value stay. Raises KeyError for a missing value."""
         return _FIELD.sub(lambda field: values[field.group(1)], self.text)

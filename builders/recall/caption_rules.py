@@ -39,9 +39,11 @@ class CaptionCleaningRules:
     languages: dict[str, LanguageCleaningRules]
 
 
-def parse_cleaning_rules(sources: Mapping[str, str]) -> CaptionCleaningRules:
-    """Returns the rules from the text of each language's file. Raises UserError with the language and the pattern."""
-    parsed = {language: _LanguageFile(language, text) for language, text in sorted(sources.items())}
+def parse_cleaning_rules(texts: Mapping[str, str], paths: Mapping[str, str] | None = None) -> CaptionCleaningRules:
+    """Returns the rules from the text of each language's file. Raises UserError with the file, its name or the path of
+    one's own, and the pattern."""
+    names = {language: f"{language}/cleaning.yaml" for language in texts} | dict(paths or {})
+    parsed = {language: _LanguageFile(names[language], text) for language, text in sorted(texts.items())}
     together = {key: [p for source in parsed.values() for p in source.patterns(key)] for key in _SHARED}
     return CaptionCleaningRules(
         tuple(re.compile(pattern, re.IGNORECASE) for pattern in together["openings"]),
@@ -59,8 +61,8 @@ _SHARED = ("openings", "broken_starts", "endings", "refusals", "disclaimers")
 class _LanguageFile:
     """The file of one language; every pattern is checked separately."""
 
-    def __init__(self, language: str, text: str) -> None:
-        self._name = f"{language}/cleaning.yaml"
+    def __init__(self, name: str, text: str) -> None:
+        self._name = name
         try:
             self._data: dict[str, Any] = yaml.safe_load(text)
             self._macros: dict[str, str] = {}
@@ -70,7 +72,10 @@ class _LanguageFile:
             raise self._error(str(error)) from None
 
     def patterns(self, key: str) -> list[str]:
-        return [self._filled(pattern) for pattern in self._data.get(key) or []]
+        listed = self._data.get(key) or []
+        if not isinstance(listed, list):
+            raise self._error(f"{key} is no list of patterns")
+        return [self._filled(pattern) for pattern in listed]
 
     def language_rules(self) -> LanguageCleaningRules:
         data = self._data
@@ -90,7 +95,7 @@ class _LanguageFile:
         try:
             full = _MACRO.sub(lambda match: self._macros[match.group(1)], pattern)
             re.compile(full)
-        except (re.error, KeyError) as error:
+        except (re.error, KeyError, TypeError, RecursionError, OverflowError) as error:
             raise self._error(f"{pattern}: {error}") from None
         return full
 

@@ -11,7 +11,7 @@ from backends.sets.image_locations import locate_images
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
 from builders.records import content_id
-from flows.captions.captioning import load_prompt
+from flows.prompt_loading import load_prompt
 
 JUDGE_STAGE = "judge"
 _MAX_TOKENS = 200

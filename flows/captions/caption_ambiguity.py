@@ -17,10 +17,9 @@ from flows.captions.captioning import (
     ChatSession,
     choose_parameters,
     load_caption_model,
-    load_cleaning_rules,
-    load_prompt,
 )
 from flows.captions.similarity_models import SimilarityModels
+from flows.prompt_loading import load_cleaning_rules, load_recaption_prompt
 from flows.steps import step
 
 _EXAMPLES = 24  # ambiguous queries on the page
@@ -124,12 +123,12 @@ def recaption_ambiguous_queries(
     definition = context.models.definition
     model, (rules, _), longest = (
         load_caption_model(definition),
-        load_cleaning_rules(),
+        load_cleaning_rules(definition.cleaning_files),
         find_max_lengths(definition.captions),
     )
     requests, templates = [], []
     for row in again.itertuples(index=False):
-        prompt = load_prompt(f"{of_query.at[row.query_id, 'language']}/recaption")
+        prompt = load_recaption_prompt(of_query.at[row.query_id, "language"], definition.prompt_files)
         text = prompt.fill(caption=row.text, rivals="\n".join(row.rivals))
         image = images[of_query.at[row.query_id, "source_image_id"]]
         asks = (Message("user", text, (image,)),)

@@ -20,11 +20,11 @@ from builders.manifest_records import InputRecord, ModelRecord, Provenance
 from builders.recall.caption_cleaning import CleanedCaption, clean_caption, clean_description, frequent_openings
 from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides
-from builders.recall.caption_rules import CaptionCleaningRules, parse_cleaning_rules
 from builders.records import content_id
 from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
 from flows.definitions import RecallDefinition
 from flows.definitions.common import BudgetOptions
+from flows.prompt_loading import load_cleaning_rules, load_prompt
 from flows.steps import current_run, step
 
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
@@ -110,21 +110,14 @@ def load_description_model(definition: RecallDefinition) -> ChatModel:
     return chat.load_chat_model(wanted.model, **wanted.options)
 
 
-def load_prompt(name: str) -> prompts.PromptTemplate:
-    """Loads a prompt by its name. Raises UserError where there is none."""
-    try:
-        return prompts.load_template(name)
-    except OSError:
-        raise UserError("read prompt", name, "is no prompt", "choose one of the files below prompts/") from None
-
-
 def build_caption_requests(
     images: Sequence[ChatImage], definition: RecallDefinition
 ) -> tuple[pd.DataFrame, list[ChatRequest]]:
     """Returns the requests, and a row for each (query_id, image_id, prompt, language, style, item)."""
     rows, requests = [], []
     for name in definition.captions.prompt:
-        prompt, limits = load_prompt(name), limit_caption_tokens(choose_parameters(name), definition.captions)
+        prompt = load_prompt(name, definition.prompt_files)
+        limits = limit_caption_tokens(choose_parameters(name), definition.captions)
         for image in images:
             for number in range(definition.captions.per_image):
                 query_id = caption_query_id(image.image_id, name, number)
@@ -152,12 +145,13 @@ def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationP
 @dataclass(frozen=True, slots=True)
 class CaptionReplies:
     """A row per request that has a reply, or a caption that a person wrote instead, with the answers; `max_lengths` of
-    their captions by language."""
+    their captions by language; `definition` has the prompts and the rules of cleaning."""
 
     rows: pd.DataFrame
     answers: list[ChatAnswer]
     wanted: CaptionOverrides
     max_lengths: dict[str, int]
+    definition: RecallDefinition
 
 
 @step("caption pictures")
@@ -188,7 +182,8 @@ def caption_images(
     rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
     ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)
     rows_with_caption = rows[has_caption].reset_index(drop=True)
-    return CaptionReplies(rows_with_caption, answers_with_caption, wanted, find_max_lengths(definition.captions))
+    longest = find_max_lengths(definition.captions)
+    return CaptionReplies(rows_with_caption, answers_with_caption, wanted, longest, definition)
 
 
 def _caption_rejections(
@@ -198,19 +193,14 @@ def _caption_rejections(
     return rejection_rows(rows["item"], bucket, reasons, **ids, **columns)
 
 
-def load_cleaning_rules() -> tuple[CaptionCleaningRules, list[prompts.PromptTemplate]]:
-    """Returns the cleaning rules of both languages, and the files that contain them."""
-    files = [prompts.load_template(f"{language}/cleaning.yaml") for language in ("en", "zh")]
-    return parse_cleaning_rules({file.language: file.text for file in files}), files
-
-
 @step("clean captions")
 def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Returns the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
     was rejected, what was stripped, and the frequent openings of captions that no rule changed."""
     rows, answers, wanted = replies.rows, replies.answers, replies.wanted
-    rules, _ = load_cleaning_rules()
-    templates = {name: prompts.load_template(name).text for name in rows["prompt"].unique()}
+    rules, _ = load_cleaning_rules(replies.definition.cleaning_files)
+    own_files = replies.definition.prompt_files
+    templates = {name: load_prompt(name, own_files).text for name in rows["prompt"].unique()}
     cleaned = []
     for row, answer in zip(rows.itertuples(index=False), answers, strict=True):
         if row.query_id in wanted.texts or isinstance(answer, Failure):
@@ -274,10 +264,10 @@ def describe_images(
     wanted = definition.descriptions
     if wanted is None:
         return None
-    rules, _ = load_cleaning_rules()
+    rules, _ = load_cleaning_rules(definition.cleaning_files)
     descriptions = []
     for language in definition.captions.languages:
-        prompt = load_prompt(f"{language}/description")
+        prompt = load_prompt(f"{language}/description", definition.prompt_files)
         limits = choose_parameters(prompt.name, wanted.max_tokens)
         requests = [build_image_request(image, prompt, limits) for image in images]
         answers = chat_session.ask(f"descriptions, {language}", load_description_model(definition), requests)

@@ -1,6 +1,7 @@
 """Types and options that definitions of several kinds share."""
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -8,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from backends.chat import CHAT_MODELS
 from backends.image_search import IMAGE_SEARCHES
-from backends.option_paths import OptionsOf, PathOrName, PathOrUrl, PathRule, resolve_paths
+from backends.option_paths import OptionsOf, PathOrName, PathOrUrl, PathRule, resolve_path, resolve_paths
 from flows.definitions.definition_errors import URL_CREDENTIALS, describe_definition_error
 
 _PROMPT_NAME = re.compile(r"(zh|en)/[a-z0-9_-]+")
@@ -32,6 +33,12 @@ def _check_prompt_name(name: str) -> str:
     return name
 
 
+def check_prompt_files(files: Mapping[str, str], usable: Iterable[str]) -> None:
+    """Raises ValueError for a file of a prompt that is not asked."""
+    if unused := sorted(files.keys() - set(usable)):
+        raise ValueError(f"prompt_files has {unused[0]}, and no prompt of that name is asked")
+
+
 def reject_repetition(values: list[str]) -> list[str]:
     """The values themselves. Raises ValueError where one occurs twice."""
     if len(set(values)) < len(values):
@@ -43,6 +50,7 @@ def reject_repetition(values: list[str]) -> list[str]:
 Location = Annotated[PathOrUrl, AfterValidator(_reject_url_credentials)]
 OutputFolder = Annotated[Path, PathRule(lambda text, _folder: text)]  # below the working directory, if relative
 PromptName = Annotated[str, AfterValidator(_check_prompt_name)]
+PromptFiles = Annotated[dict[PromptName, str], PathRule(resolve_path)]  # the user's own, by the name they get
 ChatModelOptions = Annotated[dict[str, Any], OptionsOf(CHAT_MODELS, "model")]
 ImageSearchOptions = Annotated[dict[str, Any], OptionsOf(IMAGE_SEARCHES, "search")]
 # A list of one entry may be written as that entry.

@@ -15,10 +15,12 @@ from flows.definitions.common import (
     Location,
     NearDuplicateOptions,
     PriceOptions,
+    PromptFiles,
     PromptName,
     RenderOptions,
     SetDefinition,
     StrictModel,
+    check_prompt_files,
 )
 
 
@@ -112,7 +114,8 @@ class CollectOptions(StrictModel, allow_inf_nan=False):
 class GeneratedDefinition(SetDefinition):
     """A generated set: a chat model proposes topics and objects, the web provides their images. `strategy`:
     self_instruct; by_topic: people's topics only; visual_elements: no topics, the model thinks first. `replies`: the
-    file or URL of the reply store, null: beside the set."""
+    file or URL of the reply store, null: beside the set; `prompt_files`: the user's own prompts, by the names that
+    `topics.prompt` and `objects.prompt` have for them."""
 
     kind: Literal["generated"] = "generated"
     strategy: Literal["self_instruct", "by_topic", "visual_elements"] = "self_instruct"
@@ -122,12 +125,18 @@ class GeneratedDefinition(SetDefinition):
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     render: RenderOptions = RenderOptions()
     replies: Location | None = None
+    prompt_files: PromptFiles = Field(default_factory=dict)
     budget: BudgetOptions | None = Field(None, exclude=True)
 
     @model_validator(mode="after")
     def _one_language(self) -> GeneratedDefinition:
         if self.objects.prompt is not None and self.topics.prompt[:2] != self.objects.prompt[:2]:
             raise ValueError("topics.prompt and objects.prompt are of different languages")
+        return self
+
+    @model_validator(mode="after")
+    def _own_prompts_are_asked(self) -> GeneratedDefinition:
+        check_prompt_files(self.prompt_files, [self.topics.prompt, self.objects.prompt or ""])
         return self
 
     @property

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from backends.option_paths import PathOrName
+from backends.option_paths import PathOrName, PathRule, resolve_path
 from flows.definitions.common import (
     BudgetOptions,
     ChatModelOptions,
@@ -14,10 +14,12 @@ from flows.definitions.common import (
     NearDuplicateOptions,
     OneOrMore,
     PriceOptions,
+    PromptFiles,
     PromptName,
     RenderOptions,
     SetDefinition,
     StrictModel,
+    check_prompt_files,
     reject_repetition,
 )
 from flows.definitions.gallery import GalleryDefinition, ImageFilterOptions, SelectionOptions
@@ -100,7 +102,8 @@ class AmbiguityOptions(StrictModel, allow_inf_nan=False):
 class RecallDefinition(SetDefinition):
     """A recall set: each query is the caption of one image. The images are those of `gallery`, a published set with its
     own rules, or of `images` by the rules here. `select` also chooses the images of the nested sets, one for each of
-    `sizes`."""
+    `sizes`. `prompt_files`: the user's own prompts, by the names that `captions.prompt` has for them; `cleaning_files`:
+    own rules of cleaning, by language."""
 
     kind: Literal["recall"] = "recall"
     gallery: PathOrName | None = None
@@ -114,7 +117,15 @@ class RecallDefinition(SetDefinition):
     ambiguity: AmbiguityOptions = AmbiguityOptions()
     sizes: list[int] = Field(default_factory=list)
     replies: Location | None = None
+    prompt_files: PromptFiles = Field(default_factory=dict)
+    cleaning_files: Annotated[dict[Literal["zh", "en"], str], PathRule(resolve_path)] = Field(default_factory=dict)
     budget: BudgetOptions | None = Field(None, exclude=True)
+
+    @model_validator(mode="after")
+    def _own_prompts_are_asked(self) -> RecallDefinition:
+        others = [f"{language}/{name}" for language in self.captions.languages for name in ("description", "recaption")]
+        check_prompt_files(self.prompt_files, [*self.captions.prompt, *others])
+        return self
 
     @field_validator("sizes")
     @classmethod

@@ -23,7 +23,6 @@ from builders.self_instruct.prompt_sampling import SampleSize, build_object_prom
 from builders.self_instruct.reply_grammar import ParsedAnswer
 from builders.self_instruct.row_rules import RowRules
 from builders.self_instruct.strategies import SINGLE_POOL_TOPIC, STRATEGIES, GenerationStrategy
-from flows.captions.captioning import load_prompt
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.generation_rounds import (
     GenerationRounds,
@@ -34,6 +33,7 @@ from flows.generation.generation_rounds import (
     open_rounds,
     parse_reply,
 )
+from flows.prompt_loading import load_prompt
 from flows.steps import step
 from prompts import PromptTemplate
 
@@ -90,7 +90,8 @@ class ObjectStage:
 def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping[str, Sequence[str]]) -> ObjectStage:
     """Prepares prompt, rules, model and embedder. Raises UserError for an embedder that does not cover the language."""
     wanted, strategy = definition.objects, STRATEGIES[definition.strategy]
-    prompt = load_prompt(wanted.prompt or f"{definition.language}/{strategy.prompt_name}")
+    strategy_prompt = f"{definition.language}/{strategy.prompt_name}"
+    prompt = load_prompt(wanted.prompt or strategy_prompt, definition.prompt_files, like=strategy_prompt)
     form = None
     if strategy.asks_for_thoughts:
         form = prompts.load_template(f"{definition.language}/{strategy.prompt_name}_sample")

@@ -15,7 +15,6 @@ from builders.self_instruct.reply_grammar import parse_topics
 from builders.self_instruct.row_rules import RowRules
 from builders.self_instruct.strategies import STRATEGIES
 from builders.self_instruct.topic_pools import TopicPools
-from flows.captions.captioning import load_prompt
 from flows.definitions.generated import GeneratedDefinition
 from flows.generation.generation_rounds import (
     GenerationRounds,
@@ -26,6 +25,7 @@ from flows.generation.generation_rounds import (
     open_rounds,
     parse_reply,
 )
+from flows.prompt_loading import load_prompt
 from flows.steps import step
 from prompts import PromptTemplate
 
@@ -61,7 +61,8 @@ def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
     else:
         shipped = prompts.load_template(f"{definition.language}/topic_samples.yaml")
         samples, sha256 = parse_topic_samples(shipped.text, shipped.name), shipped.sha256
-    prompt, form = load_prompt(wanted.prompt), prompts.load_template(f"{definition.language}/topic_sample")
+    prompt = load_prompt(wanted.prompt, definition.prompt_files, like=f"{definition.language}/topics")
+    form = prompts.load_template(f"{definition.language}/topic_sample")
     rules = build_row_rules(prompt, form.text, wanted.max_length)
     return TopicStage(definition, load_chat_model(definition), prompt, form, rules, samples, sha256)
 

@@ -57,6 +57,7 @@ def test_neither_block_nor_threads_decide_about_a_pair_at_the_cut() -> None:
         ]
 
 
+@pytest.mark.thorough
 def test_cells_find_nearly_all_of_many_vectors() -> None:
     vectors = pile(7, count=6000)
     exact, _ = find_pairs_above(vectors, 0.95, threads=2)

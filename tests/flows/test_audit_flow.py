@@ -31,6 +31,7 @@ def parameters(audited: AuditedSet, later_runs: Sequence[Path] = (), **keys: Any
     return AuditParameters(definition=file, later_runs=list(later_runs), later_judgments=20)
 
 
+@pytest.mark.thorough
 def test_a_run_that_cannot_wait_ends_with_what_is_open_and_the_next_one_reports(audited: AuditedSet) -> None:
     state = audit_set(parameters(audited))
     assert state.name == "AwaitingPeople" and "16 of 16 pairs are open, 0 disputed by two people" in state.message

@@ -136,6 +136,7 @@ def test_the_validation_figures_are_those_of_the_kept_weights(bars: TrainingResu
     assert embedder.encode_texts([]).shape == (0, 12)
 
 
+@pytest.mark.thorough
 def test_the_same_again_is_answered_from_what_is_there(place: Path, bars: TrainingResult) -> None:
     again = trained(place, "bars-model", "steps.epochs=3")
     assert not again.is_new and again.figures == bars.figures

@@ -103,6 +103,7 @@ def answer(file: Path, **words: str) -> None:
     file.write_text("\r\n".join([head, names, *filled, ""]), "utf-8-sig", newline="")
 
 
+@pytest.mark.thorough
 def test_both_stages_end_with_a_table_to_review_and_the_command_that_goes_on(server: Loopback, tmp_path: Path) -> None:
     topics, objects = both(definition(tmp_path, server.url))
     assert (
@@ -317,6 +318,7 @@ def test_what_people_drop_and_edit_decides_about_the_next_stage(server: Loopback
     assert len(again) == len(kept) - 1
 
 
+@pytest.mark.thorough
 def test_an_object_under_two_topics_is_told_of_and_stays_under_the_first(server: Loopback, tmp_path: Path) -> None:
     listener, wanted = Listener(), definition(tmp_path, server.url, topics={"rounds": 1}, objects={"rounds": 1})
     answer(run_topics_stage(wanted, SOURCE).file, 饺子="金鱼")
@@ -423,6 +425,7 @@ def test_where_people_keep_no_topic_the_next_stage_says_so(server: Loopback, tmp
         run_objects_stage(wanted, SOURCE)
 
 
+@pytest.mark.thorough
 def test_budgets_of_calls_and_tokens_end_a_stage_and_a_larger_one_goes_on(server: Loopback, tmp_path: Path) -> None:
     few = definition(tmp_path, server.url, topics={"calls": 6}, objects={"calls": 20})
     topics, objects = both(few)

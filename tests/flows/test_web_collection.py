@@ -269,6 +269,7 @@ class Listener:
         return nullcontext(lambda _count: None)
 
 
+@pytest.mark.thorough
 def test_progress_names_hosts_rate_and_failures(tmp_path: Path) -> None:
     listener = Listener()
     with loopback(FakeImageWeb(["", "gone", "", "page", "", ""])) as server, active_run(BuildRun(listener)):

@@ -76,6 +76,7 @@ def audited(run: Run, tmp_path: Path) -> list[object]:
     return ["--run", runs["new"], "--depth", 4, *judge]
 
 
+@pytest.mark.thorough
 def test_a_measured_judge_tells_how_much_another_set_lacks(run: Run, audited: list[object]) -> None:
     found = json.loads(run("judge", "carry", "new", "--from", "known", *audited, "--json")[0])
     called = found["called_relevant"]

@@ -84,6 +84,7 @@ def test_a_copy_with_a_bar_over_it_is_found_by_pdq_alone(run: Run, tmp_path: Pat
     assert json.loads(run(*compare, "pdq.parquet")[0])["pairs"] == {"PDQ": 1, "mirrored PDQ": 1}
 
 
+@pytest.mark.thorough
 def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path) -> None:
     shown = json.loads(run("overlap", "small", "--out", "sets", "--against", "small", "--json")[0])
     assert shown["pairs"] == {"bytes": 4, "text": 4} and shown["leaked"] == 4

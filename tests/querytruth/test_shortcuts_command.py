@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from backends.sets import set_files
 from builders.ledger import Ledger
@@ -17,6 +18,7 @@ from tests.small_sets import publish_small_set, small_tables
 Run = Callable[..., tuple[str, str]]
 
 
+@pytest.mark.thorough
 def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path: Path) -> None:
     tables = leak_captions(*draw_set(1))
     codes = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")

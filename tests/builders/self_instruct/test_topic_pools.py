@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,6 +111,7 @@ ANSWERS = st.lists(st.builds(lambda t, o: ParsedAnswer(t, tuple(o)), NAMES, OBJE
 
 
 @given(st.lists(ANSWERS, max_size=6))
+@pytest.mark.thorough
 def test_a_journal_gives_the_same_pools_as_the_run_itself(replies: list[list[ParsedAnswer]]) -> None:
     live, lines = TopicPools(SAMPLES), []
     for number, answers in enumerate(replies, start=1):

@@ -66,6 +66,7 @@ def _is(image: Image.Image, seed: int) -> bool:
     return bool(np.abs(difference).mean() < 10)
 
 
+@pytest.mark.thorough
 def test_a_real_tiny_model_runs_through_the_whole_build(tmp_path: Path) -> None:
     folder, model = tmp_path / "album", save_dual_encoder("chinese_clip", tmp_path / "model")
     folder.mkdir()

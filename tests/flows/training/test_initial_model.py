@@ -60,6 +60,7 @@ def test_the_bottom_of_trained_towers_stays_in_the_first_epochs(folder: Path, tm
     )
 
 
+@pytest.mark.thorough
 def test_a_tokenizer_of_another_language_is_refused(folder: Path) -> None:
     with pytest.raises(UserError, match=r"bert.*does not know 100% of the tokens of these texts"):
         create_initial_model(definition(folder), ["一只狗在沙滩上奔跑"])

@@ -56,6 +56,7 @@ def test_missed_images_of_the_best_grade_come_first_then_those_that_came_back_la
     assert asked.missed_relevant[1].rank == 11 and asked.first_relevant_rank == 11
 
 
+@pytest.mark.thorough
 def test_a_large_evaluation_shows_a_set_number_of_queries() -> None:
     names = [f"q_{n:05}" for n in range(10_000)]
     ranked = answers({name: (1, 3, None)[n % 3] for n, name in enumerate(names)})

@@ -219,6 +219,7 @@ def test_nothing_is_taken_while_any_problem_is_left(page: ReviewClient) -> None:
     assert wrong["offers"] == [] and wrong["problems"], "a wrong answer cannot be overlooked"
 
 
+@pytest.mark.thorough
 def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: ReviewClient) -> None:
     data = filled(page, {3: {"decision": "drop", "note": "模糊"}}).decode("utf-8-sig").encode("gb18030")
     refused = send(page, data)

@@ -126,6 +126,7 @@ def test_what_is_no_rescue_is_refused(page: ReviewClient, more: dict[str, str]) 
     assert rescue(page, cards(page)[NAME], **{"note": "x"} | more).status_code == 409 and log(page) == []
 
 
+@pytest.mark.thorough
 def test_what_no_build_lets_in_says_what_to_do(page: ReviewClient) -> None:
     for name, says in (("broken.jpg", "fix"), ("0 small.jpg", "Duplicates")):
         answer = rescue(page, cards(page)[name])
@@ -179,6 +180,7 @@ def test_guards_stand_before_the_new_routes(stored: StoredSet, page: ReviewClien
     assert page.get("/api/rejects/cards", params={"key": ["x"] * 49}).status_code == 422
 
 
+@pytest.mark.thorough
 def test_files_are_shown_by_their_rows_and_nothing_else_of_the_disk(page: ReviewClient, pile: Path) -> None:
     found = cards(page)
     for name in (NAME, "0 small.jpg", left_out(page)["name"]):
@@ -211,6 +213,7 @@ def defined(stored: StoredSet, **definition: Any) -> StoredSet:
     return replace(stored, manifest=stored.manifest | {"envelope": {"definition": definition}})
 
 
+@pytest.mark.thorough
 def test_a_list_may_name_files_anywhere_but_not_the_web(stored: StoredSet, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("pile/0.jpg\n")
     files = open_rejected_files(defined(stored, images=str(tmp_path / "list.txt")))
@@ -222,6 +225,7 @@ def test_a_list_may_name_files_anywhere_but_not_the_web(stored: StoredSet, tmp_p
             files.compute_image_id(item)
 
 
+@pytest.mark.thorough
 def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path: Path) -> None:
     from backends.web.page_store import PageStore
     from backends.web.web_records import FetchedResource, WebRequest
@@ -269,6 +273,7 @@ def rewritten(stored: StoredSet, ledger: pd.DataFrame, **manifest: Any) -> Store
     return set_files.read_set(stored.path)
 
 
+@pytest.mark.thorough
 def test_a_ledger_without_a_row_has_no_view(stored: StoredSet) -> None:
     page = open_client(rewritten(stored, stored.tables.ledger.iloc[:0]))
     assert "/rejects" not in page.get("/captions").text and page.get("/rejects").status_code == 404

@@ -269,6 +269,7 @@ def test_a_page_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> No
         write_set_page(publish(tmp_path, []), tmp_path / "file" / "page.html")
 
 
+@pytest.mark.thorough
 def test_a_large_set_takes_no_longer_than_reading_it() -> None:
     queries, images, each = 2000, 50_000, 500
     ids = [f"q_{n:05}" for n in range(queries)]

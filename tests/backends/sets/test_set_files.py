@@ -76,6 +76,15 @@ def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: P
         find_set("pest", tmp_path)
 
 
+def test_a_path_that_leads_out_of_a_strangers_set_is_not_followed(tmp_path: Path) -> None:
+    own, web, foreign = "images/00/img_00.jpg", "https://pictures.example/1.jpg", "/etc/passwd"
+    content = tables()
+    content = replace(content, images=content.images.assign(path=[own, web, foreign]))
+    put(tmp_path / "pets", content)
+    paths = read_set(tmp_path / "pets" / "v1").tables.images["path"]
+    assert paths.fillna("").tolist() == [own, web, ""], "nothing opens an address"
+
+
 def test_a_foreign_folder_with_a_versions_name_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pets" / "v1").mkdir(parents=True)
     (tmp_path / "pets" / "v1" / "notes.txt").write_text("mine")

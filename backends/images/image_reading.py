@@ -18,7 +18,7 @@ from PIL import Image
 from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, read_stream
 from backends.images.exif import read_exif
 from backends.images.image_decoding import GREY_SIDE, TooManyPixels, TooManyScans, decode_and_digest
-from backends.images.image_headers import sniff_format
+from backends.images.image_headers import JPEG_XL_STARTS, sniff_format
 from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
 from builders.gallery.patch_hashes import GUIDE_SIDE, compute_patch_features
@@ -200,7 +200,7 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
     if not head:
         raise _Unusable("empty_file")
     if sniff_format(head) is None:
-        raise _Unusable("not_an_image")
+        raise _Unusable("not_an_image", "JPEG XL, which is not read" if head.startswith(JPEG_XL_STARTS) else None)
     if size > MAX_FILE_BYTES:
         raise _Unusable("file_too_large", f"{size} bytes")
 

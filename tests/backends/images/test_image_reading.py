@@ -73,6 +73,13 @@ def test_a_file_that_is_no_good_says_why(tmp_path: Path, data: bytes, reason: st
     assert read_image(tmp_path / "a.jpg").reason == reason
 
 
+@pytest.mark.parametrize("start", ["ff0acb0600138802", "0000000c4a584c200d0a870a00000014"])  # written by libjxl
+def test_jpeg_xl_is_named_where_it_is_left_out(tmp_path: Path, start: str) -> None:
+    (tmp_path / "a.jxl").write_bytes(bytes.fromhex(start))
+    found = read_image(tmp_path / "a.jxl")
+    assert (found.reason, found.detail) == ("not_an_image", "JPEG XL, which is not read")
+
+
 def test_a_good_image_says_what_it_is(tmp_path: Path) -> None:
     path = noisy(tmp_path / "a.jpg", size=(300, 200))
     os.utime(path, ns=(5, 1_700_000_000_123_456_789))

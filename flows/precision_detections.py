@@ -3,12 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from backends.annotations import coco_annotations
 from builders.ledger import Ledger
-from builders.precision import annotated_gallery, detections, tag_tree
-from flows.precision_labels import LabelVocabulary
+from builders.precision import annotated_gallery, detections
+from flows.precision_labels import LabelVocabulary, match_labels
 from flows.steps import step
 
 
@@ -30,8 +28,8 @@ def join_detections(
 ) -> tuple[annotated_gallery.AnnotatedGallery, detections.Detections]:
     """The detections that the annotations lack, and the gallery in which their labels are doubtful where they lie."""
     (file,) = files
-    codes = tag_tree.match_categories(file.categories, labels.tree, file.name, labels.former_names)
-    found = detections.accept_detections(results, file, np.array(codes), gallery, at_least, ledger)
+    (codes,) = match_labels(files, labels)
+    found = detections.accept_detections(results, file, codes, gallery, at_least, ledger)
     if gallery.places is not None:
         gallery = replace(gallery, places=detections.doubt_places(gallery.places, found))
     return gallery, found

@@ -1,10 +1,12 @@
 """The steps of a precision set with families of queries: attributes of boxes, boxes by label, questions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from backends.annotations import label_lists
 from backends.annotations.attribute_values import read_attributes
 from builders.errors import UserError
 from builders.ledger import Ledger
@@ -12,8 +14,9 @@ from builders.precision.annotated_gallery import AnnotatedGallery, AnnotationFil
 from builders.precision.box_attributes import BoxAttributes, join_attributes
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.judgments import QueryWording
+from builders.precision.label_lists import LabelLists, join_label_lists
 from flows.definitions import PrecisionDefinition
-from flows.precision_labels import LabelVocabulary
+from flows.precision_labels import LabelVocabulary, match_labels
 from flows.steps import step
 
 
@@ -24,9 +27,7 @@ def read_box_attributes(
     """The attributes of the boxes of the gallery. Raises UserError where no file has any."""
     assert gallery.places is not None
     by_digest = {one.sha256: one for one in map(read_attributes, paths)}
-    for file in files:
-        if file.sha256 not in by_digest:
-            raise UserError("read attributes", file.name, "has changed while it was read", "start the build again")
+    _require_unchanged(files, by_digest)
     attributes = join_attributes(files, by_digest, gallery.places)
     if not attributes.names:
         reason = "have no attributes (a list of names, or an object of names with true, false or a text)"
@@ -35,8 +36,33 @@ def read_box_attributes(
     return attributes
 
 
+def _require_unchanged(files: Sequence[AnnotationFile], by_digest: Mapping[str, Any]) -> None:
+    for file in files:
+        if file.sha256 not in by_digest:
+            raise UserError("read annotations", file.name, "has changed while it was read", "start the build again")
+
+
+def check_label_lists(paths: Sequence[Path], exhaustive: bool | str) -> None:
+    """Raises UserError where the images of a file list their labels and the definition denies it, or the reverse."""
+    for path in paths:
+        if exhaustive == "by_image":
+            label_lists.require_label_lists(path)
+        else:
+            label_lists.refuse_label_lists(path)
+
+
+@step("read lists of labels")
+def read_lists(
+    paths: Sequence[Path], files: Sequence[AnnotationFile], labels: LabelVocabulary, gallery: AnnotatedGallery
+) -> LabelLists:
+    """Which labels are annotated whole in which images."""
+    by_digest = {one.sha256: one for one in map(label_lists.read_label_lists, paths)}
+    _require_unchanged(files, by_digest)
+    return join_label_lists(files, by_digest, match_labels(files, labels), gallery.image_rows, len(gallery.images))
+
+
 def list_boxes_by_label(
-    gallery: AnnotatedGallery, labels: LabelVocabulary, seeds: pd.DataFrame, attributes: BoxAttributes | None
+    gallery: AnnotatedGallery, labels: LabelVocabulary, seeds: pd.DataFrame, lists: LabelLists | None
 ) -> box_evidence.BoxWorld:
     """The boxes by label, of which the searchable ones are asked for."""
     assert gallery.places is not None
@@ -44,7 +70,7 @@ def list_boxes_by_label(
     codes = sorted(concepts[0] for concepts in singles)
     tree, image_count = labels.tree, len(gallery.images)
     return box_evidence.BoxWorld(
-        gallery.places, labels.compatibility, tree.concepts, len(tree.labels), image_count, codes, attributes
+        gallery.places, labels.compatibility, tree.concepts, len(tree.labels), image_count, codes, None, lists
     )
 
 

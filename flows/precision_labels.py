@@ -1,7 +1,9 @@
 """The labels of a precision set: their names, their tree, and which label accepts the images of which."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from backends.annotations import label_tables
@@ -51,6 +53,15 @@ def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.A
     closed = compatibility.build_compatibility(tree, rows, definition.compatible or "tree")
     derived_pairs = compatibility.list_derived_pairs(tree, rows, closed)
     return LabelVocabulary(tree, closed, derived_pairs, list(definition.languages or languages), former_names, inputs)
+
+
+def match_labels(
+    files: Sequence[annotated_gallery.AnnotationFile], labels: LabelVocabulary
+) -> list[annotated_gallery.Ints]:
+    """Per file the label of each category. Raises UserError where the table lacks one."""
+    tree, former_names = labels.tree, labels.former_names
+    matched = [tag_tree.match_categories(file.categories, tree, file.name, former_names) for file in files]
+    return [np.array(of_file, dtype=np.int64) for of_file in matched]
 
 
 def check_names_in_language(tree: tag_tree.TagTree, language: str) -> None:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 import prompts
 from backends.annotations import coco_annotations
-from backends.annotations.label_lists import refuse_label_lists
 from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
@@ -21,6 +19,7 @@ from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, PromptRecord, Provenance
 from builders.precision import annotated_gallery, box_table, detections, judgments, label_index, mixes, tag_tree
 from builders.precision.families import box_evidence, family_queries
+from builders.precision.label_lists import LabelLists
 from builders.records import empty_frame
 from flows.definitions import PrecisionDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
@@ -28,8 +27,14 @@ from flows.images.duplicate_groups import mark_duplicates
 from flows.images.image_scan import scan_listed_images
 from flows.images.rendering import render_every_image
 from flows.precision_detections import join_detections, read_detections
-from flows.precision_families import find_questions, list_boxes_by_label, read_box_attributes
-from flows.precision_labels import LabelVocabulary, read_labels
+from flows.precision_families import (
+    check_label_lists,
+    find_questions,
+    list_boxes_by_label,
+    read_box_attributes,
+    read_lists,
+)
+from flows.precision_labels import LabelVocabulary, match_labels, read_labels
 from flows.precision_thresholds import list_precision_thresholds
 from flows.prefect_runs.build_parameters import PrecisionBuild
 from flows.set_kind import SetKind
@@ -56,6 +61,7 @@ class MinedSeeds:
     boxes: box_evidence.BoxWorld | None
     questions: list[box_evidence.FamilyQuestion]
     found: detections.Detections | None = None
+    lists: LabelLists | None = None
 
 
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
@@ -99,8 +105,8 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
 
 def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
-    for path in definition.annotations if definition.needs_all_objects else ():
-        refuse_label_lists(path)
+    if definition.needs_all_objects or definition.exhaustive == "by_image":
+        check_label_lists(definition.annotations, definition.exhaustive)
     files = read_annotations(definition.annotations)
     labels = read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
@@ -120,14 +126,16 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     inputs = [file.input_record() for file in files] + labels.inputs
     if found is not None:
         inputs += [one.input_record() for one in results]
+    lists = None
+    if definition.exhaustive == "by_image":
+        lists = read_lists(definition.annotations, files, labels, gallery)
     boxes, questions = None, list[box_evidence.FamilyQuestion]()
     if definition.families:
-        attributes = None
+        boxes = list_boxes_by_label(gallery, labels, seeds, lists)
         if "attribute" in definition.families:
-            attributes = read_box_attributes(definition.annotations, files, gallery)
-        boxes = list_boxes_by_label(gallery, labels, seeds, attributes)
+            boxes.attributes = read_box_attributes(definition.annotations, files, gallery)
         questions = find_questions(boxes, get_wording(labels, definition), ledger, definition)
-    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found)
+    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists)
 
 
 def get_wording(labels: LabelVocabulary, definition: PrecisionDefinition) -> judgments.QueryWording:
@@ -174,9 +182,7 @@ def join_gallery(
     definition: PrecisionDefinition,
 ) -> annotated_gallery.AnnotatedGallery:
     """The accepted images with ids, and the accepted boxes with their image and label."""
-    tree, former_names = labels.tree, labels.former_names
-    matched = [tag_tree.match_categories(file.categories, tree, file.name, former_names) for file in files]
-    codes = [np.array(of_file, dtype=np.int64) for of_file in matched]
+    codes = match_labels(files, labels)
     return annotated_gallery.join_annotations(
         files,
         listed,
@@ -222,8 +228,11 @@ def judge_seeds(
     candidates = empty_frame("candidate_judgments")
     if mined.found is not None:
         finder = detections.CandidateFinder(mined.index, mined.found, tree, compatible, ids)
-        judge.detected = finder.detected.present
+        judge.possible = finder.detected.present
         candidates = detections.build_candidate_table(list(mined.seeds["concepts"]), finder, wording)
+    if mined.lists is not None:
+        unverified = mined.lists.find_possible(compatible, len(tree.labels))
+        judge.possible = unverified if judge.possible is None else judge.possible | unverified
     others: list[judgments.JudgedQuery] = []
     if mined.boxes is not None:
         seeds = mined.seeds["concepts"]

@@ -15,23 +15,40 @@ class Box(NamedTuple):
     attributes: tuple[str, ...] | None = None  # None: not listed
 
 
+class Lists(NamedTuple):
+    """What is known of the labels of an image; None: nothing."""
+
+    absent: set[str] | None
+    partial: set[str] | None
+
+
 def judge(
     kind: str,
     labels: list[str],
     boxes: list[Box],
     related: dict[str, set[str]] | None = None,
     all_attributes: bool = False,
+    lists: Lists | None = None,
 ) -> bool | None:
     """Whether an image with these boxes is right (True), a near miss (False), or not to be judged (None).
     `related`: per label the other labels that may name the same objects; `all_attributes`: an object whose attributes
-    are listed has no other ones."""
+    are listed has no other ones; `lists`: None where each object of each label has a box."""
 
     def of(label: str) -> list[Box]:
         return [box for box in boxes if box.label == label and not box.crowd]
 
     def sure(label: str) -> bool:
         others = (related or {}).get(label, set())
-        return not any((box.label == label and box.crowd) or box.label in others for box in boxes)
+        if any((box.label == label and box.crowd) or box.label in others for box in boxes):
+            return False
+        if lists is None:
+            return True
+        absent = lists.absent or set()
+        if not others <= absent:
+            return False
+        if not of(label):
+            return label in absent
+        return lists.partial is not None and label not in lists.partial and label not in absent
 
     first = of(labels[0])
     if kind == "negation/without":

@@ -68,7 +68,7 @@ def parse_image(record: Any) -> CocoImage | str:
     """Returns the image record, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
-    key, name = parse_record_id(record.get("id")), record.get("file_name")
+    key, name = parse_record_id(record.get("id")), _file_name(record)
     if key is None:
         return "missing_id" if record.get("id") is None else "bad_id"
     if not isinstance(name, str) or not name:
@@ -78,6 +78,14 @@ def parse_image(record: Any) -> CocoImage | str:
     width, height = (_side(record.get(side)) for side in ("width", "height"))
     urls = [v if is_utf8_text(v := record.get(k)) else None for k in ("flickr_url", "coco_url", "url")]
     return CocoImage(key, name, width, height, parse_record_id(record.get("license")), *urls)
+
+
+def _file_name(record: dict[str, Any]) -> Any:
+    """Returns the file name; where there is none, as in LVIS v1, the end of the URL (val2017/000000397133.jpg)."""
+    url = record.get("coco_url")
+    if record.get("file_name") is None and isinstance(url, str):
+        return "/".join(url.rsplit("/", 2)[1:])
+    return record.get("file_name")
 
 
 def _side(value: Any) -> int | None:

@@ -208,8 +208,8 @@ def accept_boxes(
     parts, rejected_parts = [], []
     for start in range(0, len(file.boxes), _BLOCK):
         boxes = file.boxes.iloc[start : start + _BLOCK]
-        listed = _positions(boxes["image"].to_numpy(), known)
-        category = _positions(boxes["category"].to_numpy(), categories)
+        listed = find_id_positions(boxes["image"].to_numpy(), known)
+        category = find_id_positions(boxes["category"].to_numpy(), categories)
         row = image_of[listed]
         finite, extended, inside, share = _geometry(boxes, sizes[0][row], sizes[1][row])
         rules = [
@@ -237,8 +237,8 @@ def _find_places(
 ) -> tuple[Ints, Ints, FloatArray, Ints, Ints, Ints, Ints]:
     """Returns the columns of BoxPlaces for the boxes of the file that have a known label and an accepted image."""
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
-    row = np.append(image_of, np.int32(-1))[_positions(file.boxes["image"].to_numpy(), known)]
-    category = _positions(file.boxes["category"].to_numpy(), categories)
+    row = np.append(image_of, np.int32(-1))[find_id_positions(file.boxes["image"].to_numpy(), known)]
+    category = find_id_positions(file.boxes["category"].to_numpy(), categories)
     inside = np.flatnonzero((row >= 0) & (category >= 0))
     boxes, row, code = file.boxes.iloc[inside], row[inside], label[category[inside]].astype(np.int32)
     width, height = (images[side].to_numpy(dtype=np.float64)[row] for side in ("width", "height"))
@@ -288,8 +288,9 @@ def _split_by_rules(
     return good, rejected
 
 
-def _positions(values: Any, known: pd.Index[Any]) -> Ints:
-    """Returns the position of each value among the known ones, -1 for an unknown value."""
+def find_id_positions(values: Any, known_ids: Any) -> Ints:
+    """Returns the position of each value among the known ids, -1 for an unknown value."""
+    known = pd.Index(known_ids)
     if values.dtype == object or known.dtype == object:
         known, values = known.astype(object), pd.Index(values, dtype=object)
     positions: Ints = known.get_indexer(values)

@@ -70,7 +70,7 @@ class SeedJudge:
     graded: bool
     max_near_misses: int
     seed: int
-    detected: BitWords | None = None  # concepts x words, as in LabelIndex: what a detector sees is no explicit negative
+    possible: BitWords | None = None  # concepts x words, as in LabelIndex: what may be there is no explicit negative
     _witnesses: dict[int, np.ndarray[Any, np.dtype[np.int32]]] = field(default_factory=dict)
 
     def judge(self, concepts: Mix) -> SeedJudgments:
@@ -114,8 +114,8 @@ class SeedJudge:
         candidates = np.zeros_like(present[0])
         for missing in range(len(concepts)):
             held = ~present[missing]
-            if self.detected is not None:
-                held = held & ~self.detected[concepts[missing]]
+            if self.possible is not None:
+                held = held & ~self.possible[concepts[missing]]
             for bits in present[:missing] + present[missing + 1 :]:
                 held = held & bits
             candidates |= held

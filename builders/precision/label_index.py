@@ -35,9 +35,9 @@ def build_label_index(
 ) -> LabelIndex:
     """Builds the index. A box is prominent if its share of the image is strictly over `area_ratio`."""
     image_count = len(gallery.images)
-    own = _rows_of_bits(gallery.box_label, gallery.box_image, label_count, image_count)
+    own = pack_image_rows(gallery.box_label, gallery.box_image, label_count, image_count)
     large = gallery.box_share > area_ratio
-    own_prominent = _rows_of_bits(gallery.box_label[large], gallery.box_image[large], label_count, image_count)
+    own_prominent = pack_image_rows(gallery.box_label[large], gallery.box_image[large], label_count, image_count)
     accepted = [compatibility.accepted_labels(code, label_count) for code in range(len(compatibility.accepts))]
     present, prominent = (
         np.stack([np.bitwise_or.reduce(bits[labels], axis=0) for labels in accepted]) for bits in (own, own_prominent)
@@ -70,7 +70,8 @@ def test_bits(bits: BitWords, positions: Ints) -> BoolArray:
     return set_
 
 
-def _rows_of_bits(label: Ints, image: Ints, label_count: int, image_count: int) -> BitWords:
+def pack_image_rows(label: Ints, image: Ints, label_count: int, image_count: int) -> BitWords:
+    """Returns a row of bits per label with the images of its pairs."""
     word_count = max(1, -(-image_count // 64))
     order = np.argsort(label, kind="stable")
     bounds = np.searchsorted(label[order], np.arange(label_count + 1))

@@ -113,8 +113,8 @@ class PrecisionDefinition(SetDefinition):
     mixes: MixOptions = MixOptions()
     families: Annotated[list[Literal["count", "size", "spatial", "negation", "attribute"]], Once] = Field([])
     family_rules: FamilyRuleOptions = FamilyRuleOptions()
-    # whether the annotations mark each object of each label
-    exhaustive: bool = False
+    # whether the annotations mark each object of each label; by_image: as their lists of labels say (LVIS)
+    exhaustive: bool | Literal["by_image"] = False
     # whether a box that lists attributes lists all of them, so that another object is no right answer
     exhaustive_attributes: bool = False
     texts: Annotated[list[Literal["word", "sentence"]], Once] = Field(["word", "sentence"], min_length=1)
@@ -132,11 +132,12 @@ class PrecisionDefinition(SetDefinition):
     @model_validator(mode="after")
     def _require_exhaustive_annotations(self) -> "PrecisionDefinition":
         if self.exhaustive_attributes and not self.exhaustive:
-            raise ValueError("exhaustive_attributes speaks of all objects of a label: set exhaustive: true, too")
+            raise ValueError("exhaustive_attributes speaks of all objects of a label: set exhaustive, too")
         if self.needs_all_objects and not self.exhaustive:
             raise ValueError(
                 "families need annotations that mark each object of each label: where no box means no object (COCO, "
-                "VOC), set exhaustive: true; otherwise delete families, but for attribute"
+                "VOC), set exhaustive: true; where images list their labels (LVIS), exhaustive: by_image; otherwise "
+                "delete families, but for attribute"
             )
         return self
 

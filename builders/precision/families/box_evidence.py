@@ -10,6 +10,7 @@ from builders.array_types import BoolArray, FloatArray
 from builders.precision.annotated_gallery import BoxPlaces, Ints
 from builders.precision.box_attributes import BoxAttributes
 from builders.precision.compatibility import LabelCompatibility
+from builders.precision.label_lists import LabelLists
 from builders.precision.tag_tree import LabelConcept
 
 Phrases = dict[tuple[str, str], str]  # by language and style; one that has no good phrase is missing
@@ -60,7 +61,8 @@ class LabelEvidence:
 
 @dataclass(slots=True)
 class BoxWorld:
-    """The boxes of a gallery by label. Each object of a label has a box there. `labels`: those to ask for."""
+    """The boxes of a gallery by label. `labels`: those to ask for; `lists`: where they have all of their boxes, None:
+    everywhere."""
 
     places: BoxPlaces
     compatibility: LabelCompatibility
@@ -69,6 +71,7 @@ class BoxWorld:
     image_count: int
     labels: list[int]
     attributes: BoxAttributes | None = None
+    lists: LabelLists | None = None
     _evidence: dict[int, LabelEvidence] = field(default_factory=dict)
     _has_box: dict[int, BoolArray] = field(default_factory=dict)
     _bounds: tuple[Ints, Ints] | None = None
@@ -89,14 +92,19 @@ class BoxWorld:
         return self._evidence[label]
 
     def is_certain(self, label: int) -> BoolArray:
-        """Returns per image whether the boxes of the label are all of its objects: no crowd, no damaged box, and no box
-        of another label that accepts it or that it accepts."""
+        """Returns per image whether the boxes of the label are all of its objects: no crowd, no damaged box, nothing of
+        another label that accepts it or that it accepts. With lists also: it is listed as absent, or has boxes and is
+        not listed as partial."""
         related = [other for other in range(self.label_count) if self.compatibility.are_related(label, other)]
         certain = np.ones(self.image_count, dtype=bool)
         certain[self.places.doubtful_image[np.isin(self.places.doubtful_label, [label, *related])]] = False
+        if self.lists is not None:
+            certain &= self.lists.is_whole(label, self.has_box(label))
         for other in related:
             if other != label:
                 certain &= ~self.has_box(other)
+                if self.lists is not None:
+                    certain &= self.lists.is_absent(other)
         return certain
 
     def has_box(self, label: int) -> BoolArray:

@@ -151,3 +151,10 @@ def test_what_the_ledger_shows_is_short_and_can_be_written() -> None:
     ):
         text = abbreviate_record(record)
         assert len(text.encode()) <= 300
+
+
+def test_an_image_without_a_name_has_that_of_its_url() -> None:
+    """LVIS v1 lists coco_url alone."""
+    image = parse_image({"id": 1, "coco_url": "http://images.cocodataset.org/val2017/000000397133.jpg"})
+    assert not isinstance(image, str) and image.file_name == "val2017/000000397133.jpg"
+    assert parse_image({"id": 1, "coco_url": "nothing"}) == "missing_file_name"

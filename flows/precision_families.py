@@ -30,7 +30,7 @@ def read_box_attributes(
     _require_unchanged(files, by_digest)
     attributes = join_attributes(files, by_digest, gallery.places)
     if not attributes.names:
-        reason = "have no attributes (a list of names, or an object of names with true, false or a text)"
+        reason = "no annotation has attributes (a list of names, or an object of names with true, false or a text)"
         next_step = "take attribute out of families, or give annotations with attributes"
         raise UserError("read attributes", ", ".join(file.name for file in files), reason, next_step)
     return attributes

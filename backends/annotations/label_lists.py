@@ -90,6 +90,6 @@ def _find_key(path: Path) -> str:
         while piece := file.read(_PIECE):
             text = tail + piece
             if key := next((key for key in _KEYS if key in text), None):
-                return key.decode()
+                return key.decode().strip('"')
             tail = text[-len(_KEYS[1]) :]
     return ""

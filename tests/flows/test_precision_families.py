@@ -118,7 +118,7 @@ def test_attributes_are_asked_and_wrong_only_where_all_are_listed(make_world: Ma
 
 
 def test_attributes_that_nobody_listed_cannot_be_asked(make_world: Make) -> None:
-    with pytest.raises(UserError, match=r"instances.json \(read attributes\): have no attributes"):
+    with pytest.raises(UserError, match=r"instances.json \(read attributes\): no annotation has attributes"):
         build(make_world(families=["attribute"]))
     with pytest.raises(UserError, match="exhaustive_attributes speaks of all objects"):
         load_definition(make_world("other", families=["attribute"], exhaustive_attributes=True), [], "precision")

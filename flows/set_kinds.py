@@ -1,10 +1,12 @@
 """The kinds of sets, by name."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from backends.durable_files import write_page
 from backends.sets import set_files
+from backends.sets.overlap_files import describe_overlap
 from flows.definition_checks import check_before_build
 from flows.definitions import SetDefinition
 from flows.gallery_set import GALLERY_SET
@@ -43,6 +45,10 @@ def plan_set(definition: SetDefinition) -> dict[str, Any]:
 
 
 def write_set_page(path: Path, page: Path) -> None:
-    """Write the page of the version at `path`, one HTML file with its images inside. Raises UserError if it fails."""
+    """Write the page of the version at `path`, one HTML file with its images inside, with a warning where another
+    collection has seen queries of it. Raises UserError if it fails."""
     stored = set_files.read_set(path)
+    warnings = describe_overlap(path, stored.manifest["content_digest"])
+    limitations = [*stored.manifest["known_limitations"], *warnings]
+    stored = replace(stored, manifest=stored.manifest | {"known_limitations": limitations})
     write_page(page, SET_KINDS[stored.manifest["kind"]].render_page(stored))

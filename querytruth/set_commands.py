@@ -41,6 +41,8 @@ def show(
 
 
 def _show_card(path: Path, manifest: dict[str, Any]) -> None:
+    from backends.sets.overlap_files import describe_overlap
+
     counts = manifest["counts"]
     parent, grades = manifest["parent"], manifest["grades"]
     name = f"[bold]{manifest['name']}/v{manifest['version']}[/]"
@@ -64,6 +66,8 @@ def _show_card(path: Path, manifest: dict[str, Any]) -> None:
     origin = f"from v{parent['version']}" if parent else "first version"
     terminal.out.print(f"{origin}; decisions in effect {len(decisions['in_effect'])}, stale {len(decisions['stale'])}")
     terminal.out.print(f"content digest {manifest['content_digest']}", soft_wrap=True)
+    for warning in describe_overlap(path, manifest["content_digest"]):
+        terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
 
 
 def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:

@@ -18,6 +18,7 @@ _FOLDER, _STAGE = "overlap", "read overlap"
 class _OverlapRecord(msgspec.Struct):
     content_digest: str
     leaked_queries: list[str]
+    against: list[str] = []
 
 
 def overlap_folder(version: Path) -> Path:
@@ -28,6 +29,27 @@ def overlap_folder(version: Path) -> Path:
 def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd.Series | None:
     """Returns `leaked` or `clean` by query id; None where nothing was compared, or another content. Raises UserError
     for a damaged file."""
+    record = _read_record(version, content_digest)
+    if record is None:
+        return None
+    ids = query_ids.astype(str)
+    return ids.isin(record.leaked_queries).map({True: "leaked", False: "clean"}).set_axis(pd.Index(ids))
+
+
+def describe_overlap(version: Path, content_digest: str) -> list[str]:
+    """Returns the warning that queries of the version are leaked, for where a set is shown; empty where none is. Raises
+    UserError for a damaged file."""
+    record = _read_record(version, content_digest)
+    if record is None or not record.leaked_queries:
+        return []
+    count = len(record.leaked_queries)
+    others = f" ({', '.join(Path(one).name for one in record.against)})" if record.against else ""
+    seen = f"{count:,} {'query is' if count == 1 else 'queries are'} leaked: another collection{others} has the same"
+    return [f"{seen} image or text. `evaluate --slice overlap` tells how systems do on the others."]
+
+
+def _read_record(version: Path, content_digest: str) -> _OverlapRecord | None:
+    """Returns the result for this content, or None. Raises UserError for a damaged file."""
     file = contained_path(version.parent, f"{_FOLDER}/{version.name}/{OVERLAP_FILE}", _STAGE)
     if not file.is_file():
         return None
@@ -36,7 +58,4 @@ def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd
             record = msgspec.convert(parse_bounded_json(read_regular(file)), _OverlapRecord)
     except ValueError:  # also what msgspec raises
         raise UserError(_STAGE, file, "is damaged", "run `querytruth overlap` again, or delete it") from None
-    if record.content_digest != content_digest:
-        return None
-    ids = query_ids.astype(str)
-    return ids.isin(record.leaked_queries).map({True: "leaked", False: "clean"}).set_axis(pd.Index(ids))
+    return record if record.content_digest == content_digest else None

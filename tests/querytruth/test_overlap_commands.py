@@ -112,6 +112,9 @@ def test_leaked_queries_are_a_slice_and_can_be_dropped(run: Run, tmp_path: Path)
     )
     shown = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--drop")[0]
     assert "1 queries decided to be dropped; next: querytruth apply small" in shown
+    warning = "1 query is leaked: another collection (captions.csv) has the same image or text."
+    assert f"warning: {warning}" in run("show", "small", "--out", "sets", "--page", "small.html")[0]
+    assert warning in Path("small.html").read_text("utf-8")
     again = run("overlap", "small", "--out", "sets", "--against", "captions.csv", "--drop")[0]
     assert "0 queries decided" in again
     scored = run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--slice", "overlap=leaked", "--json")[0]
@@ -121,6 +124,7 @@ def test_leaked_queries_are_a_slice_and_can_be_dropped(run: Run, tmp_path: Path)
     assert "3 queries" in run(*both, "--slice", "overlap=clean")[0]
     assert "choose from clean, leaked" in run(*both, "--slice", "overlap=other", code=1)[1]
     run("apply", "small", "--out", "sets")
+    assert "leaked" not in run("show", "small", "--out", "sets")[0], "of another version"
     assert "a dog, wet" not in set(pd.read_parquet("sets/small/v2/queries.parquet")["text"])
     wrong = run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--slice", "overlap", code=1)[1]
     assert "run `querytruth overlap` on this version" in wrong

@@ -11,6 +11,7 @@ from evaluation.shortcuts import SHORTCUT_COLUMNS
 from review.vega_lite import ACCENT, SOFT, WARM, VegaSpec, draw_svg, shorten_labels
 
 _WIDTH, _STEP = 170, 22
+_MOST_KINDS = 6  # of a family, that have a line each
 _NAME = 24  # columns of the longest name of a system
 _NEGATIVES = re.compile(r"neg@(\d+)")
 _DEPTH = 10  # or the cut next to it
@@ -24,12 +25,12 @@ _Q: VegaSpec = {"type": "quantitative"}
 
 
 def draw_family_profile(systems: Mapping[str, EvaluationResult], metric: str) -> dict[str, Any] | None:
-    """Return the panels (metric, explanation) and their plot: for each kind of question the mean and the interval of
-    p@10 (else of the metric), of the explicit negatives among the first results, and of those that a shortcut keeps.
-    None where the set has no families."""
+    """Return the panels (metric, explanation) and their plot: for each kind of question (of a family with many, for
+    all together) the mean and the interval of p@10 (else of the metric), of the explicit negatives among the first
+    results, and of those that a shortcut keeps. None where the set has no families."""
     parts = [one.slices.assign(system=name) for name, one in systems.items()]
     rows = pd.concat(parts, ignore_index=True)
-    rows = rows[rows["slice"] == "kind"]
+    rows = _choose_rows(rows)
     if not len(rows):
         return None
     best = f"p@{_DEPTH}" if (rows["metric"] == f"p@{_DEPTH}").any() else metric
@@ -44,6 +45,15 @@ def draw_family_profile(systems: Mapping[str, EvaluationResult], metric: str) ->
             plots.append(_panel(mine, shown, label, kinds))
             descriptions.append(f"{shown}: {_describe(mine, len(systems) > 1)}")
     return {"panels": panels, "plot": draw_svg({"vconcat": plots, "spacing": 14}, "; ".join(descriptions))}
+
+
+def _choose_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Returns the rows of the kinds; of a family with many (attribute/red, attribute/wooden …) those of the family."""
+    is_kind, is_family = rows["slice"] == "kind", rows["slice"] == "family"
+    family = rows["value"].astype("str").str.partition("/")[0]
+    kinds = rows["value"][is_kind].groupby(family[is_kind]).nunique()
+    has_many = family.isin(kinds.index[kinds > _MOST_KINDS])
+    return rows[(is_kind & ~has_many) | (is_family & has_many)]
 
 
 def _choose_cut(metrics: pd.Series) -> str:

@@ -136,6 +136,16 @@ def test_without_twins_nothing_is_measured(tables: Tables) -> None:
     assert "shortcuts" not in result.counts and named(result) == []
 
 
+def test_a_family_with_many_kinds_has_one_line(tables: Tables) -> None:
+    renamed = tables.queries.copy()
+    asks_colour = renamed["family"].str.startswith("attribute/", na=False)
+    renamed.loc[asks_colour, "family"] = [f"attribute/{number % 9}" for number in range(asks_colour.sum())]
+    found = draw_family_profile({"oracle": evaluate(Tables(renamed, tables.images, tables.qrels))}, "p@10")
+    assert found is not None
+    (label,) = [tag["aria-label"] for _, tag in ParsedPage(found["plot"]).tags if "aria-label" in tag]
+    assert "attribute 1.00" in label and "attribute/" not in label and "count/2" in label
+
+
 def test_the_profile_shows_both_systems_by_kind(tables: Tables) -> None:
     one, other = evaluate(tables), evaluate(tables, "negation")
     found = draw_family_profile({"oracle": one, "deaf": other}, "p@10")

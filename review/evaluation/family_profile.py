@@ -50,7 +50,7 @@ def draw_family_profile(systems: Mapping[str, EvaluationResult], metric: str) ->
 def _choose_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Returns the rows of the kinds; of a family with many (attribute/red, attribute/wooden …) those of the family."""
     is_kind, is_family = rows["slice"] == "kind", rows["slice"] == "family"
-    family = rows["value"].astype("str").str.partition("/")[0]
+    family = rows["value"].astype("str").str.split("/").str[0]
     kinds = rows["value"][is_kind].groupby(family[is_kind]).nunique()
     has_many = family.isin(kinds.index[kinds > _MOST_KINDS])
     return rows[(is_kind & ~has_many) | (is_family & has_many)]

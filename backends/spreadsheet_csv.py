@@ -43,7 +43,8 @@ def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]], firs
     text.write(f"{first_line}\r\n" if first_line else "")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)
-    writer.writerows(map(_encode_cell, row) for row in rows)
+    # Most cells of large tables are numbers, which a call each would cost twice the time.
+    writer.writerows([value if isinstance(value, float) else _encode_cell(value) for value in row] for row in rows)
     return text.getvalue().encode("utf-8-sig", "replace")
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables
-from evaluation.identifiers import factorize_ids
+from evaluation.identifiers import factorize_ids, find_positions, to_id_array
 
 
 def find_representatives(duplicates: pd.DataFrame, image_ids: pd.Series) -> pd.Series:
     """Returns by id of an image the id of the one that it counts as, without images that count as themselves: the
     representative of its group, or the group's first id in the gallery where the representative is not in it. A group
     without an image in the gallery is left out. `duplicates`: the table of a set; `image_ids`: its gallery."""
-    inside = duplicates[duplicates["image_id"].isin(image_ids)]
+    inside = duplicates[find_positions(to_id_array(image_ids), to_id_array(duplicates["image_id"])) >= 0]
     ordered = inside.sort_values(["is_representative", "image_id"], ascending=[False, True])
     lead = ordered.drop_duplicates("duplicate_group").set_index("duplicate_group")["image_id"]
     members = duplicates.drop_duplicates("image_id").set_index("image_id")["duplicate_group"]

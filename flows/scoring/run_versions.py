@@ -24,7 +24,7 @@ def find_run_version(run: pd.DataFrame, view: EvaluationView, result_folder: Pat
         return None
     if result_folder is not None:
         return _read_result_version(view, result_folder)
-    asked, found = (frozenset(run[column].astype("str").unique()) for column in ("query_id", "image_id"))
+    asked, found = (frozenset(run[column].unique().astype("str")) for column in ("query_id", "image_id"))
     gallery = frozenset([] if view.gallery_ids is None else view.gallery_ids.to_pylist())
     unknown = len(asked.difference(view.all_query_ids.to_pylist())), len(found - gallery)
     left_out = len(frozenset(view.query_ids.to_pylist()) - asked)

@@ -106,7 +106,7 @@ def _collected(collection: dict[str, Any]) -> Iterator[str]:
 
 
 def _licences(tables: Tables) -> Iterator[str]:
-    licences = tables.images["licence"].fillna("not stated").astype(str)
+    licences = tables.images["licence"].astype("object").fillna("not stated").astype(str)  # all null: of any type
     if licences.nunique() > _LICENCES:
         licences = licences.map(lambda name: name if name == "not stated" else licence_family(name))
     counts = sorted(licences.value_counts().items())

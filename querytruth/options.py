@@ -124,6 +124,7 @@ class StageOptions:
     """The options of the stages that ask chat models."""
 
     set_: OverridesOption = field(default_factory=list)
+    out: DefinitionOutOption = None
     offline: OfflineOption = False
     retry_failures: RetryFailuresOption = False
     plan: PlanOption = False

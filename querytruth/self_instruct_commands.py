@@ -12,6 +12,7 @@ from builders.errors import UserError
 from querytruth import build_output, terminal
 from querytruth.options import (
     DefinitionArgument,
+    DefinitionOutOption,
     JsonOption,
     OfflineOption,
     OverridesOption,
@@ -19,6 +20,7 @@ from querytruth.options import (
     StageOptions,
     TableOptions,
     expand_option_groups,
+    list_overrides,
 )
 
 if TYPE_CHECKING:
@@ -51,15 +53,21 @@ def _run_stage(stage: str, path: Path, options: StageOptions, table: TableOption
     from flows.definitions import load_definition
     from flows.topics_and_objects import run_objects_stage, run_topics_stage
 
-    definition: Any = load_definition(path, options.set_, "generated")
+    definition: Any = load_definition(path, list_overrides(options.set_, options.out), "generated")
+    source = _repeat_arguments(path, options.out)
     if options.plan:
         with terminal.reported_run(offline=True, retry_failures=options.retry_failures):
-            _show_plan(_plan_stage(stage, definition, str(path), table), options.json)
+            _show_plan(_plan_stage(stage, definition, source, table), options.json)
         return
     run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
     with terminal.reported_run(offline=options.offline, retry_failures=options.retry_failures):
-        result = run_stage(definition, str(path), table.to_review_options())
+        result = run_stage(definition, source, table.to_review_options())
     terminal.print_json(_summarize_stage(result)) if options.json else _show_stage(result)
+
+
+def _repeat_arguments(path: Path, out: Path | None) -> str:
+    """Return the arguments that the next stage's command needs, too."""
+    return str(path) if out is None else f"{path} --out {shlex.quote(str(out))}"
 
 
 def _plan_stage(stage: str, definition: Any, source: str, table: TableOptions) -> dict[str, Any]:
@@ -111,6 +119,7 @@ def _show_stage(result: StageResult) -> None:
 def collect(
     definition: DefinitionArgument,
     set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    out: DefinitionOutOption = None,
     offline: OfflineOption = False,
     plan: PlanOption = False,
     json: JsonOption = False,
@@ -125,12 +134,12 @@ def collect(
     from flows.definitions import load_definition
     from flows.generation.collect_stage import run_collect_stage
 
-    loaded: Any = load_definition(definition, set_, "generated")
+    loaded: Any = load_definition(definition, list_overrides(set_, out), "generated")
     if plan:
         _plan_collection(loaded, json)
         return
     with terminal.reported_run(offline=offline):
-        result = run_collect_stage(loaded, str(definition), table.to_review_options())
+        result = run_collect_stage(loaded, _repeat_arguments(definition, out), table.to_review_options())
     terminal.print_json(_summarize_collection(result)) if json else _show_collection(result)
 
 
@@ -173,6 +182,7 @@ def health(
     definitions: Annotated[list[Path], typer.Argument(help="Definitions of generated sets.", show_default=False)],
     stage: Annotated[str, typer.Option(help="topics or objects.")] = "objects",
     set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    out: DefinitionOutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show the health of all runs of a stage side by side, of one definition or several: strategies, models, prompts.
@@ -188,7 +198,7 @@ def health(
 
     rows = []
     for path in definitions:
-        definition: Any = load_definition(path, set_, "generated")
+        definition: Any = load_definition(path, list_overrides(set_, out), "generated")
         finished_runs = list_finished_runs(definition, stage)
         if not finished_runs:
             raise UserError("compare runs", path, f"has no run of {stage} that ended", f"run querytruth {stage} {path}")

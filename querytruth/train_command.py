@@ -1,15 +1,25 @@
 """`querytruth train`: trains a dual encoder on a set, as a reference for what such images allow."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from builders.errors import UserError
 from querytruth import terminal
-from querytruth.options import CPU_CORES, DefinitionArgument, JsonOption, OverridesOption
+from querytruth.options import (
+    CPU_CORES,
+    DefinitionArgument,
+    JsonOption,
+    OverridesOption,
+    list_overrides,
+)
 
 AblateOption = Annotated[
     bool, typer.Option("--ablate", help="Also train without each part of it, one at a time, and compare.")
+]
+TrainingOutOption = Annotated[
+    Path | None, typer.Option("--out", help="Where trained models lie (default: the definition's key out).")
 ]
 TrainingWorkersOption = Annotated[int, typer.Option(help="Threads, and processes that read pictures.", min=1, max=256)]
 
@@ -17,6 +27,7 @@ TrainingWorkersOption = Annotated[int, typer.Option(help="Threads, and processes
 def train(
     definition: DefinitionArgument,
     set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    out: TrainingOutOption = None,
     ablate: AblateOption = False,
     workers: TrainingWorkersOption = CPU_CORES,
     json: JsonOption = False,
@@ -29,7 +40,7 @@ def train(
     from flows.definitions import load_definition
     from flows.dual_encoder_training import train_dual_encoder
 
-    checked: Any = load_definition(definition, set_, "training")
+    checked: Any = load_definition(definition, list_overrides(set_, out), "training")
     try:
         with terminal.reported_run(workers=workers):
             if ablate:

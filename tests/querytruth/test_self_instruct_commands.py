@@ -47,6 +47,11 @@ def test_topics_then_a_person_then_objects(tmp_path: Path) -> None:
         told = json.loads(run(tmp_path, "objects", "g.yaml", "--json").stdout)
         assert 0 < told["model_calls"] <= at_most
         assert told["model_calls"] > 0 and told["then"] == "querytruth collect g.yaml" and told["rows"]["accepted"] > 20
+        elsewhere = run(tmp_path, "topics", "g.yaml", "--out", "my sets").stdout.replace("\n", " ")
+        assert (tmp_path / "my sets/tiny/review/topics.csv").is_file(), elsewhere
+        assert "then: querytruth objects g.yaml --out 'my sets'" in elsewhere, "the next command finds the table"
+        then = json.loads(run(tmp_path, "objects", "g.yaml", "--out", "my sets", "--json").stdout)["then"]
+        assert then == "querytruth collect g.yaml --out 'my sets'"
         calls = len(server.asked)
         again = json.loads(run(tmp_path, "objects", "g.yaml", "--offline", "--json").stdout)
         assert (again["model_calls"], again["rows"]) == (0, told["rows"]) and len(server.asked) == calls

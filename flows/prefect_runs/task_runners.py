@@ -84,7 +84,13 @@ def _dask(address: str, workers: int) -> TaskRunner[Any]:
     from prefect_dask.task_runners import DaskTaskRunner
 
     # Dask always serves a dashboard; port 0 is any free one.
-    local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
+    local: dict[str, Any] = {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "memory_limit": 0,
+    }
+    local["env"] = {"PREFECT_PLUGINS_ENABLED": "false"}  # they start in a loop of their own, which a worker has running
     runner: TaskRunner[Any] = DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=local)
     return runner
 

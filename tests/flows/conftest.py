@@ -80,7 +80,7 @@ def under_prefect(tmp_path: Path) -> Callable[..., str]:
         }
         arguments = [sys.executable, str(tmp_path / "build.py"), kind, str(definition), runner]
         done = subprocess.run(arguments, env={**os.environ, **home}, capture_output=True, text=True, timeout=280)
-        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-3000:]
         return done.stdout
 
     return run

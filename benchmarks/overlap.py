@@ -20,6 +20,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable
 from itertools import cycle, islice
@@ -37,12 +38,14 @@ from builders.overlap.text_pairs import LEAST_CONTAINED
 from flows.overlap_sources import INDEX_SCHEMA
 
 SET_SIZE, CROPS = 5_000, 16  # images or texts of the set; hashes of the crops of an image
+SHARDS = 4  # of the other images
 PLANTED = 1_000  # texts
 GRIDS = (2, 3, 4)  # rows and columns of tiles
 ROWS_AT_ONCE = 1 << 17
 IMAGE_WAYS = {
     "images_ours": "ours",
     "images_ours_pdq": "ours, --hash pdq",
+    "images_ours_shards": "ours, from four shards",
     "images_imagededup": "imagededup PHash, 10 bits (its default)",
     "images_imagededup_6": "imagededup PHash, 6 bits",
 }
@@ -87,6 +90,10 @@ def write_images(photos: Path, folder: Path) -> dict[str, Pairs]:
             edit(photo.copy()).save(folder / "others" / f"{name}.{kind}.jpg", quality=60)
             if not number % 2:
                 truth[kind].add((f"{name}.jpg", f"{name}.{kind}.jpg"))
+    for number in range(SHARDS):
+        with tarfile.open(folder / f"{number}.tar", "w") as shard:
+            for file in sorted((folder / "others").iterdir())[number::SHARDS]:
+                shard.add(file, file.name)
     return truth
 
 

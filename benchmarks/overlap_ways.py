@@ -30,29 +30,37 @@ def read_texts_of(file: Path) -> dict[str, str]:
 # ---- ours
 
 
-def images_ours(folder: Path, with_pdq: bool = False) -> Answer:
+def images_ours(folder: Path, with_pdq: bool = False, against: str = "others") -> Answer:
     import pandas as pd
 
     from backends.images.crop_hashes import hash_crops
     from backends.workers.worker_processes import map_in_workers
     from builders.overlap.image_pairs import ImageOverlap
-    from flows.overlap_sources import hash_source_images
+    from flows.overlap_shards import ReadCounts
+    from flows.overlap_sources import hash_images, list_images
+
+    def hash_folder(name: str) -> pd.DataFrame:
+        return pd.concat(hash_images(list_images(str(folder / name)), with_pdq, ReadCounts()), ignore_index=True)
 
     start = processor_seconds()
-    others = hash_source_images(str(folder / "others"), with_pdq)
+    others = hash_folder(against)
     hashed = processor_seconds() - start
     photos = sorted((folder / "set").iterdir())
     crops = zip(photos, map_in_workers(hash_crops, [str(photo) for photo in photos]), strict=True)
     rows = [(photo.name, one.phash, one.outline) for photo, found in crops for one in found]
     table = pd.DataFrame(rows, columns=["item", "phash", "outline"])
-    images = ImageOverlap(hash_source_images(str(folder / "set"), with_pdq), table)
+    images = ImageOverlap(hash_folder("set"), table)
     pairs = images.find_pairs([others])
-    found = pairs[["set_item", "other_item"]].values.tolist()
+    found = [(one, other.rpartition("/")[2]) for one, other in pairs[["set_item", "other_item"]].values.tolist()]
     return {"pairs": found, "rate": len(others) / hashed, "unit": "images"}
 
 
 def images_ours_pdq(folder: Path) -> Answer:
     return images_ours(folder, with_pdq=True)
+
+
+def images_ours_shards(folder: Path) -> Answer:
+    return images_ours(folder, against="{0..3}.tar")
 
 
 def texts_ours(folder: Path) -> Answer:
@@ -151,7 +159,7 @@ def texts_datasketch(folder: Path) -> Answer:
     return {"pairs": pairs, "rate": len(others) / (processor_seconds() - start), "unit": "texts"}
 
 
-_OURS = (images_ours, images_ours_pdq, texts_ours, captions_ours, index_ours)
+_OURS = (images_ours, images_ours_pdq, images_ours_shards, texts_ours, captions_ours, index_ours)
 _PEERS = (images_imagededup, images_imagededup_6, texts_datasketch)
 WAYS: dict[str, Callable[[Path], Answer]] = {way.__name__: way for way in (*_OURS, *_PEERS)}
 

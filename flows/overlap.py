@@ -12,6 +12,7 @@ from backends.file_errors import translate_write_errors
 from backends.sets.decision_log import append_decisions, load_decisions
 from backends.sets.overlap_files import OVERLAP_FILE
 from backends.sets.set_files import StoredSet, find_set, newest_version, read_set
+from backends.sources.shard_files import find_shards
 from backends.spreadsheet_csv import write_csv
 from builders.benchmark_set import canonical_json
 from builders.decisions.records import MAX_TEXT_CHARS, QueryDecision
@@ -19,16 +20,20 @@ from builders.errors import UserError
 from builders.overlap.image_pairs import PAIR_COLUMNS, ImageOverlap
 from builders.overlap.leaked_queries import classify_queries
 from builders.overlap.text_pairs import TextOverlap
+from flows.overlap_shards import ReadCounts, iterate_captions
 from flows.overlap_sources import (
     STAGE,
     find_text_column,
     has_pdq,
+    hash_images,
     hash_set_crops,
     hash_set_images,
-    hash_source_images,
     is_index,
+    list_images,
+    no_image_error,
     read_index,
     read_texts,
+    report_skipped,
 )
 
 NOT_SEARCHED = [
@@ -109,30 +114,49 @@ def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Seque
 def _find_pairs(
     images: ImageOverlap, texts: TextOverlap, against: str, out: Path, with_pdq: bool
 ) -> Iterator[pd.DataFrame]:
-    """Yields the pairs with one collection, of images and of texts."""
-    hashed, named = _open_collection(against, out, with_pdq)
+    """Yields the pairs with one collection, of images and of texts. Raises UserError for one that has neither."""
+    counts = ReadCounts()
+    hashed, named = _open_collection(against, out, with_pdq, counts)
     if hashed is not None:
         yield images.find_pairs(hashed).assign(kind="image", against=against)
     if named is not None:
         found = pd.DataFrame(texts.find_pairs(named), columns=PAIR_COLUMNS)
         yield found.assign(kind="text", against=against)
+    report_skipped(against, counts)
 
 
 def _open_collection(
-    against: str, out: Path, with_pdq: bool
+    against: str, out: Path, with_pdq: bool, counts: ReadCounts
 ) -> tuple[Iterable[pd.DataFrame] | None, Iterable[tuple[str, str]] | None]:
     """Returns the tables of images and the texts of a collection, None for what it has not. Raises UserError."""
     path = Path(against)
+    if find_shards(STAGE, against):
+        return _open_images(against, with_pdq, counts)
     if (path / "manifest.json").is_file() or newest_version(path) is not None or not path.exists():
         other = read_set(find_set(against, out))
         queries = zip(other.tables.queries["query_id"], other.tables.queries["text"], strict=True)
         return [hash_set_images(other, with_pdq)], queries
-    if path.is_dir():
-        return [hash_source_images(against, with_pdq)], None
+    if path.is_dir() or path.suffix in (".txt", ".lst"):
+        return _open_images(against, with_pdq, counts)
     if is_index(path):
         return read_index(path), None
     if path.suffix not in (".csv", ".parquet"):
-        raise UserError(STAGE, against, "is no folder, set, index or table", "give one, or a .csv or .parquet file")
+        reason = "is no folder, set, index, table, list or shard"
+        raise UserError(STAGE, against, reason, "give one, or a .csv, .parquet, .txt or .tar file")
     if (column := find_text_column(path)) is None:
-        return [hash_source_images(against, with_pdq)], None
+        return _open_images(against, with_pdq, counts)
     return None, read_texts(path, column)
+
+
+def _open_images(
+    against: str, with_pdq: bool, counts: ReadCounts
+) -> tuple[Iterable[pd.DataFrame], Iterable[tuple[str, str]]]:
+    """Returns the images of a folder, a list or shards, and the captions of its shards, to be read in this order."""
+    listed = list_images(against)
+
+    def captions() -> Iterator[tuple[str, str]]:
+        yield from iterate_captions(listed.shards, STAGE, counts)
+        if not counts.read:
+            raise no_image_error(against)
+
+    return hash_images(listed, with_pdq, counts), captions()

@@ -1,9 +1,10 @@
-"""The other side of an overlap: a folder or list of images, an index of hashes, captions, or another set."""
+"""The other side of an overlap: images in a folder, a list or shards, an index of hashes, captions, or another set."""
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -14,14 +15,17 @@ from backends.durable_files import replace_atomically
 from backends.file_errors import translate_read_errors, translate_write_errors
 from backends.file_formats import refuse_repeated_columns
 from backends.images.crop_hashes import hash_crops
-from backends.images.image_reading import ScannedImage, read_image
+from backends.images.image_reading import read_image
 from backends.images.pdq_hashes import PdqHash, hash_pdq
 from backends.regular_files import open_regular
 from backends.sets.image_locations import locate_images
 from backends.sets.set_files import StoredSet
 from backends.sources.image_sources import open_source
-from backends.workers.worker_processes import map_in_workers
+from backends.sources.shard_files import Shard, find_shards, is_shard
+from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from builders.errors import UserError
+from flows.overlap_shards import ReadCounts, iterate_image_files
+from flows.steps import current_run
 
 STAGE = "find overlap"
 INDEX_SCHEMA = pa.schema(
@@ -36,13 +40,14 @@ INDEX_SCHEMA = pa.schema(
 )
 _PDQ_FIELD = pa.field("pdq", pa.binary(32))
 _TEXT_COLUMNS = ("text", "caption")
+_BATCH = 5_000  # images of a folder whose hashes are compared at once
 _MIRRORED = 3  # place of the mirrored hash in ScannedImage.turned
 
 
 def hash_set_images(stored: StoredSet, with_pdq: bool) -> pd.DataFrame:
     """Returns INDEX_SCHEMA of the images of a set that can be read; with pdq and pdq_mirrored, if wanted."""
     located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
-    return _hash_files(located, with_pdq)
+    return _hash_files(located, with_pdq, ReadCounts())
 
 
 def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
@@ -58,25 +63,62 @@ def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
     return _to_frame(pa.Table.from_pylist(rows, INDEX_SCHEMA))
 
 
-def hash_source_images(images: str, with_pdq: bool) -> pd.DataFrame:
-    """Returns INDEX_SCHEMA of the images of a folder or list that can be read; with pdq and pdq_mirrored, if wanted.
-    Raises UserError without any."""
+class SourceImages(NamedTuple):
+    """What a source of images lists: shards, and (item, place) of other files."""
+
+    shards: list[Shard]
+    located: list[tuple[str, str]]
+
+
+def list_images(images: str) -> SourceImages:
+    """Lists a folder, a list, a table or shards. Raises UserError where it is none of them."""
+    if shards := find_shards(STAGE, images):
+        return SourceImages(shards, [])
     source = open_source(images)
     items = source.list_items().items.to_pylist()
-    places = zip(items, source.locate_all(items), strict=True)
-    table = _hash_files([(item, place) for item, place in places if isinstance(place, str)], with_pdq)
-    if table.empty:
-        raise UserError(STAGE, images, "holds no image that can be read", "give a folder of images")
-    return table
+    located = zip(items, source.locate_all(items), strict=True)
+    places = [(item, place) for item, place in located if isinstance(place, str)]
+    shards = [Shard(item, Path(place)) for item, place in places if is_shard(item)]
+    return SourceImages(shards, [(item, place) for item, place in places if not is_shard(item)])
+
+
+def hash_images(listed: SourceImages, with_pdq: bool, counts: ReadCounts) -> Iterator[pd.DataFrame]:
+    """Yields INDEX_SCHEMA of the images that can be read, in batches; with pdq and pdq_mirrored, if wanted. Raises
+    UserError for a damaged shard."""
+    for batch in iterate_image_files(listed.shards, STAGE, counts):
+        yield _hash_files(batch, with_pdq, counts)
+    for start in range(0, len(listed.located), _BATCH):
+        yield _hash_files(listed.located[start : start + _BATCH], with_pdq, counts)
 
 
 def write_index(images: str, file: Path, with_pdq: bool) -> int:
-    """Writes the hashes of a folder's images, without any image; returns how many. Raises UserError."""
-    schema = INDEX_SCHEMA.append(_PDQ_FIELD) if with_pdq else INDEX_SCHEMA
-    table = pa.Table.from_pandas(hash_source_images(images, with_pdq), schema, preserve_index=False)
+    """Writes the hashes of a source's images, without any image; returns how many. Raises UserError, also where there
+    are none."""
+    schema, counts = INDEX_SCHEMA.append(_PDQ_FIELD) if with_pdq else INDEX_SCHEMA, ReadCounts()
+
+    def write(opened: IO[bytes]) -> None:
+        with pq.ParquetWriter(opened, schema) as writer:
+            for table in hash_images(list_images(images), with_pdq, counts):
+                writer.write_table(pa.Table.from_pandas(table, schema, preserve_index=False))
+        if not counts.read:
+            raise no_image_error(images)
+
     with translate_write_errors("write index", file):
-        replace_atomically(file, lambda opened: pq.write_table(table, opened))
-    return int(table.num_rows)
+        replace_atomically(file, write)
+    report_skipped(images, counts)
+    return counts.read
+
+
+def no_image_error(images: str) -> UserError:
+    """Returns the error for a collection without anything to compare."""
+    return UserError(STAGE, images, "holds no image that can be read", "give a folder or shards of images")
+
+
+def report_skipped(images: str, counts: ReadCounts) -> None:
+    """Reports why images and texts of a collection were not compared, if any."""
+    if counts.skipped:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(counts.skipped.items()))
+        current_run().reporter.log(f"{images}: not compared: {reasons}")
 
 
 def is_index(file: Path) -> bool:
@@ -138,17 +180,16 @@ def _parquet_columns(file: Path) -> list[str]:
         return list(read_parquet_schema(file).names)
 
 
-def _hash_files(located: list[tuple[str, str]], with_pdq: bool) -> pd.DataFrame:
+def _hash_files(located: Sequence[tuple[str, str]], with_pdq: bool, counts: ReadCounts) -> pd.DataFrame:
     scanned = map_in_workers(read_image, [location for _, location in located])
-    rows = [
-        {
-            **{name: getattr(one, name) for name in ("sha256", "pixels", "phash", "outline")},
-            "item": item,
-            "mirrored": one.turned[_MIRRORED] if one.turned else None,
-        }
-        for (item, _), one in zip(located, scanned, strict=True)
-        if isinstance(one, ScannedImage) and one.reason is None
-    ]
+    rows = []
+    for (item, _), one in zip(located, scanned, strict=True):
+        if isinstance(one, WorkerFailure) or one.reason is not None:
+            counts.skipped[str(one.reason)] += 1
+            continue
+        hashes = {name: getattr(one, name) for name in ("sha256", "pixels", "phash", "outline")}
+        rows.append({**hashes, "item": item, "mirrored": one.turned[_MIRRORED] if one.turned else None})
+    counts.read += len(rows)
     table = _to_frame(pa.Table.from_pylist(rows, INDEX_SCHEMA))
     if not with_pdq:
         return table

@@ -27,7 +27,7 @@ def find(
     set_: SetArgument,
     against: Annotated[
         list[str],
-        typer.Option(help="A folder of images, an index, a table of captions or images, or a set; repeatable."),
+        typer.Option(help="Images (a folder, a list, shards), an index, a table of captions, or a set; repeatable."),
     ],
     to: Annotated[
         Path | None,
@@ -77,7 +77,7 @@ def find(
 
 @app.command("index")
 def index(
-    images: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of images, or a list of them.")],
+    images: Annotated[str, typer.Argument(metavar="IMAGES", help="A folder of images, a list of them, or shards.")],
     out: Annotated[Path, typer.Option(help="The index, a .parquet file.")],
     hash_: PdqOption = None,
 ) -> None:

@@ -117,8 +117,8 @@ def _drop_column(source: Path, place: str) -> None:
     pq.write_table(pq.read_table(path).drop_columns([column]), path)
 
 
-def hostile_archives() -> Iterator[HostileImport]:
-    """Tars whose headers promise what they do not hold."""
+def hostile_tars() -> dict[str, bytes]:
+    """Tars whose headers promise what they do not hold, by a description."""
 
     def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, **fields: Any) -> bytes:
         info = tarfile.TarInfo(name)
@@ -145,7 +145,7 @@ def hostile_archives() -> Iterator[HostileImport]:
         }
         tar.addfile(one)
     end = bytes(1024)
-    tars = {
+    return {
         "sparse": sparse() + end,
         "sparse in pax": pax.getvalue(),
         "a size of 8 GB": member("red.jpg", size=8 << 30) + end,
@@ -165,7 +165,11 @@ def hostile_archives() -> Iterator[HostileImport]:
         "deep json": make_tar({"red.jpg": RED, "red.txt": b"x", "red.json": b"[" * 100_000}),
         "json of others": make_tar({"red.jpg": RED, "red.txt": b"x", "red.json": b'{"image_id": 7, "query_ids": {}}'}),
     }
-    for name, data in tars.items():
+
+
+def hostile_archives() -> Iterator[HostileImport]:
+    """Shards of hostile tars, and lists of them with wrong numbers."""
+    for name, data in hostile_tars().items():
         yield make_case(
             "webdataset", f"tar with {name}", lambda source, _home, data=data: (source / "test/0.tar").write_bytes(data)
         )

@@ -4,12 +4,9 @@ Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`bu
 a third file, .json, has the ids of the exported set.
 """
 
-import io
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -18,11 +15,11 @@ from backends.importers import ImportedTables, ImportRejection, ImportRow, build
 from backends.interchange.caption_lists import CaptionLine, build_caption_set
 from backends.interchange.image_store import ImageStore, find_image_defect
 from backends.interchange.text_files import find_file, import_error, iterate_lines
-from backends.regular_files import open_regular
+from backends.sources.tar_members import MAX_TEXT_BYTES, iterate_members
 from builders.strict_json import refuse_repeated_keys
 
 _IMAGES = ("webp", "png", "jpg", "jpeg")  # in CLIP_benchmark's order
-_LIMITS = dict.fromkeys(_IMAGES, MAX_FILE_BYTES) | {"txt": 4 << 20, "json": 4 << 20}  # bytes, by suffix
+_LIMITS = dict.fromkeys(_IMAGES, MAX_FILE_BYTES) | {"txt": MAX_TEXT_BYTES, "json": MAX_TEXT_BYTES}  # bytes, by suffix
 
 
 class SampleIds(msgspec.Struct):
@@ -102,44 +99,16 @@ def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield name, files
 
 
-class _BoundedReads(io.RawIOBase):
-    """A file that returns no more than an image's bytes at once: a header cannot ask for gigabytes."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= MAX_FILE_BYTES:
-            raise tarfile.ReadError(f"a header asks for {size} bytes")
-        return self._file.read(size)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
+def _limit_of(member: str) -> int | None:
+    return _LIMITS.get(member.rpartition("/")[2].partition(".")[2].lower())
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yields names and bytes of a tar's regular files. Raises UserError where it is cut or damaged."""
-    at = "its first member"
-    try:
-        with open_regular(path) as opened, tarfile.open(fileobj=_BoundedReads(opened), mode="r:") as tar:
-            for member in tar:
-                at = member.name.encode("utf-8", "backslashreplace").decode("utf-8")
-                if member.isreg():
-                    file = tar.extractfile(member)
-                    suffix = at.rpartition("/")[2].partition(".")[2].lower()
-                    if suffix in _LIMITS and (member.issparse() or member.size > _LIMITS[suffix]):
-                        size = "sparse" if member.issparse() else f"{member.size} bytes"
-                        raise import_error(f"{path} {at}", f"is no picture or text of this layout ({size})")
-                    if suffix in _LIMITS and file is not None:
-                        yield at, file.read()
-                tar.members.clear()  # type: ignore[attr-defined]
-            end = tar.offset
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:  # ValueError: numbers in headers
-        raise import_error(path, f"is cut or damaged at {at} ({error})") from None
-    with path.open("rb") as opened:
-        opened.seek(end)
-        if opened.read(512) != bytes(512):  # tarfile ends silently at a cut or missing header
-            raise import_error(path, f"is cut or damaged after {at}")
+    """Yields names and bytes of the images and texts of a shard. Raises UserError where it is cut or damaged, and for
+    one that is too large."""
+    for member in iterate_members(path, _limit_of, import_error):
+        if member.defect in ("sparse", "too_large"):
+            size = "sparse" if member.defect == "sparse" else f"{member.size} bytes"
+            raise import_error(f"{path} {member.name}", f"is no picture or text of this layout ({size})")
+        if member.defect is None:
+            yield member.name, member.data

@@ -60,8 +60,9 @@ def overlap(
     out: str | Path = DATASETS_FOLDER,
 ) -> dict[str, pd.DataFrame]:
     """Return what other collections have of a set: `pairs` of images and texts, and `queries` with what leaks them.
-    `against`: folders of images, indexes, tables or sets; `pdq`: compare PDQ hashes, too. Written beside the set, for
-    slices of evaluations, or to the folder `to`, with a page. `drop`: decide that leaked queries leave the set."""
+    `against`: folders or shards of images, indexes, tables or sets; `pdq`: compare PDQ hashes, too. Written beside the
+    set, for slices of evaluations, or to the folder `to`, with a page. `drop`: decide that leaked queries leave the
+    set."""
     stored, others = set_files.read_set(find_version(set_, out)), [str(one) for one in against]
     tables, compared = find_overlap(stored, others, Path(out), pdq)
     folder = overlap_folder(stored.path) if to is None else Path(to)

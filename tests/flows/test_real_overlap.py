@@ -13,7 +13,8 @@ from PIL import Image, ImageEnhance, ImageOps
 from backends.images.crop_hashes import hash_crops
 from builders.overlap.image_pairs import ImageOverlap
 from builders.overlap.text_pairs import TextOverlap
-from flows.overlap_sources import hash_source_images
+from flows.overlap_shards import ReadCounts
+from flows.overlap_sources import hash_images, list_images
 
 Edit = Callable[[Image.Image], Image.Image]
 
@@ -43,8 +44,12 @@ def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
         (ours / photo.name).write_bytes(photo.read_bytes())
     crops = [(photo.name, one.phash, one.outline) for photo in photos for one in hash_crops(str(photo))]
     table = pd.DataFrame(crops, columns=["item", "phash", "outline"])
-    images = ImageOverlap(hash_source_images(str(ours), with_pdq=False), table)
-    return images.find_pairs([hash_source_images(str(against), with_pdq=False)])
+    images = ImageOverlap(_hash(ours), table)
+    return images.find_pairs([_hash(against)])
+
+
+def _hash(folder: Path) -> pd.DataFrame:
+    return pd.concat(hash_images(list_images(str(folder)), False, ReadCounts()), ignore_index=True)
 
 
 @pytest.mark.thorough

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageOps
 
+from tests.publisher_files import make_tar
 from tests.small_sets import publish_small_set, small_tables
 
 Run = Callable[..., tuple[str, str]]
@@ -96,11 +97,9 @@ def test_a_set_against_itself_and_captions(run: Run, tmp_path: Path, album: Path
     page = Path("sets/small/overlap/v1/pairs.html").read_text("utf-8")
     assert "1 / 4 条泄漏的查询" in page and "a dog, wet" in page and "row 1" in page
     assert "1 of 4 queries are leaked (0 by an image, 1 by the text)" in out and "not searched for" in out
-    Path("notes.txt").write_text("x")
-    assert (
-        "is no folder, set, index or table"
-        in run("overlap", "small", "--out", "sets", "--against", "notes.txt", code=1)[1]
-    )
+    for name, wrong in (("notes.md", "is no folder, set, index, table"), ("notes.txt", "holds no image")):
+        Path(name).write_text("x")
+        assert wrong in run("overlap", "small", "--out", "sets", "--against", name, code=1)[1]
 
 
 @pytest.mark.thorough
@@ -137,3 +136,29 @@ def test_a_damaged_result_is_refused(run: Run, album: Path) -> None:
     for text in ("{}", result.read_text("utf-8").replace("{", '{"leaked_queries": [], ', 1)):
         result.write_text(text, "utf-8")
         assert "is damaged" in run("evaluate", "small", "--out", "sets", "--baseline", "oracle", code=1)[1]
+
+
+@pytest.mark.thorough
+def test_shards_are_compared_and_indexed_without_unpacking_them(run: Run, tmp_path: Path, album: Path) -> None:
+    files = sorted(album.glob("images/*/*.jpg"))
+    (tmp_path / "shards").mkdir()
+    for number, file in enumerate(files[:2]):
+        members = {f"{number}.jpg": file.read_bytes(), f"{number}.txt": b"A DOG wet", f"{number}.json": b"{}"}
+        (tmp_path / f"shards/0{number}.tar").write_bytes(make_tar(members | {"cut.png": b"\x89PNG"}))
+    expected = {(files[0].stem, "00.tar/0.jpg"), (files[1].stem, "01.tar/1.jpg")}
+    compare = "overlap", "small", "--out", "sets", "--to", "found", "--against"
+    for against in ("shards", "shards/{00..01}.tar", "shards/*.tar"):
+        _, progress = run(*compare, against)
+        assert f"{against}: not compared: not_an_image 2" in " ".join(progress.split())
+        pairs = pd.read_csv("found/pairs.csv")
+        images = pairs[pairs["kind"] == "image"]
+        assert set(images[["set_item", "other_item"]].itertuples(index=False, name=None)) == expected
+        assert set(pairs.loc[pairs["kind"] == "text", "other_item"]) == {"00.tar/0", "01.tar/1"}
+        assert Path("found/pairs.html").read_text("utf-8").count("data:image/jpeg") == 4
+    assert "2 images indexed" in run("overlap", "index", "shards/{00..01}.tar", "--out", "hashes.parquet")[0]
+    assert json.loads(run(*compare, "hashes.parquet", "--json")[0])["pairs"] == {"bytes": 2}
+    Path("texts.tar").write_bytes(make_tar({"0.json": b'{"caption": "a dog wet"}'}))
+    assert json.loads(run(*compare, "texts.tar", "--json")[0])["pairs"] == {"text": 1}
+    for name, data, reason in (("cut.tar", b"x" * 512, "cut or damaged"), ("empty.tar", make_tar({}), "no image")):
+        Path(name).write_bytes(data)
+        assert reason in " ".join(run(*compare, name, code=1)[1].split())

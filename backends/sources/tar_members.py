@@ -1,0 +1,77 @@
+"""The members of a tar from outside, as a stream: no header and no member makes the reader use much memory, and nothing
+is unpacked to a path that the tar names."""
+
+import io
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from backends.images.image_reading import MAX_FILE_BYTES
+from backends.regular_files import open_regular
+from builders.errors import UserError
+
+MAX_TEXT_BYTES = 4 << 20  # of a .txt or .json member
+_BLOCK = 512  # bytes
+
+
+class TarMember(NamedTuple):
+    """A member that is wanted: its name and its bytes, or why they were not read (`too_large`, `sparse`,
+    `not_a_regular_file`) and the bytes that it is said to have."""
+
+    name: str
+    data: bytes = b""
+    defect: str | None = None
+    size: int = 0
+
+
+class _BoundedReads(io.RawIOBase):
+    """A file that returns no more than an image's bytes at once: a header cannot ask for gigabytes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= MAX_FILE_BYTES:
+            raise tarfile.ReadError(f"a header asks for {size} bytes")
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def iterate_members(
+    path: Path, limit_of: Callable[[str], int | None], error: Callable[[object, str], UserError]
+) -> Iterator[TarMember]:
+    """Yields the members of an uncompressed tar for whose name `limit_of` returns the most bytes that it may have, and
+    no folders; the others are skipped unread. Raises `error(file, reason)` where the tar is cut or damaged."""
+    at = "its first member"
+    try:
+        with open_regular(path) as opened, tarfile.open(fileobj=_BoundedReads(opened), mode="r:") as tar:
+            for member in tar:
+                at = member.name.encode("utf-8", "backslashreplace").decode("utf-8")
+                limit = None if member.isdir() else limit_of(at)
+                if limit is not None:
+                    yield _read_member(tar, member, at, limit)
+                tar.members.clear()  # type: ignore[attr-defined]
+            end = tar.offset
+    except (tarfile.TarError, OSError, EOFError, ValueError) as reason:  # ValueError: numbers in headers
+        raise error(path, f"is cut or damaged at {at} ({reason})") from None
+    with path.open("rb") as opened:
+        opened.seek(end)
+        if opened.read(_BLOCK) != bytes(_BLOCK):  # tarfile ends silently at a cut or missing header
+            raise error(path, f"is cut or damaged after {at}")
+
+
+def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, limit: int) -> TarMember:
+    if not member.isreg():
+        return TarMember(name, defect="not_a_regular_file")
+    if member.issparse():
+        return TarMember(name, defect="sparse", size=member.size)
+    if member.size > limit:
+        return TarMember(name, defect="too_large", size=member.size)
+    file = tar.extractfile(member)
+    return TarMember(name, b"" if file is None else file.read(), size=member.size)

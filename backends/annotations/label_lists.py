@@ -2,7 +2,6 @@
 be seen) and `not_exhaustive_category_ids` (some objects have no box). Nothing is known of the other labels without a
 box."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,11 @@ class _Lists(msgspec.Struct, gc=False):
     not_exhaustive_category_ids: Any = None
 
 
-def read_label_lists(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> LabelListFile:
+def read_label_lists(path: Path) -> LabelListFile:
     """Reads the lists of all images. A list that is none of ids is as if it were missing: nothing follows from it."""
     absent, partial = list[tuple[Any, Any]](), list[tuple[Any, Any]]()
     listed = list[Any]()
-    with JsonObjectReader(path, progress) as reader:
+    with JsonObjectReader(path) as reader:
         for key in reader.keys():  # noqa: SIM118 - a generator, no mapping
             if key != "images":
                 reader.skip()

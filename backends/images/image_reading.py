@@ -138,9 +138,8 @@ def _compute_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
         if max(width, height) < GUIDE_SIDE:
             continue
         size = [max(1, round(side * GUIDE_SIDE / max(width, height))) for side in (width, height)]
-        whole = Image.frombuffer("L", upright.shape[::-1], upright, "raw", "L", 0, 1)  # without a copy
-        guide = whole.resize((size[0], size[1]), Image.Resampling.BOX, box)
-        guides.append(np.frombuffer(guide.tobytes(), np.uint8).reshape(size[1], size[0]))
+        guide = Image.fromarray(upright).resize((size[0], size[1]), Image.Resampling.BOX, box)
+        guides.append(np.asarray(guide))
         borders.append(box != (0, 0, *upright.shape[::-1]))
         places.append(place)
     found = dict(zip(places, compute_patch_features(guides, borders), strict=True))

@@ -204,7 +204,7 @@ def test_twelve_environments_give_one_digest(make_world: Make, digest_of: Digest
 def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
     make_world: Make, digest_of: Digest, start_build: Start, tmp_path: Path
 ) -> None:
-    options: dict[str, Any] = {"pictures": True, "render": {"size": 256, "mode": "squash"}}
+    options: dict[str, Any] = {"images": True, "render": {"size": 256, "mode": "squash"}}
     wanted = digest_of("precision", make_world(folder=tmp_path / "calm", **options))
     start = time.monotonic()
     digest_of("precision", make_world(folder=tmp_path / "timed", **options))

@@ -57,10 +57,12 @@ def decision_by_text(table: Path, export: ReviewExport) -> dict[str, str]:
 
 
 def edit_as_spreadsheet(table: Path, text: str, decision: str) -> None:
-    """Fill a cell in as a spreadsheet would, in place."""
+    """Fill a cell in as a spreadsheet would, which puts the saved file in place of the old one."""
     lines = table.read_text("utf-8-sig").splitlines(keepends=True)
     at = next(n for n, line in enumerate(lines) if f",{text}," in line)
     columns = lines[1].strip().split(",")
     cells = lines[at].split(",")
     cells[columns.index("decision")] = decision
-    table.write_text("".join([*lines[:at], ",".join(cells), *lines[at + 1 :]]), "utf-8-sig", newline="")
+    saved = table.with_suffix(".saved")
+    saved.write_text("".join([*lines[:at], ",".join(cells), *lines[at + 1 :]]), "utf-8-sig", newline="")
+    saved.replace(table)

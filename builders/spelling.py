@@ -23,6 +23,12 @@ def join_spellings(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", _NO_WIDTH.sub("", name)).split())
 
 
+def simplify_name(name: str) -> str:
+    """Returns what names of things are compared by: case, hyphens, articles and the plural's s make no difference."""
+    words = [word for word in re.split(r"[\s\-_]+", join_spellings(name).casefold()) if word not in ("a", "an", "the")]
+    return " ".join(word.removesuffix("s") if len(word) > 3 else word for word in words)
+
+
 def find_joined_names(names: Iterable[str]) -> dict[str, str]:
     """Returns the joined spelling of each name that is the same text as another one; the other names stay as they
     are."""

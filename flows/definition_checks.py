@@ -1,7 +1,7 @@
 """Checks of a definition before a build: folders, keys, models, endpoints and disk. Nothing is built or downloaded."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,8 +9,9 @@ from backends import chat
 from backends.sets import set_files
 from backends.sources import image_sources
 from builders.errors import UserError
-from flows.captions.captioning import load_caption_model, load_description_model, open_chat_session
+from flows.captions.captioning import load_caption_model, load_description_model
 from flows.captions.model_checks import check_recall_models
+from flows.chat_session import open_chat_session
 from flows.definitions import (
     GalleryDefinition,
     GeneratedDefinition,
@@ -19,8 +20,10 @@ from flows.definitions import (
     SetDefinition,
 )
 from flows.generation.generation_rounds import load_chat_model
+from flows.precision_phrasings import load_phrasing_model, load_phrasing_prompts
 from flows.prompt_loading import load_recall_prompts
 from flows.steps import current_run
+from prompts import PromptTemplate
 
 _LEAST_FREE = 1 << 30  # bytes: less is a problem
 
@@ -55,18 +58,27 @@ def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[
     if isinstance(definition, PrecisionDefinition):
         for path in definition.annotations:
             yield "annotations", lambda path=path: _find_file(path), False  # type: ignore[misc]
+        if definition.has_phrasings:
+            yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition)), False
+            yield from _list_endpoint_checks(definition, {"phrasings": load_phrasing_model(definition)}, is_offline)
     if isinstance(definition, RecallDefinition):
         if (gallery := definition.gallery) is not None:
             yield "gallery", lambda: str(set_files.find_set(gallery, definition.out)), False
-        yield "prompts", lambda: _read_prompts(definition), False
+        yield "prompts", lambda: _name_prompts(load_recall_prompts(definition)), False
         models = {"captions": load_caption_model(definition)}
         if definition.descriptions is not None and definition.descriptions.model is not None:
             models["descriptions"] = load_description_model(definition)
-        for role, model in models.items():
-            if not is_offline and not model.is_recorded:
-                has_answered = model.identity in open_chat_session(definition).store.identities()
-                yield f"endpoint of {role}", lambda model=model: _find_listener(model), has_answered  # type: ignore[misc]
+        yield from _list_endpoint_checks(definition, models, is_offline)
     yield "disk", lambda: _measure_disk(definition.out), True
+
+
+def _list_endpoint_checks(
+    definition: RecallDefinition | PrecisionDefinition, models: Mapping[str, chat.ChatModel], is_offline: bool
+) -> Iterator[tuple[str, Callable[[], str], bool]]:
+    for role, model in models.items():
+        if not is_offline and not model.is_recorded:
+            has_answered = model.identity in open_chat_session(definition).store.identities()
+            yield f"endpoint of {role}", lambda model=model: _find_listener(model), has_answered  # type: ignore[misc]
 
 
 def _find_listener(model: chat.ChatModel) -> str:
@@ -88,7 +100,7 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
     if isinstance(definition, RecallDefinition):
         if (gallery := definition.gallery) is not None:
             yield "gallery", lambda: str(set_files.find_set(gallery, definition.out))
-        yield "prompts", lambda: _read_prompts(definition)
+        yield "prompts", lambda: _name_prompts(load_recall_prompts(definition))
         yield "models", lambda: _name_downloads(check_recall_models(definition, is_plan=True))
         yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
         if definition.descriptions is not None and definition.descriptions.model is not None:
@@ -96,6 +108,9 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
     if isinstance(definition, PrecisionDefinition):
         for path in definition.annotations:
             yield "annotations", lambda path=path: _find_file(path)  # type: ignore[misc]
+        if definition.has_phrasings:
+            yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition))
+            yield "endpoint of phrasings", lambda: _ask_endpoint(load_phrasing_model(definition))
     if isinstance(definition, GeneratedDefinition):
         yield "endpoint of topics", lambda: _ask_endpoint(load_chat_model(definition))
     yield "disk", lambda: _measure_disk(definition.out)
@@ -108,8 +123,8 @@ def _count_images(images: str, skip: Path) -> str:
     return f"{count:,} files in {images}"
 
 
-def _read_prompts(definition: RecallDefinition) -> str:
-    return ", ".join(template.name for template in load_recall_prompts(definition))
+def _name_prompts(templates: Sequence[PromptTemplate]) -> str:
+    return ", ".join(template.name for template in templates)
 
 
 def _name_downloads(names: list[str]) -> str:

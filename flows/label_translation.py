@@ -29,7 +29,7 @@ from builders.precision.label_translations import (
     parse_proposed_name,
 )
 from builders.precision.tag_tree import LABEL_COLUMNS
-from flows.captions.captioning import ChatSession
+from flows.chat_session import ChatSession
 from flows.prompt_loading import load_prompt
 from flows.steps import step
 from prompts import PromptTemplate

@@ -35,6 +35,7 @@ from flows.precision_families import (
     read_lists,
 )
 from flows.precision_labels import LabelVocabulary, match_labels, read_labels
+from flows.precision_phrasings import PHRASING_LIMITATION, JudgedTables, add_phrasings, forecast_phrasings
 from flows.precision_thresholds import list_precision_thresholds
 from flows.prefect_runs.build_parameters import PrecisionBuild
 from flows.set_kind import SetKind
@@ -71,34 +72,40 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
     wording = get_wording(labels, definition)
     templates = wording.sentences
-    queries, qrels, candidates = judge_seeds(mined, definition, wording)
+    judged = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), DecisionOutcome(), None
     boxes = box_table.build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility, mined.found)
-    found_by = Provenance()
+    found_by, model_calls = Provenance(), dict[str, Any]()
+    if definition.has_phrasings:
+        judged, found_by, model_calls = add_phrasings(judged, labels, definition, ledger)
     if mined.scanned is not None:
         folder = definition.out / definition.name
-        images, groups, found_by = mark_duplicates(images, mined.scanned, definition.near_duplicates, folder)
+        images, groups, compared = mark_duplicates(images, mined.scanned, definition.near_duplicates, folder)
+        found_by += compared
         duplicates, decision_outcome = groups.table, groups.decision_outcome
         if definition.render:
             images, rendered_folder = render_every_image(images, list(images["sha256"]), definition.render, folder)
     sentences = templates.values() if "sentence" in definition.texts else []
     return BuiltTables(
-        tables=Tables(queries, images, qrels, duplicates=duplicates, candidate_judgments=candidates, boxes=boxes),
+        tables=Tables(
+            judged.queries, images, judged.qrels, duplicates, candidate_judgments=judged.candidates, boxes=boxes
+        ),
         ledger=ledger,
         grades=family_queries.describe_grades(definition.grades, definition.families),
         provenance=Provenance(
             inputs=mined.inputs,
-            models=found_by.models,
             prompts=[PromptRecord(sentence.name, sentence.sha256) for sentence in sentences],
-            thresholds=list_precision_thresholds(definition) + found_by.thresholds,
-        ),
+            thresholds=list_precision_thresholds(definition),
+        )
+        + found_by,
         notes={
             "parents": [labels.tree.concepts[mix[0]].key for mix in seeds.loc[seeds["parent"], "concepts"]],
             "accepted_pairs_declared": labels.compatibility.declared_pairs,
             "accepted_pairs_closed": labels.compatibility.closed_pairs,
         },
-        known_limitations=PRECISION_LIMITATIONS,
+        known_limitations=PRECISION_LIMITATIONS + ([PHRASING_LIMITATION] if definition.has_phrasings else []),
         rendered_folder=rendered_folder,
+        model_calls=model_calls,
         decision_outcome=decision_outcome,
     )
 
@@ -141,15 +148,22 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
 def get_wording(labels: LabelVocabulary, definition: PrecisionDefinition) -> judgments.QueryWording:
     """The languages and styles of the queries."""
     templates = {language: prompts.load_template(f"{language}/sentence") for language in labels.languages}
-    return judgments.QueryWording(labels.languages, list(definition.texts), templates)
+    return judgments.QueryWording(labels.languages, definition.styles, templates)
 
 
-def count_family_texts(mined: MinedSeeds, definition: PrecisionDefinition) -> int:
-    """The number of queries of families."""
-    if mined.boxes is None:
-        return 0
-    wording = get_wording(mined.labels, definition)
-    return sum(len(family_queries.list_texts(question, mined.boxes, wording)) for question in mined.questions)
+def list_queries(mined: MinedSeeds, wording: judgments.QueryWording) -> pd.DataFrame:
+    """The queries that are written without a model, with their texts."""
+    tree, seeds = mined.labels.tree, mined.seeds
+    rows = [
+        query
+        for concepts, level in zip(seeds["concepts"], seeds["level"], strict=True)
+        for language in wording.languages
+        for query in judgments.list_seed_queries(concepts, level, tree, language, wording)
+    ]
+    for question in mined.questions:
+        assert mined.boxes is not None
+        rows += family_queries.list_question_queries(question, mined.boxes, wording)
+    return pd.DataFrame(rows, columns=["query_id", "text", "language", "style", "level", "labels", "family"])
 
 
 def _no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserError:
@@ -217,9 +231,7 @@ def find_seeds(
 
 
 @step("judge")
-def judge_seeds(
-    mined: MinedSeeds, definition: PrecisionDefinition, wording: judgments.QueryWording
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def judge_seeds(mined: MinedSeeds, definition: PrecisionDefinition, wording: judgments.QueryWording) -> JudgedTables:
     """The queries, qrels and candidate_judgments tables."""
     tree, compatible = mined.labels.tree, mined.labels.compatibility
     ids = mined.gallery.images["image_id"].to_numpy(dtype=object)
@@ -237,7 +249,7 @@ def judge_seeds(
     if mined.boxes is not None:
         seeds = mined.seeds["concepts"]
         others = family_queries.judge_family_questions(mined.questions, mined.boxes, judge, wording, seeds)
-    return *judgments.build_queries_and_qrels(mined.seeds, judge, wording, others), candidates
+    return JudgedTables(*judgments.build_queries_and_qrels(mined.seeds, judge, wording, others), candidates)
 
 
 def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
@@ -245,12 +257,18 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     ledger = Ledger()
     mined = mine_seeds(definition, ledger)
     labels, seeds = mined.labels, mined.seeds
-    wordings = len(labels.languages) * len(definition.texts)
+    queries = list_queries(mined, get_wording(labels, definition))
+    phrased = forecast_phrasings(queries, labels, definition) if definition.has_phrasings else {"model_calls": 0}
+    # Each judgment is there for each text of its question.
+    texts = len(labels.languages) * (
+        len(definition.styles) + (definition.phrasings.count if definition.phrasings else 0)
+    )
     near_misses = definition.mixes.near_misses * int((seeds["level"] > 1).sum())
-    judgment_count = (int(seeds["support"].sum()) + near_misses) * wordings
-    of_families = sum(len(one.relevant) + min(len(one.wrong), definition.mixes.near_misses) for one in mined.questions)
-    judgment_count += of_families * wordings
-    queries = len(seeds) * wordings + count_family_texts(mined, definition)
+    judgment_count = int(seeds["support"].sum()) + near_misses
+    judgment_count += sum(
+        len(one.relevant) + min(len(one.wrong), definition.mixes.near_misses) for one in mined.questions
+    )
+    judgment_count *= texts
     pixels = (definition.render.size**2 if definition.render and definition.images else 0) * len(mined.gallery.images)
     levels = seeds.loc[~seeds["parent"], "level"].value_counts().sort_index()
     return {
@@ -258,9 +276,9 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
         "levels": {str(level): int(count) for level, count in levels.items()},
         "parents": int(seeds["parent"].sum()),
         "seeds": len(seeds),
-        "queries": queries,
+        "queries": len(queries),
         "judgments_at_most": judgment_count,
-        "model_calls": 0,
+        **phrased,
         "bytes_about": int(8 * judgment_count + 0.2 * pixels),
         "derived_pairs": [f"{one} accepts {other}" for one, other in labels.derived_pairs],
     }

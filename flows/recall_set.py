@@ -35,7 +35,6 @@ from flows.captions.captioning import (
     describe_images,
     load_caption_model,
     load_description_model,
-    open_chat_session,
 )
 from flows.captions.model_checks import check_recall_models
 from flows.captions.nested_sets import publish_nested_sets
@@ -46,6 +45,7 @@ from flows.captions.recall_gallery import (
     pin_gallery_version,
 )
 from flows.captions.similarity_models import load_similarity_models
+from flows.chat_session import open_chat_session
 from flows.definitions import RecallDefinition
 from flows.definitions.common import PriceOptions
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time
 
 from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError, suggest_choice
-from flows.definitions import GeneratedDefinition, RecallDefinition, SetDefinition
+from flows.definitions import GeneratedDefinition, PrecisionDefinition, RecallDefinition, SetDefinition
 
 _STAGE = "refresh replies"
 
@@ -13,7 +13,7 @@ _STAGE = "refresh replies"
 def refresh_replies(definition: SetDefinition, model: str, before: date | None = None) -> int:
     """Sets the stored replies of a model aside, those of before a day (UTC) or all; returns their number. The next
     build asks again; a rebuild of an older version uses them. Raises UserError for a model without replies."""
-    if not isinstance(definition, RecallDefinition | GeneratedDefinition):
+    if not isinstance(definition, RecallDefinition | GeneratedDefinition | PrecisionDefinition):
         raise UserError(_STAGE, definition.name, f"is of kind {definition.kind}, which asks no model", "name another")
     moment = None if before is None else datetime.combine(before, time(), UTC).isoformat(timespec="seconds")
     with ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite") as store:

@@ -49,12 +49,20 @@ def gallery(
 
 @app.command()
 @expand_option_groups
-def precision(definition: DefinitionArgument, rescan: RescanOption = False, *, options: BuildOptions) -> None:
+def precision(
+    definition: DefinitionArgument,
+    offline: OfflineOption = False,
+    retry_failures: RetryFailuresOption = False,
+    rescan: RescanOption = False,
+    *,
+    options: BuildOptions,
+) -> None:
     """Build a precision set from detection labels: queries with many relevant pictures each.
 
     Example: querytruth build precision objects.yaml --set mixes.mode=exhaustive --plan
     """
-    _build("precision", definition, options.set_, options, rescan=rescan)
+    run_flags = {"rescan": rescan, "offline": offline, "retry_failures": retry_failures}
+    _build("precision", definition, options.set_, options, **run_flags)
 
 
 @app.command()

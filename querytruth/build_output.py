@@ -28,8 +28,11 @@ def _precision(plan: dict[str, Any]) -> None:
     levels = " → ".join(f"{number:,} of level {level}" for level, number in plan["levels"].items())
     total = f"{plan['seeds']:,} seeds with {plan['parents']:,} parents of the tree, {plan['queries']:,} queries"
     terminal.out.print(f"[bold]{labels:,} labels → {levels}[/]: {total}")
-    cost = f"{plan['model_calls']} model calls, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
-    terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}")
+    calls = f"{plan['model_calls']:,} model calls"
+    if phrasings := plan.get("phrasings_at_most"):
+        calls += f" at most for {phrasings:,} phrasings at most: {format_forecast(plan)}"
+    cost = f"{calls}, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}", markup=False, soft_wrap=True)
     pairs = plan["derived_pairs"]
     if pairs:
         shown = "; ".join(pairs[:8]) + (" …" if len(pairs) > 8 else "")

@@ -42,6 +42,6 @@ def refresh(
         terminal.print_json({"model": model, "refreshed": count})
         return
     terminal.out.print(f"{count:,} replies of {model} are set aside", markup=False)
-    is_recall = checked.kind == "recall"
-    again = f"querytruth build recall {definition}" if is_recall else f"querytruth topics {definition} --retry-failures"
+    build, stage = f"querytruth build {checked.kind} {definition}", f"querytruth topics {definition} --retry-failures"
+    again = stage if checked.kind == "generated" else build
     terminal.out.print(f"Next: {again}, which asks again", markup=False, soft_wrap=True)

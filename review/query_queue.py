@@ -18,8 +18,9 @@ QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
     "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
     "few_images": "a quarter or less of the right pictures that is usual in this set",
     "near_the_cut": "at least half of the right pictures have only the lowest grade",
+    "worded_by_model": "a chat model worded a text of it anew",
 }
-_WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1}
+_WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1, "worded_by_model": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class QueryFilter(BaseModel, extra="forbid", frozen=True):
     level: int | None = None
     topic: ShortText = ""
     language: ShortText = ""
-    flag: Literal["", "disagreements", "ambiguous", "few_images", "near_the_cut"] = ""
+    flag: Literal["", "disagreements", "ambiguous", "few_images", "near_the_cut", "worded_by_model"] = ""
     state: DecisionState = "all"
     search: ShortText = ""
     order: Literal["priority", "text", "images"] = "priority"
@@ -94,6 +95,7 @@ def build_query_entries(tables: Tables) -> list[QueryEntry]:
             "ambiguous": candidate_count > 0 or (isinstance(row.source_image_id, str) and count > 1),
             "few_images": count == 0 or (usual > 1 and count * 4 <= usual),
             "near_the_cut": count > 0 and 2 * low >= count,
+            "worded_by_model": row.style == "llm",
         }
         entry = QueryEntry(
             query_id=str(row.query_id),

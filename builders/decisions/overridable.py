@@ -51,6 +51,11 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("spellings", "label"): "nothing is lost: it counts as the other spelling of the same name",
     ("parents", "parent"): _LABEL_RULES,
     ("mixes_of", "mix"): "a rule of the definition rejects it: see mixes.min_images and mixes.cap",
+    (
+        "reworded",
+        "query",
+    ): "only its phrasings are lost: build again with --retry-failures, or name another model",
+    ("phrasings", "phrasing"): "nothing is lost: the query it was made of stays, with its other phrasings",
     ("family", "question"): "a rule of the definition rejects it: see family_rules.min_images and family_rules.cap",
     ("queries", "query"): _FIX_SOURCE,
     ("imported_images", "image"): _FIX_SOURCE,

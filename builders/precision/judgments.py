@@ -162,7 +162,7 @@ def build_queries_and_qrels(
         judged = judge.judge(concepts)
         for language in wording.languages:
             codes = [_evidence(concepts, labels, names[language], evidence) for labels in judged.witnesses]
-            for query in _queries(concepts, level, judge.tree, language, wording):
+            for query in list_seed_queries(concepts, level, judge.tree, language, wording):
                 queries.append(query)
                 blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
     for other in others:
@@ -175,9 +175,10 @@ def build_queries_and_qrels(
     return table, _assemble(list(table["query_id"]), blocks, evidence, judge.image_ids)
 
 
-def _queries(
+def list_seed_queries(
     concepts: Mix, level: int, tree: TagTree, language: str, wording: QueryWording
 ) -> Iterator[dict[str, Any]]:
+    """Yields the queries of a seed in a language, one per style, as rows of the table."""
     query_concepts = [tree.concepts[code] for code in concepts]
     keys = [concept.key for concept in query_concepts]
     for style in wording.styles:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from builders.errors import UserError
 from builders.precision.tag_tree import LABEL_COLUMNS, LANGUAGES
-from builders.spelling import join_spellings
+from builders.spelling import join_spellings, simplify_name
 
 TRANSLATION_COLUMNS = [
     *("id", "name", "source", "language", "proposal", "plural", "article", "back", "problems", "verdict", "comment")
@@ -51,8 +51,8 @@ def find_translation_problems(
     (another label has the same word), homonym (back in the source language the word is the name of another label), and
     changed_meaning (it is the name of none). `backs`: what the model wrote for the word alone; '' where it was not
     asked."""
-    counts = Counter(_key(word) for word in words if word)
-    labels = Counter(_key(source) for source in sources)
+    counts = Counter(simplify_name(word) for word in words if word)
+    labels = Counter(simplify_name(source) for source in sources)
     problems = []
     for source, word, back in zip(sources, words, backs, strict=True):
         if not word:
@@ -61,17 +61,11 @@ def find_translation_problems(
         found = [] if _is_in_language(word, language) else ["not_in_language"]
         found += ["several_names"] if _SEVERAL.search(word) else []
         found += ["too_long"] if len(word) > MAX_LENGTHS[language] else []
-        found += ["duplicate"] if counts[_key(word)] > 1 else []
-        if back and _key(back) != _key(source):
-            found.append("homonym" if labels[_key(back)] else "changed_meaning")
+        found += ["duplicate"] if counts[simplify_name(word)] > 1 else []
+        if back and simplify_name(back) != simplify_name(source):
+            found.append("homonym" if labels[simplify_name(back)] else "changed_meaning")
         problems.append(found)
     return problems
-
-
-def _key(name: str) -> str:
-    """Returns what names are compared by: case, articles and the plural's s make no difference."""
-    words = [word for word in re.split(r"[\s\-_]+", join_spellings(name).casefold()) if word not in ("a", "an", "the")]
-    return " ".join(word.removesuffix("s") if len(word) > 3 else word for word in words)
 
 
 def _is_in_language(word: str, language: str) -> bool:

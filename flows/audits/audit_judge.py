@@ -15,7 +15,7 @@ from builders.audit.pool import NO_LABEL
 from builders.errors import UserError
 from flows.audits.audit_pools import PooledSet
 from flows.audits.judge_requests import JUDGE_STAGE, JudgeQuestions, open_judge_store
-from flows.captions.captioning import ChatSession
+from flows.chat_session import ChatSession
 from flows.definitions.audit import JudgeOptions
 from flows.steps import step
 

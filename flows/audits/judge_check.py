@@ -19,7 +19,7 @@ from evaluation.audit.judge_card import describe_agreement, describe_probe, draw
 from flows.audits.audit_answers import load_audit, read_answers
 from flows.audits.audit_judge import load_outside_judge
 from flows.audits.judge_requests import JUDGE_STAGE, JudgeQuestions, open_judge_store
-from flows.captions.captioning import ChatSession
+from flows.chat_session import ChatSession
 from flows.definitions.audit import JudgeOptions
 from flows.steps import step
 

@@ -14,11 +14,11 @@ from builders.recall.caption_overrides import CaptionOverrides
 from builders.recall.confusable_images import ConfusableImages, find_confusable_images
 from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
 from flows.captions.captioning import (
-    ChatSession,
     choose_parameters,
     load_caption_model,
 )
 from flows.captions.similarity_models import SimilarityModels
+from flows.chat_session import ChatSession
 from flows.prompt_loading import load_cleaning_rules, load_recaption_prompt
 from flows.steps import step
 
@@ -126,9 +126,11 @@ def recaption_ambiguous_queries(
         load_cleaning_rules(definition.cleaning_files),
         find_max_lengths(definition.captions),
     )
+    own_files, languages = definition.prompt_files, definition.captions.languages
+    prompts = {language: load_recaption_prompt(language, own_files) for language in languages}
     requests, templates = [], []
     for row in again.itertuples(index=False):
-        prompt = load_recaption_prompt(of_query.at[row.query_id, "language"], definition.prompt_files)
+        prompt = prompts[of_query.at[row.query_id, "language"]]
         text = prompt.fill(caption=row.text, rivals="\n".join(row.rivals))
         image = images[of_query.at[row.query_id, "source_image_id"]]
         asks = (Message("user", text, (image,)),)

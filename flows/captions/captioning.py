@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,77 +10,21 @@ import pandas as pd
 import prompts
 from backends import chat
 from backends.chat import ChatAnswer, ChatImage, ChatModel, ChatRequest, Failure, GenerationParameters, Message, Reply
-from backends.replies.cached_replies import AnsweredRequests, answer_requests
-from backends.replies.reply_store import ReplyStore
-from backends.replies.spending import Spending
 from builders.decisions.records import Override
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
-from builders.manifest_records import InputRecord, ModelRecord, Provenance
 from builders.recall.caption_cleaning import CleanedCaption, clean_caption, clean_description, frequent_openings
 from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides
-from builders.records import content_id
 from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
+from flows.chat_session import ChatSession
 from flows.definitions import RecallDefinition
-from flows.definitions.common import BudgetOptions
 from flows.prompt_loading import load_cleaning_rules, load_prompt
 from flows.steps import current_run, step
 
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
 _MAX_REPLY_LENGTH = 200  # characters of a rejected reply in the ledger
 _MAX_OPENINGS = 20  # openings of a kind in the manifest
-
-
-@dataclass(slots=True)
-class ChatSession:
-    """The requests of a build to chat models, with what they came to: models, digests of the answers, calls.
-    `batches_by_role` collects them by role; a role that asks several times counts as one."""
-
-    store: ReplyStore
-    spending: Spending = field(default_factory=Spending)
-    batches_by_role: dict[str, list[AnsweredRequests]] = field(default_factory=dict)
-    models: dict[str, ChatModel] = field(default_factory=dict)
-
-    def ask(self, role: str, model: ChatModel, requests: Sequence[ChatRequest]) -> list[ChatAnswer]:
-        """Returns the answers in the order of the requests; stored ones cost no call."""
-        run = current_run()
-        with run.reporter.bar(role, len(requests), "replies") as advance:
-            flags = {"offline": run.offline, "retry_failures": run.retry_failures}
-            batch = answer_requests(
-                self.store, model, requests, **flags, role=role, spending=self.spending, advance=advance
-            )
-        self.batches_by_role.setdefault(role, []).append(batch)
-        self.models[role] = model
-        return batch.answers
-
-    def provenance(self) -> Provenance:
-        """Returns the models, and per role the digest of the answers as an input of the build."""
-        inputs = []
-        for role, batches in sorted(self.batches_by_role.items()):
-            replies = sum(isinstance(answer, Reply) for batch in batches for answer in batch.answers)
-            digest = content_id("replies", *[batch.digest for batch in batches])
-            inputs.append(InputRecord(f"replies: {role}", digest, {"replies": replies}))
-        models = [ModelRecord(role, **model.identity.as_record()) for role, model in sorted(self.models.items())]
-        return Provenance(inputs, models)
-
-    def call_counts(self) -> dict[str, dict[str, int]]:
-        """Returns per role the calls of this run, and the numbers of stored and missing answers."""
-        return {
-            role: {name: sum(getattr(one, name) for one in rounds) for name in ("calls", "hits", "missing")}
-            for role, rounds in sorted(self.batches_by_role.items())
-        }
-
-
-def open_chat_session(definition: RecallDefinition) -> ChatSession:
-    """Opens a session on the reply store that the definition names, or on the one beside the set's versions."""
-    store = ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite")
-    return ChatSession(store, start_spending(definition.budget))
-
-
-def start_spending(budget: BudgetOptions | None) -> Spending:
-    """Returns the spending of a run that begins now."""
-    return Spending(**budget.model_dump()) if budget is not None else Spending()
 
 
 def load_caption_model(definition: RecallDefinition) -> ChatModel:
@@ -144,13 +88,12 @@ def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationP
 
 @dataclass(frozen=True, slots=True)
 class CaptionReplies:
-    """A row per request that has a reply, or a caption that a person wrote instead, with the answers; `max_lengths` of
-    their captions by language; `definition` has the prompts and the rules of cleaning."""
+    """A row per request that has a reply, or a caption that a person wrote instead, with the answers; `definition` has
+    the prompts and the rules of cleaning."""
 
     rows: pd.DataFrame
     answers: list[ChatAnswer]
     wanted: CaptionOverrides
-    max_lengths: dict[str, int]
     definition: RecallDefinition
 
 
@@ -182,8 +125,7 @@ def caption_images(
     rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
     ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)
     rows_with_caption = rows[has_caption].reset_index(drop=True)
-    longest = find_max_lengths(definition.captions)
-    return CaptionReplies(rows_with_caption, answers_with_caption, wanted, longest, definition)
+    return CaptionReplies(rows_with_caption, answers_with_caption, wanted, definition)
 
 
 def _caption_rejections(
@@ -201,12 +143,13 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFram
     rules, _ = load_cleaning_rules(replies.definition.cleaning_files)
     own_files = replies.definition.prompt_files
     templates = {name: load_prompt(name, own_files).text for name in rows["prompt"].unique()}
+    max_lengths = find_max_lengths(replies.definition.captions)
     cleaned = []
     for row, answer in zip(rows.itertuples(index=False), answers, strict=True):
         if row.query_id in wanted.texts or isinstance(answer, Failure):
             cleaned.append(CleanedCaption(wanted.texts.get(row.query_id, "")))
             continue
-        asked = row.language, rules, templates[row.prompt], replies.max_lengths.get(row.language)
+        asked = row.language, rules, templates[row.prompt], max_lengths.get(row.language)
         cleaned.append(clean_caption(answer.text, answer.finish_reason, *asked))
     notes_of = [wanted.reason(query_id) for query_id in rows["query_id"]]
     texts = rows.assign(text=pd.array([one.text for one in cleaned], dtype="str"), note=pd.array(notes_of, dtype="str"))

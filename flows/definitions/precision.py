@@ -7,12 +7,19 @@ from pydantic import AfterValidator, Field, model_validator
 
 from backends.annotations.label_tables import list_shipped_tables
 from backends.option_paths import BaseFolder, PathRule, resolve_if_exists
+from builders.precision.tag_tree import LANGUAGES
 from flows.definitions.common import (
+    BudgetOptions,
+    ChatModelOptions,
+    Location,
     NearDuplicateOptions,
     OneOrMore,
+    PriceOptions,
+    PromptFiles,
     RenderOptions,
     SetDefinition,
     StrictModel,
+    check_prompt_files,
     reject_repetition,
 )
 
@@ -88,6 +95,19 @@ class FamilyRuleOptions(StrictModel):
         return self
 
 
+class PhrasingOptions(StrictModel):
+    """The chat model that words a query anew, and that checks what it wrote. `count`: maximum of its phrasings per
+    query."""
+
+    model: str = "qwen"
+    options: ChatModelOptions = Field(default_factory=dict)
+    count: int = Field(3, ge=1, le=10)
+    price: PriceOptions | None = Field(None, exclude=True)
+
+
+PHRASING_PROMPTS = ("phrasings", "phrasing_labels", "phrasing_question")
+
+
 def _resolve_table(text: str, folder: BaseFolder) -> str:
     return text if text in list_shipped_tables() else resolve_if_exists(text, folder)
 
@@ -117,7 +137,11 @@ class PrecisionDefinition(SetDefinition):
     exhaustive: bool | Literal["by_image"] = False
     # whether a box that lists attributes lists all of them, so that another object is no right answer
     exhaustive_attributes: bool = False
-    texts: Annotated[list[Literal["word", "sentence"]], Once] = Field(["word", "sentence"], min_length=1)
+    texts: Annotated[list[Literal["word", "sentence", "llm"]], Once] = Field(["word", "sentence"], min_length=1)
+    phrasings: PhrasingOptions | None = None  # of texts: llm; it and the three keys below are read there alone
+    replies: Location | None = None
+    prompt_files: PromptFiles = Field(default_factory=dict)
+    budget: BudgetOptions | None = Field(None, exclude=True)
     # null: those the labels have
     languages: Annotated[list[Literal["zh", "en"]], Once] | None = Field(None, min_length=1)
     grades: Literal["graded", "binary"] = "graded"
@@ -131,6 +155,8 @@ class PrecisionDefinition(SetDefinition):
 
     @model_validator(mode="after")
     def _require_exhaustive_annotations(self) -> "PrecisionDefinition":
+        if self.exhaustive_attributes and "attribute" not in self.families:
+            raise ValueError("exhaustive_attributes is read by the family attribute alone: add it to families")
         if self.exhaustive_attributes and not self.exhaustive:
             raise ValueError("exhaustive_attributes speaks of all objects of a label: set exhaustive, too")
         if self.needs_all_objects and not self.exhaustive:
@@ -140,6 +166,39 @@ class PrecisionDefinition(SetDefinition):
                 "delete families, but for attribute"
             )
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_phrasings(cls, data: Any) -> Any:
+        wants_phrasings = isinstance(data, dict) and "llm" in (data.get("texts") or ())
+        return {**data, "phrasings": {}} if wants_phrasings and data.get("phrasings") is None else data
+
+    @model_validator(mode="after")
+    def _phrasings_are_wanted(self) -> "PrecisionDefinition":
+        if self.has_phrasings:
+            if not self.styles:
+                raise ValueError("texts: llm words other queries anew: add word or sentence")
+            check_prompt_files(self.prompt_files, [f"{one}/{name}" for one in LANGUAGES for name in PHRASING_PROMPTS])
+            return self
+        keys = ("phrasings", "replies", "prompt_files", "budget")
+        if unused := [name for name in keys if getattr(self, name)]:
+            raise ValueError(f"{unused[0]} is read where a chat model words queries: add llm to texts")
+        return self
+
+    @property
+    def has_phrasings(self) -> bool:
+        """Whether a chat model words queries anew."""
+        return "llm" in self.texts
+
+    @property
+    def styles(self) -> list[str]:
+        """The styles that are written without a model."""
+        return [style for style in self.texts if style != "llm"]
+
+    @property
+    def most_texts(self) -> int:
+        """The largest number of texts of a question in a language."""
+        return len(self.styles) + (self.phrasings.count if self.phrasings is not None else 0)
 
     @property
     def needs_all_objects(self) -> bool:

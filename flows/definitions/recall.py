@@ -123,7 +123,8 @@ class RecallDefinition(SetDefinition):
 
     @model_validator(mode="after")
     def _own_prompts_are_asked(self) -> RecallDefinition:
-        others = [f"{language}/{name}" for language in self.captions.languages for name in ("description", "recaption")]
+        wanted = [("description", self.descriptions is not None), ("recaption", self.ambiguity.policy == "recaption")]
+        others = [f"{language}/{name}" for language in ("zh", "en") for name, is_asked in wanted if is_asked]
         check_prompt_files(self.prompt_files, [*self.captions.prompt, *others])
         return self
 

@@ -21,7 +21,7 @@ from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wav
 from builders.self_instruct.generator_health import GeneratorHealth, HealthMonitor
 from builders.self_instruct.prompt_sampling import SampledPrompt
 from builders.self_instruct.row_rules import MAX_LENGTH, RowRules
-from flows.captions.captioning import start_spending
+from flows.chat_session import start_spending
 from flows.definitions.generated import GeneratedDefinition, ObjectOptions, TopicOptions
 from flows.prompt_loading import load_cleaning_rules
 from flows.steps import Advance, current_run

@@ -70,19 +70,19 @@ class GalleryBuild(BuildParameters):
     definition: Annotated[Path | SkipJsonSchema[GalleryDefinition], _DEFINITION_FIELD]
 
 
-class PrecisionBuild(BuildParameters):
-    """A precision set from detection labels."""
-
-    kind = "precision"
-
-    definition: Annotated[Path | SkipJsonSchema[PrecisionDefinition], _DEFINITION_FIELD]
-
-
 class ChatModelBuild(BuildParameters):
     """A build that asks chat models."""
 
     offline: bool = Field(False, description="Connect to nothing: use the replies, pages and models that are stored.")
     retry_failures: bool = Field(False, description="Ask again what a chat model failed at for good.")
+
+
+class PrecisionBuild(ChatModelBuild):
+    """A precision set from detection labels, with phrasings by a chat model where they are wanted."""
+
+    kind = "precision"
+
+    definition: Annotated[Path | SkipJsonSchema[PrecisionDefinition], _DEFINITION_FIELD]
 
 
 class RecallBuild(ChatModelBuild):

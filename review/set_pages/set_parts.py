@@ -20,7 +20,7 @@ _JUDGES = {
     "human": "people",
 }
 _LANGUAGES = {"zh": "Chinese", "en": "English"}  # in the order of wordings on a page, as the styles
-_STYLES = ("word", "caption", "phrase", "keywords", "question")
+_STYLES = ("word", "sentence", "llm", "caption", "phrase", "keywords", "question")
 ImageTiles = dict[str, dict[str, Any]]
 
 

@@ -1,7 +1,7 @@
 """The questions of all families that have enough images, and their queries with judgments."""
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,24 +101,34 @@ def judge_family_questions(
     out: list[JudgedQuery] = []
     for question in questions:
         judged = _judge(question, world, judge)
-        keys = _keys(question, world)
-        for language, style, text in list_texts(question, world, wording):
-            names = [world.concepts[label].name(language) for label in question.labels]
-            shown = [world.concepts[label].key for label in question.shown]
-            has_twin = frozenset(question.shown) in asked
-            query: dict[str, Any] = {
-                "query_id": content_id("q", "precision", question.kind, language, style, *keys),
-                "text": text,
-                "language": language,
-                "style": style,
-                "level": len(keys),
-                "labels": keys,
-                "family": question.kind,
-                "twin": find_seed_query_id(language, style, shown) if has_twin else None,
-            }
+        for query in list_question_queries(question, world, wording, asked):
+            names = [world.concepts[label].name(query["language"]) for label in question.labels]
             evidence = question.why_relevant.format(*names), question.why_wrong.format(*names)
             out.append(JudgedQuery(query, judged, evidence))
     return out
+
+
+def list_question_queries(
+    question: FamilyQuestion, world: BoxWorld, wording: QueryWording, asked: Collection[frozenset[int]] = ()
+) -> list[dict[str, Any]]:
+    """Returns the queries of a question, one per language and style that has a text, as rows of the table. `asked`: the
+    labels of the queries that the set has besides."""
+    keys = _keys(question, world)
+    shown = [world.concepts[label].key for label in question.shown]
+    has_twin = frozenset(question.shown) in asked
+    return [
+        {
+            "query_id": content_id("q", "precision", question.kind, language, style, *keys),
+            "text": text,
+            "language": language,
+            "style": style,
+            "level": len(keys),
+            "labels": keys,
+            "family": question.kind,
+            "twin": find_seed_query_id(language, style, shown) if has_twin else None,
+        }
+        for language, style, text in list_texts(question, world, wording)
+    ]
 
 
 def _judge(question: FamilyQuestion, world: BoxWorld, judge: SeedJudge) -> SeedJudgments:

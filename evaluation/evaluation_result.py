@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evaluation.comparison import EvaluationWarning
 from evaluation.open_set import OpenSetThreshold
+from evaluation.phrasing_spread import SPREAD_COLUMNS, SPREAD_DIFFERENCE_COLUMNS
 
 TEXT_TO_IMAGE, IMAGE_TO_TEXT = DIRECTIONS = ("text_to_image", "image_to_text")
 MAX_STORED_RANK = 20  # results of each query that are stored
@@ -47,7 +48,8 @@ class EvaluationResult:
     missing, those with a tie at a cut, judged@k, and what the system lost; `definitions`: by metric what exactly is
     computed; `thresholds`: by wanted precision the lowest threshold that has it, None where none has. `left_out`
     (LEFT_OUT_COLUMNS): the ids of the run that the set does not have: `query` or `result`, its number of rows, and
-    the version that has it, "" for none.
+    the version that has it, "" for none. `phrasings` (SPREAD_COLUMNS): by metric the worst and the best of the
+    phrasings of a question; no row where no question has two.
     """
 
     system: dict[str, Any]
@@ -66,6 +68,7 @@ class EvaluationResult:
     definitions: dict[str, str] = field(default_factory=dict)
     thresholds: dict[str, OpenSetThreshold | None] = field(default_factory=dict)
     left_out: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=LEFT_OUT_COLUMNS))
+    phrasings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=SPREAD_COLUMNS))
 
     @property
     def metrics(self) -> list[str]:
@@ -83,10 +86,12 @@ class EvaluationResult:
 class SystemComparison:
     """Two systems on the same queries. `table`: evaluation.comparison's columns, a row per metric, `first` less
     `second`; `differences`: by query that of the first metric; `most_different_queries`: the queries on which it is
-    largest, either way, the most different first."""
+    largest, either way, the most different first; `phrasings` (SPREAD_DIFFERENCE_COLUMNS): how far each of them differs
+    between phrasings of a question."""
 
     first: EvaluationResult
     second: EvaluationResult
     table: pd.DataFrame
     most_different_queries: list[str]
     differences: pd.Series
+    phrasings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=SPREAD_DIFFERENCE_COLUMNS))

@@ -31,6 +31,7 @@ def result_to_json(result: EvaluationResult) -> dict[str, Any]:
             "warnings": [asdict(warning) for warning in result.warnings],
             "thresholds": {name: found and asdict(found) for name, found in result.thresholds.items()},
             "slices": list_rows(result.slices),
+            **({"phrasings": list_rows(result.phrasings)} if len(result.phrasings) else {}),
             "cmc": result.cmc.tolist(),
             **{name: {column: table[column].tolist() for column in table} for name, table in curves.items()},
         }

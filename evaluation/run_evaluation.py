@@ -27,6 +27,7 @@ from evaluation.metric_names import Metric, parse_metric
 from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, MetricScores, score_run
 from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, negatives_at_k
 from evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
+from evaluation.phrasing_spread import measure_phrasing_spread
 from evaluation.ranking import RankedRun
 from evaluation.shortcuts import find_ignored_families, measure_shortcuts
 from evaluation.statistics import ConfidenceInterval, bootstrap_interval
@@ -104,6 +105,7 @@ def evaluate_run(
         definitions={str(metric): metric.definition for metric in scores.metrics},
         thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
         left_out=pd.DataFrame(columns=LEFT_OUT_COLUMNS) if left_out is None else left_out,
+        phrasings=measure_phrasing_spread(scores.per_query, spec.queries, names),
     )
 
 

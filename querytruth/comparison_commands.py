@@ -63,11 +63,13 @@ def compare(
     if json:
         most_different = found.pair.most_different_queries[:queries] if found.pair else []
         leaked = {"leaked": _plain(found.leaked)} if len(found.leaked) else {}
-        terminal.print_json({"pairs": _plain(found.table), "most_different": most_different} | leaked)
+        phrasings = {"phrasings": _plain(found.phrasings)} if len(found.phrasings) else {}
+        terminal.print_json({"pairs": _plain(found.table), "most_different": most_different} | leaked | phrasings)
         return
     result_tables.show_results(found.results)
     result_tables.show_pairwise_differences(found.table)
     result_tables.show_leaked_differences(found.leaked)
+    result_tables.show_phrasing_spreads(found.phrasings)
     if found.pair is not None:
         result_tables.show_most_different_queries(found.pair, found.texts, queries)
 

@@ -70,6 +70,22 @@ def show_leaked_differences(leaked: pd.DataFrame) -> None:
     terminal.print_table(f"{first['metric'].iloc[0]}: {counts}", columns, rows)
 
 
+def show_phrasing_spreads(phrasings: pd.DataFrame) -> None:
+    """Print how far two systems differ between phrasings of a question, by the first metric."""
+    if phrasings.empty:
+        return
+    first = phrasings[phrasings["metric"] == phrasings["metric"].iloc[0]]
+    rows: list[list[object]] = [
+        [
+            *(f"{row.one} less {row.other}", f"{row.spread_one:.4f}", f"{row.spread_other:.4f}"),
+            *(f"{row.difference:+.4f}", format_interval(row.low, row.high), f"{row.p_holm:.4f}"),
+        ]
+        for row in first.itertuples()
+    ]
+    title = f"{first['metric'].iloc[0]}: best less worst wording of {first['questions'].iloc[0]:,} questions"
+    terminal.print_table(title, ["systems", "first", "second", "difference", "95% interval", "p (Holm)"], rows)
+
+
 def show_slices(results: Sequence[EvaluationResult]) -> None:
     """Print the slices of each system by its first metrics."""
     for result in results:
@@ -192,6 +208,12 @@ def _notes(result: EvaluationResult) -> list[str]:
         notes.append(
             f"index {search['index']} misses {search['missed_of_exact']:.2%} of the exact {search['results']} nearest "
             f"(measured on {search['measured_on_queries']:,} queries)"
+        )
+    if len(result.phrasings):
+        row = result.phrasings.iloc[0]
+        notes.append(
+            f"{row['metric']} of {row['questions']:,} questions in several wordings: {row['worst']:.3f} in the worst, "
+            f"{row['mean']:.3f} on average, {row['best']:.3f} in the best"
         )
     for target_precision, cut in result.thresholds.items():
         if cut is None:

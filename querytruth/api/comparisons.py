@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +12,7 @@ from builders.errors import UserError
 from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, SystemComparison
 from evaluation.leaked_difference import compare_leaked_of_systems
 from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems, make_unique_names
+from evaluation.phrasing_spread import compare_phrasing_spread
 from evaluation.run_evaluation import choose_metrics
 from evaluation.statistics import align_clusters
 from flows.evaluation_run import score_on_common_queries
@@ -30,13 +31,15 @@ class Comparison:
     """Systems on the same queries. `table`: a row per pair and metric with the difference, its interval, p_holm
     (corrected for all pairs), wins, ties and losses, and the smallest difference that the set can show; `pair`: the
     comparison query by query, of two systems; `leaked`: by system and pair the leaked queries less the clean ones, no
-    row where `querytruth overlap` has not compared this version."""
+    row where `querytruth overlap` has not compared this version; `phrasings`: by pair how far the figures differ
+    between phrasings of one question, no row where no question has two."""
 
     judged_set: JudgedSet
     results: list[EvaluationResult]
     table: pd.DataFrame
     pair: SystemComparison | None = None
     leaked: pd.DataFrame = field(default_factory=pd.DataFrame)
+    phrasings: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def most_different(self) -> pd.DataFrame:
@@ -102,10 +105,11 @@ def compare(
     results = [one.result for one in scored]
     table = compare_all_pairs(results, view.spec.clusters)
     pair = compare_two_systems(results[0], results[1], view.spec.clusters) if len(results) == 2 else None
-    if pair is not None and page is not None:
-        write_comparison_page(pair, view, Path(page))
     figures = {name: one.per_query for name, one in zip(make_unique_names(results), results, strict=True)}
     shared = align_clusters(view.spec.clusters, results[0].per_query.index)
     metric_names = list(dict.fromkeys(table["metric"]))
     leaked = compare_leaked_of_systems(figures, judged.overlap, metric_names, clusters=shared)
-    return Comparison(judged, results, table, pair, leaked)
+    phrasings = compare_phrasing_spread(figures, view.spec.queries, metric_names)
+    if pair is not None and page is not None:
+        write_comparison_page(replace(pair, phrasings=phrasings), view, Path(page))
+    return Comparison(judged, results, table, pair, leaked, phrasings)

@@ -70,6 +70,12 @@ class Evaluation:
         return self.result.slices
 
     @property
+    def phrasings(self) -> pd.DataFrame:
+        """By metric the worst, the mean and the best wording of a question, and their spread with its interval; no row
+        where no question has two."""
+        return self.result.phrasings
+
+    @property
     def ranked(self) -> pd.DataFrame:
         """The first 20 results of each query with their relevance; -1 is unjudged."""
         return self.result.ranked
@@ -115,9 +121,8 @@ def load_judgments(
     none or both."""
     if (set_ is None) == (qrels is None):
         raise UserError("evaluate", str(set_ or qrels), "needs one source of judgments", "give a set, or qrels")
-    if qrels is not None:
-        return select_part(load_judged_qrels(Path(qrels)), part or {})
-    return select_part(load_judged_set(find_version(set_ or "", out, remote="whole")), part or {})
+    judged = load_judged_qrels(Path(qrels)) if qrels is not None else load_judged_set(find_version(set_ or "", out))
+    return select_part(judged, part or {})
 
 
 def _all_ids(set_: AnySet | None, judged: JudgedSet) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from review.evaluation.comparison_selection import ONE, SIDES, ComparisonSelecti
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import FailureContext, collect_failure_context
 from review.evaluation.family_profile import draw_family_profile
+from review.evaluation.phrasing_spread import describe_phrasings
 
 _SURE = 0.05  # the p value below which two systems differ
 
@@ -65,12 +66,32 @@ def render_comparison_page(
             {name: side.precision_recall for name, side in by_name.items()}, comparison.first.figures
         ),
         profile=draw_family_profile(by_name, lead),
+        phrasings=_phrasings(comparison, by_name, tables),
         slices=plots.draw_slice_plots(by_name, lead),
         bins=_bins(cards, names),
         different=len(cards),
         systems=[(name, display_text.format_facts(side.system)) for name, side in by_name.items()],
         conventions=list(comparison.first.conventions.items()),
     )
+
+
+def _phrasings(
+    comparison: SystemComparison, by_name: Mapping[str, EvaluationResult], tables: Tables | None
+) -> TemplateData | None:
+    """Return what describe_phrasings returns, with the difference of the two spreads by each metric."""
+    described = describe_phrasings(by_name, None if tables is None else tables.queries)
+    if described is None:
+        return None
+    differences = {
+        row["metric"]: {
+            "difference": f"{row['difference']:+.3f}",
+            "interval": format_interval(row["low"], row["high"], "+.3f"),
+            "p": _p(row["p_holm"]),
+        }
+        for row in comparison.phrasings.to_dict("records")
+        if row["metric"] in {one["metric"] for one in described["rows"]}
+    }
+    return described | {"differences": differences}
 
 
 def _names(sides: tuple[EvaluationResult, EvaluationResult]) -> list[str]:

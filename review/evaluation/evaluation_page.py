@@ -13,6 +13,7 @@ from review.evaluation.cards import TemplateData, build_item_views, build_query_
 from review.evaluation.display_text import format_interval
 from review.evaluation.failure_context import collect_failure_context
 from review.evaluation.family_profile import draw_family_profile
+from review.evaluation.phrasing_spread import describe_phrasings
 from review.evaluation.query_selection import EvaluationSelection
 
 REVIEW_DEPTH = 10  # results of each query that the page proposes to judge
@@ -69,6 +70,7 @@ def render_evaluation_page(
         open_set=plots.draw_open_set_curves(result.open_set, thresholds) if len(result.open_set) > 1 else None,
         lead_metric=first_metric,
         profile=draw_family_profile({name: result}, first_metric),
+        phrasings=describe_phrasings({name: result}, None if tables is None else tables.queries),
         slices=plots.draw_slice_plots({name: result}, first_metric),
     )
 

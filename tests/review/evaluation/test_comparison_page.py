@@ -8,6 +8,7 @@ import pytest
 from builders.benchmark_set import Tables
 from evaluation.comparison import EvaluationWarning
 from evaluation.evaluation_result import SystemComparison
+from evaluation.phrasing_spread import compare_phrasing_spread, measure_phrasing_spread
 from review.evaluation.comparison_page import render_comparison_page
 from review.evaluation.comparison_selection import select_largest_differences
 from tests.images import make_jpeg
@@ -121,3 +122,21 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     assert sum(tag == "script" for tag, _ in seen.tags) == 1
     assert not [name for _, a in seen.tags for name in a if name.startswith("on")]
     assert evil in seen.text
+
+
+def test_the_spreads_of_both_over_the_wordings_of_a_question_stand_beside_each_other() -> None:
+    found, set_ = make_comparison(), beach_tables()
+    queries = set_.queries.assign(labels=[["dog"]] * len(set_.queries), language="en")
+    per_query = found.second.per_query.assign(**{"hit@1": [float(n % 2) for n in range(5)]})
+    sides = {"tiny-clip": found.first.per_query, "lexical": per_query}
+    one, other = (measure_phrasing_spread(figures, queries, found.first.metrics) for figures in sides.values())
+    compared = replace(
+        found,
+        first=replace(found.first, phrasings=one),
+        second=replace(found.second, phrasings=other, per_query=per_query),
+        phrasings=compare_phrasing_spread(sides, queries, found.first.metrics),
+    )
+    text = text_of(compared, replace(set_, queries=queries))
+    assert "hit@1 lexical 0.000 0.400 1.000 1.000" in text
+    assert "the spread of the first less that of the second is -1.000" in text
+    assert "One question in other words" not in text_of(found, set_)

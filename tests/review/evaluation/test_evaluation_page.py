@@ -13,6 +13,7 @@ from builders.benchmark_set import Tables
 from builders.visible_text import make_visible
 from evaluation.comparison import EvaluationWarning
 from evaluation.evaluation_result import EvaluationResult
+from evaluation.phrasing_spread import measure_phrasing_spread
 from review.evaluation.display_text import describe_warnings, select_headline_metrics
 from review.evaluation.evaluation_page import render_evaluation_page
 from review.evaluation.query_selection import select_report_queries
@@ -280,3 +281,19 @@ def test_ten_thousand_queries_make_a_small_page() -> None:
     )
     html = page_of(make_evaluation(ranked, names))
     assert len(html) < 700_000
+
+
+def test_the_wordings_of_one_question_are_listed_with_their_figures() -> None:
+    set_ = beach_tables()
+    queries = set_.queries.assign(labels=[["dog"] if row < 2 else None for row in range(len(set_.queries))])
+    queries["language"], (one, other) = "en", list(queries["query_id"][:2])
+    found = make_evaluation()
+    per_query = found.per_query.astype(float)
+    per_query.loc[one, "hit@1"] = 1.0
+    spread = measure_phrasing_spread(per_query, queries, found.metrics)
+    text = text_of(replace(found, per_query=per_query, phrasings=spread), replace(set_, queries=queries))
+    assert "1 questions are asked in several wordings, 2 queries in all" in text
+    first, second = (queries.set_index("query_id").at[name, "text"] for name in (one, other))
+    widest = text[text.index("Where the words matter most") :]
+    assert widest.index(first) < widest.index(second) and "hit@1 0.500 0.750 1.000 0.500" in text
+    assert "in several wordings" not in text_of(found, set_)

@@ -9,6 +9,7 @@ from builders.manifest_notes import Count, Notes, Number, Render
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Grade = Annotated[str, Meta(pattern=r"^-?[0-9]{1,3}\Z")]
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
+Canary = Annotated[str, Meta(pattern=r"^querytruth-canary [0-9a-f-]{36}\Z")]
 FileName = Annotated[str, Meta(pattern=r"^(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._/-]{0,200}\Z")]
 Version = Annotated[int, Meta(ge=1, le=999_999_999)]
 
@@ -161,3 +162,4 @@ class Manifest(Struct):
     files: list[ListedFile]
     envelope: Envelope
     decision_logs: dict[str, LogRecord] = field(default_factory=dict)
+    canary: Canary | None = None  # versions from before it have none

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 import yaml
 
 from builders.benchmark_set import Tables
+from builders.canary import make_canary
 from builders.recall import ambiguity_report
 from builders.self_instruct.result_screening import licence_family
 from builders.shortcuts.shortcut_test import describe_shortcuts
@@ -22,11 +22,6 @@ _KINDS = {
 _SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 _AMBIGUOUS = 8  # captions shown
 _LICENCES = 12  # listed one by one; where there are more, their families are listed
-
-
-def make_canary(content_digest: str) -> str:
-    """Returns the text by which copies of a version are found in a text corpus; each content has its own."""
-    return f"querytruth-canary {uuid5(NAMESPACE_URL, f'querytruth:{content_digest}')}"
 
 
 def render_set_card(manifest: dict[str, Any], tables: Tables) -> str:

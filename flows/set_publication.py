@@ -20,6 +20,7 @@ from builders import benchmark_set
 from builders.audit.accepted_labels import AcceptedLabels, add_accepted_labels
 from builders.audit.answers import AUDIT_VIEW, AuditDisputes, find_disputes
 from builders.benchmark_set import Tables
+from builders.canary import make_canary
 from builders.decisions.agreement import find_disagreements, latest_decisions
 from builders.decisions.application import apply_decisions
 from builders.decisions.effective import effective
@@ -204,7 +205,7 @@ def _describe_accepted(accepted: AcceptedLabels, count: int) -> str:
 
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
 _VERSION_KEYS = {
-    *("version", "content_digest", "build_digest", "parent", "counts"),
+    *("version", "content_digest", "canary", "build_digest", "parent", "counts"),
     *("decisions", "files", "manifest_digest", "envelope", "decision_logs"),
 }
 
@@ -226,6 +227,7 @@ def _publish(
             "schema_version": benchmark_set.SCHEMA_VERSION,
             "version": version,
             "content_digest": digest,
+            "canary": make_canary(digest),
             "build_digest": benchmark_set.build_digest(digest, configuration, inputs, code_version, models),
             "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
             "counts": benchmark_set.count_set(tables),

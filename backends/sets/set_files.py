@@ -30,6 +30,7 @@ from backends.sets.manifest_reading import (
 from backends.sets.trusted_sources import is_allowed_image_path, is_own_version
 from backends.sources.source_names import is_web_url
 from builders.benchmark_set import Tables, canonical_json, content_digest
+from builders.canary import make_canary
 from builders.errors import UserError, first_line
 from builders.records import TABLE_SCHEMAS, check_ids, from_arrow
 
@@ -170,6 +171,8 @@ def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None
         if extra not in listed and extra != "manifest.json" and not is_unknown:
             yield f"{extra}: is not listed in the manifest"
     published = manifest["content_digest"]
+    if manifest.get("canary") not in (None, make_canary(published)):
+        yield "manifest.json: its canary is of another content"
     if not damaged and (digest := content_digest(read_set(path).tables.to_arrow_tables())) != published:
         yield f"content digest is {digest}, the manifest says {published}"
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
+from builders.canary import make_canary
 from builders.recall.ambiguity_report import format_share
-from builders.set_card import make_canary, render_set_card
+from builders.set_card import render_set_card
 from tests.review.recall_sets import (
     make_ambiguity,
     make_ambiguity_example,

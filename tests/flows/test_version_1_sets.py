@@ -10,6 +10,7 @@ import pytest
 
 from backends.sets import decision_log, set_files
 from backends.sets.version_1 import upgrade_ledger, upgrade_manifest
+from builders.canary import make_canary
 from builders.decisions.records import Override, QueryDecision
 from builders.records import LEDGER_SCHEMA
 from flows.definitions import load_definition
@@ -92,6 +93,9 @@ def test_decisions_on_them_are_published_as_the_next_version(folder: Path) -> No
     stored = set_files.read_set(result.path)
     assert result.is_new and stored.manifest["schema_version"] == 2
     assert stored.manifest["parent"]["content_digest"] == before.manifest["content_digest"]
+    assert "canary" not in before.manifest
+    assert stored.manifest["canary"] == make_canary(stored.manifest["content_digest"])
+    assert stored.manifest["canary"] in (result.path / "README.md").read_text("utf-8")
     assert len(stored.tables.queries) == len(before.tables.queries) - 1
     assert len(stored.tables.ledger) == len(before.tables.ledger) + 1
     assert list(set_files.verify_set(result.path)) == []

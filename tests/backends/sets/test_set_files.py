@@ -19,6 +19,7 @@ from backends.sets.manifest_reading import read_manifest
 from backends.sets.set_files import find_set, read_set, verify_set
 from backends.sets.set_publishing import publish_set
 from builders.benchmark_set import Tables, content_digest, manifest_digest
+from builders.canary import make_canary
 from builders.errors import UserError
 from builders.records import categorical_from_codes, empty_frame
 from tests.small_sets import make_whole_manifest
@@ -59,6 +60,12 @@ def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[s
 
 def put(folder: Path, content: Tables, **options: Any) -> Any:
     return publish_set(content, manifest, lambda _: "# card\n", folder, **options)
+
+
+def _write_manifest(version: Path, whole: dict[str, Any]) -> None:
+    sealed = whole | {"manifest_digest": manifest_digest(whole)}
+    text = json.dumps(sealed, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    (version / "manifest.json").write_text(text)
 
 
 def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: Path) -> None:
@@ -172,14 +179,27 @@ def test_missing_cut_and_extra_files_are_found(tmp_path: Path) -> None:
     assert "ledger.parquet: has " in problems
 
 
+def test_the_canary_of_another_content_is_found_and_what_is_no_canary_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path / "pets", tables()).path
+    whole = read_manifest(path)
+    for canary, problems in (
+        (make_canary(whole["content_digest"]), []),
+        (make_canary("another"), ["manifest.json: its canary is of another content"]),
+    ):
+        _write_manifest(path, whole | {"canary": canary})
+        assert list(verify_set(path)) == problems
+    _write_manifest(path, whole | {"canary": "<script>"})
+    with pytest.raises(UserError, match="canary"):
+        read_manifest(path)
+
+
 def test_a_swapped_table_is_found_though_the_manifest_was_mended(tmp_path: Path) -> None:
     one, other = put(tmp_path / "pets", tables()).path, put(tmp_path / "cats", tables(("cat",))).path
     shutil.copy(other / "queries.parquet", one / "queries.parquet")
     whole = read_manifest(one)
     listed = {file["path"]: file for file in read_manifest(other)["files"]}
     whole["files"] = [listed[f["path"]] if f["path"] == "queries.parquet" else f for f in whole["files"]]
-    whole["manifest_digest"] = manifest_digest(whole)
-    (one / "manifest.json").write_text(json.dumps(whole, ensure_ascii=False, indent=2, sort_keys=True) + "\n")
+    _write_manifest(one, whole)
     assert list(verify_set(one)) and all("content digest" in p for p in verify_set(one))
 
 

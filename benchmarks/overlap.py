@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from builders.overlap.text_pairs import LEAST_CONTAINED
-from flows.overlap_sources import INDEX_SCHEMA
+from flows.overlap.source_images import INDEX_SCHEMA
 
 SET_SIZE, CROPS = 5_000, 16  # images or texts of the set; hashes of the crops of an image
 SHARDS = 4  # of the other images

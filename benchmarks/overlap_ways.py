@@ -36,11 +36,13 @@ def images_ours(folder: Path, with_pdq: bool = False, against: str = "others") -
     from backends.images.crop_hashes import hash_crops
     from backends.workers.worker_processes import map_in_workers
     from builders.overlap.image_pairs import ImageOverlap
-    from flows.overlap_shards import ReadCounts
-    from flows.overlap_sources import hash_images, list_images
+    from flows.overlap.shards import ReadCounts
+    from flows.overlap.source_images import ImageFeatures, hash_images, list_images
 
     def hash_folder(name: str) -> pd.DataFrame:
-        return pd.concat(hash_images(list_images(str(folder / name)), with_pdq, ReadCounts()), ignore_index=True)
+        return pd.concat(
+            hash_images(list_images(str(folder / name)), ImageFeatures(with_pdq), ReadCounts()), ignore_index=True
+        )
 
     start = processor_seconds()
     others = hash_folder(against)
@@ -75,7 +77,7 @@ def texts_ours(folder: Path) -> Answer:
 def captions_ours(folder: Path) -> Answer:
     """The captions of a table, read as the command reads them."""
     from builders.overlap.text_pairs import TextOverlap
-    from flows.overlap_sources import read_texts
+    from flows.overlap.caption_tables import read_texts
 
     overlap, start, count = TextOverlap(read_texts_of(folder / "set.json")), processor_seconds(), 0
 
@@ -92,7 +94,7 @@ def captions_ours(folder: Path) -> Answer:
 def index_ours(folder: Path) -> Answer:
     """An index, read and compared as the command does it."""
     from builders.overlap.image_pairs import ImageOverlap
-    from flows.overlap_sources import read_index
+    from flows.overlap.hash_index import read_index
 
     images = next(read_index(folder / "set.parquet"))
     crops = next(read_index(folder / "crops.parquet"))

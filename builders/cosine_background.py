@@ -65,6 +65,18 @@ def _measure(vectors: Vectors, share: float) -> CosineBackground:
     return CosineBackground(len(cosines), round(float(np.median(cosines)), 4), round(high, 4), share)
 
 
+def choose_cosine_cut(
+    stage: str, key: str, given: float | None, usual: float, background: CosineBackground | None, model: str
+) -> float:
+    """Returns the cut that is given, or else the `usual` one, or the background's own where that is higher. Raises
+    UserError for a cut among random pairs."""
+    cut = usual if given is None else given
+    if given is None and background is not None:
+        cut = max(cut, background.derive_cut())
+    check_cosine_cut(stage, key, cut, background, model)
+    return cut
+
+
 def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackground | None, model: str) -> None:
     """Raises UserError where a cut lies among the cosines of random pairs: nearly all would count as the
     same."""

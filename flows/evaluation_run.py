@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from backends.contained_paths import contained_path
+from backends.object_storage.object_cache import is_fetched_copy
 from backends.run_files import result_files
 from builders.benchmark_set import canonical_json
 from builders.errors import UserError
@@ -86,7 +87,9 @@ def evaluate_systems(
             if folder is not None:
                 store_result(scored, judged.queries, folder)
                 if judged.stored is not None and options.report is None and not judged.outside_queries:
-                    record_history(judged.stored.path.parent / RESULTS_FOLDER, system.identity, scored.result)
+                    record_history(
+                        find_results_home(judged.stored.path) / RESULTS_FOLDER, system.identity, scored.result
+                    )
                 if options.page:
                     page = folder / result_files.PAGE_FILE
                     write_evaluation_page(scored.result, view, page)
@@ -183,6 +186,12 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
 
 
+def find_results_home(version: Path) -> Path:
+    """The folder beside whose versions results are stored: the set's; for a copy of a set in object storage, the folder
+    that the set would have here."""
+    return Path("datasets") / version.parent.name if is_fetched_copy(version) else version.parent
+
+
 def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:
     """The folder of a system's result beside the set, <name>/evaluations/v<N>/<system>, with parts/<values> before the
     system's for a part of a set; None for bare judgments. Raises UserError where a folder on the way is a link: a set
@@ -193,7 +202,9 @@ def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: st
     below = f"{RESULTS_FOLDER}/{version.name}"
     if part := judged.description.get("part"):  # apart: leaderboards and the like are of whole sets
         below += "/parts/" + _UNSAFE.sub("-", "_".join(f"{column}-{value}" for column, value in part.items()))
-    return contained_path(version.parent, f"{below}/{result_folder_name(system, direction)}", "write result")
+    return contained_path(
+        find_results_home(version), f"{below}/{result_folder_name(system, direction)}", "write result"
+    )
 
 
 def result_folder_name(system: EvaluatedSystem, direction: str) -> str:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from querytruth.api.set_checks import lint as lint
     from querytruth.api.set_checks import rebuild as rebuild
     from querytruth.api.set_checks import verify as verify
+    from querytruth.api.set_storage import fetch as fetch
+    from querytruth.api.set_storage import publish as publish
     from querytruth.api.set_trust import audit_plan as audit_plan
     from querytruth.api.set_trust import audit_report as audit_report
     from querytruth.api.set_trust import audit_start as audit_start
@@ -64,6 +66,7 @@ _MODULES = {
     "querytruth.api.searches": ["search"],
     "querytruth.api.set_builds": ["SetBuild", "apply", "build", "export", "import_set", "plan"],
     "querytruth.api.set_checks": ["SetDifference", "diff", "lint", "rebuild", "verify"],
+    "querytruth.api.set_storage": ["fetch", "publish"],
     "querytruth.api.set_trust": [
         "audit_plan",
         "audit_report",
@@ -112,6 +115,7 @@ __all__ = [
     "evaluate",
     "export",
     "export_review",
+    "fetch",
     "gate",
     "history",
     "import_set",
@@ -122,6 +126,7 @@ __all__ = [
     "overlap",
     "plan",
     "plan_size",
+    "publish",
     "rebuild",
     "refresh_replies",
     "search",

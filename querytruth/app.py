@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from backends.memory import configure_allocator
+from backends.object_storage.transfer_bars import transfer_bars
 from builders.errors import UserError
 from querytruth import (
     audit_commands,
@@ -33,10 +34,11 @@ from querytruth import (
     self_instruct_commands,
     set_commands,
     shortcuts_command,
+    storage_commands,
     systems_commands,
     train_command,
 )
-from querytruth.terminal import err
+from querytruth.terminal import TerminalReporter, err
 
 app = typer.Typer(
     help="Turns pictures into a trusted benchmark for text-to-image search.",
@@ -74,6 +76,8 @@ for command in (
     set_commands.diff,
     set_commands.rebuild,
     exchange_commands.export,
+    storage_commands.publish,
+    storage_commands.fetch,
 ):
     app.command()(command)
 app.command("list")(list_command.list_)
@@ -107,6 +111,7 @@ def main() -> None:
     """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 3: a gate is undecided; 4: the budget
     is spent; 130: stopped; 143: stopped by SIGTERM."""
     configure_allocator()
+    transfer_bars.set(TerminalReporter().bar)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _raise_stop_requested)
     try:

@@ -58,7 +58,7 @@ def export(
     from querytruth.api import loaded_set, set_builds
 
     set_builds.check_format(format_)  # a wrong name is refused before the set is looked for
-    path = loaded_set.find_version(set_, out)
+    path = loaded_set.find_version(set_, out, remote="whole")
     dropped_features = set_builds.export(path, format_, to, allow_loss=allow_loss, images=images)
     if json:
         terminal.print_json({"path": str(to), "format": format_, "not_held": dropped_features})

@@ -15,6 +15,10 @@ PdqOption = Annotated[
     Literal["pdq"] | None,
     typer.Option("--hash", help="Also use this hash. Each image is decoded once more, at a larger size."),
 ]
+EmbedderOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Also compare vectors of this model: its folder, or its name on the hub."),
+]
 app = typer.Typer(
     help="Find what a set shares with training data: querytruth overlap SET --against FOLDER. Or index such data.",
     cls=default_to("find"),
@@ -37,6 +41,11 @@ def find(
         bool, typer.Option("--drop", help="Decide that leaked queries leave the set: the next `apply` drops them.")
     ] = False,
     hash_: PdqOption = None,
+    embedder: EmbedderOption = None,
+    min_cosine: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="The least cosine of two vectors that count as the same (default: 0.95)."),
+    ] = None,
     page_language: Annotated[Literal["en", "zh"], typer.Option(help="Of the page.")] = "en",
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
@@ -47,18 +56,19 @@ def find(
     terminal.err.print(f"querytruth: comparing {set_} with {', '.join(against)}", markup=False)
     from backends.sets.overlap_files import overlap_folder
     from backends.sets.set_files import find_set, read_set
-    from flows.overlap import drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
+    from flows.overlap.overlap_result import drop_leaked_queries, summarize_overlap, write_overlap
+    from flows.overlap.overlap_search import OverlapOptions, find_overlap
     from flows.pages.overlap_pages import write_overlap_page
 
     stored = read_set(find_set(set_, out))
     with terminal.reported_run():
-        tables, compared = find_overlap(stored, against, out, hash_ is not None)
-    summary = summarize_overlap(stored, against, tables, compared)
+        found = find_overlap(stored, against, out, OverlapOptions(hash_ is not None, embedder, min_cosine))
+    summary = summarize_overlap(stored, against, found)
     folder = overlap_folder(stored.path) if to is None else to
-    write_overlap(folder, tables, summary)
+    write_overlap(folder, found.tables, summary)
     with terminal.reported_run():
-        page = write_overlap_page(folder, stored, tables, out, page_language)
-    dropped = drop_leaked_queries(stored, tables["queries"], against, terminal.current_user_name()) if drop else 0
+        page = write_overlap_page(folder, stored, found.tables, out, page_language)
+    dropped = drop_leaked_queries(stored, found.queries, against, terminal.current_user_name()) if drop else 0
     if json:
         terminal.print_json(summary)
         return
@@ -80,12 +90,16 @@ def index(
     images: Annotated[str, typer.Argument(metavar="IMAGES", help="A folder of images, a list of them, or shards.")],
     out: Annotated[Path, typer.Option(help="The index, a .parquet file.")],
     hash_: PdqOption = None,
+    embedder: EmbedderOption = None,
 ) -> None:
     """Write the hashes of images, without the images, so that others can compare their sets with them.
 
     Example: querytruth overlap index training/images --out training.parquet"""
-    from flows.overlap_sources import write_index
+    from flows.overlap.hash_index import write_index
+    from flows.overlap.set_vectors import load_image_features
+    from flows.overlap.source_images import ImageFeatures
 
     with terminal.reported_run():
-        count = write_index(images, out, hash_ is not None)
+        encoder = None if embedder is None else load_image_features(embedder)
+        count = write_index(images, out, ImageFeatures(hash_ is not None, encoder))
     terminal.out.print(f"{count:,} images indexed in {out}", markup=False, soft_wrap=True)

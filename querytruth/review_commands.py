@@ -87,6 +87,7 @@ def page(
     if host != LOOPBACK:
         terminal.err.print("querytruth: whoever has this address can judge; it is sent unencrypted (safer: ssh -L)")
     terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
+    from backends.object_storage.object_cache import FETCH_FIRST, is_fetched_copy
     from backends.sets.trusted_sources import image_roots
     from flows.review_session.pool_tables import build_pool_routes
     from flows.review_session.review_site import ReviewSite, open_review_site
@@ -94,11 +95,14 @@ def page(
     reviewer = reviewer or terminal.current_user_name()
     with image_roots(images):
         site = ReviewSite(*build_pool_routes(path)) if is_table else open_review_site(path, reviewer, run or [], depth)
+    if is_fetched_copy(path):
+        terminal.err.print(f"read only: a set in object storage takes no decisions. To judge it, {FETCH_FIRST}")
     for note in site.notes:
         terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()
     _serve(site, guard, listening, no_open)
     next_command = suggest_next_command(set_, site.about["views"])
+    next_command = "querytruth fetch, then review the set on disk" if is_fetched_copy(path) else next_command
     terminal.err.print(f"page closed. Next: {next_command}", markup=False)
 
 

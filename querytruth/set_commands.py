@@ -25,12 +25,12 @@ def show(
     """
     from querytruth.api import loaded_set
 
-    path = loaded_set.find_version(set_, out)
-    manifest = loaded_set.read_manifest(path)
+    path = loaded_set.find_version(set_, out, remote="tables" if page is None else "whole")
+    manifest, place = loaded_set.read_manifest(path), loaded_set.describe_place(set_, out, path)
     if json:
-        terminal.print_json({"path": str(path), **manifest})
+        terminal.print_json({"path": place, **manifest})
     else:
-        _show_card(path, manifest)
+        _show_card(path, place, manifest)
     if page is not None:
         from backends.sets.trusted_sources import image_roots
         from flows.set_kinds import write_set_page
@@ -40,13 +40,13 @@ def show(
         terminal.err.print(f"page written: {page}")
 
 
-def _show_card(path: Path, manifest: dict[str, Any]) -> None:
+def _show_card(path: Path, place: str, manifest: dict[str, Any]) -> None:
     from backends.sets.overlap_files import describe_overlap
 
     counts = manifest["counts"]
     parent, grades = manifest["parent"], manifest["grades"]
     name = f"[bold]{manifest['name']}/v{manifest['version']}[/]"
-    terminal.out.print(f"{name} {manifest['kind']} set in {path}", soft_wrap=True)
+    terminal.out.print(f"{name} {manifest['kind']} set in {place}", soft_wrap=True)
     terminal.print_table(
         "Counts",
         ["what", "number"],
@@ -76,21 +76,26 @@ def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Js
 
     Example: querytruth verify family-album/v2
     """
+    from backends.object_storage.set_download import find_remote_version
+    from backends.object_storage.set_urls import join_set_url
     from querytruth.api import loaded_set, set_checks
 
-    path = loaded_set.find_version(set_, out)
-    total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
-        problems = set_checks.verify(path, progress=advance)
+    if (url := join_set_url(set_, str(out))) is not None:
+        place = str(find_remote_version(url).url)
+        problems, checked = set_checks.verify(place), "every object read again"
+    else:
+        path = loaded_set.find_version(set_, out)
+        total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
+            problems = set_checks.verify(path, progress=advance)
+        place, checked = str(path), f"{total / 1e6:,.1f} MB checked"
     if json:
-        terminal.print_json({"path": str(path), "problems": problems})
+        terminal.print_json({"path": place, "problems": problems})
     else:
         for problem in problems:
-            terminal.out.print(f"{path}/{problem}", markup=False, soft_wrap=True)
-        terminal.out.print(
-            f"{path}: {len(problems)} problems" if problems else f"{path}: intact, {total / 1e6:,.1f} MB checked",
-            soft_wrap=True,
-        )
+            terminal.out.print(f"{place}/{problem}", markup=False, soft_wrap=True)
+        outcome = f"{len(problems)} problems" if problems else f"intact, {checked}"
+        terminal.out.print(f"{place}: {outcome}", soft_wrap=True, markup=False)
     if problems:
         raise typer.Exit(1)
 
@@ -137,8 +142,8 @@ def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Json
     """
     from querytruth.api import loaded_set, set_checks
 
-    path = loaded_set.find_version(set_, out)
-    findings = set_checks.lint(path)
+    path = loaded_set.find_version(set_, out, remote="tables")
+    findings, place = set_checks.lint(path), loaded_set.describe_place(set_, out, path)
     if json:
         terminal.print_json(findings.to_dict("records"))
     elif len(findings):
@@ -146,9 +151,9 @@ def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Json
             [found.severity, found.check, found.count_, found.says, "\n".join(found.examples[:3])]
             for found in findings.rename(columns={"count": "count_"}).itertuples()
         ]
-        terminal.print_table(f"Lint of {path}", ["", "check", "cases", "what", "such as"], rows)
+        terminal.print_table(f"Lint of {place}", ["", "check", "cases", "what", "such as"], rows)
     else:
-        terminal.out.print(f"{path}: nothing found", soft_wrap=True)
+        terminal.out.print(f"{place}: nothing found", soft_wrap=True)
     if (findings["severity"] == "error").any():
         raise typer.Exit(1)
 

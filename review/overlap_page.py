@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from builders.overlap.image_pairs import format_distance
 from review.page_parts import render_template
 
 MAX_PAIRS = 100  # shown of each kind
@@ -20,7 +21,7 @@ PAGE_TEXTS = {
         "set": "in the set",
         "other": "in the other collection",
         "evidence": "evidence",
-        "distance": "bits that differ",
+        "distance": "bits that differ, or cosine",
         "shown": "The first {count} of {all} are shown; pairs.csv has all.",
         "none": "No pair was found.",
         "no_image": "no image here: an index has hashes alone",
@@ -34,7 +35,7 @@ PAGE_TEXTS = {
         "set": "集合中",
         "other": "其他数据中",
         "evidence": "证据",
-        "distance": "不同的位数",
+        "distance": "不同的位数或余弦",
         "shown": "显示 {all} 对中的前 {count} 对；全部见 pairs.csv。",
         "none": "没有找到配对。",
         "no_image": "此处无图片：索引只有哈希",
@@ -55,7 +56,7 @@ def render_overlap_page(
     language: str,
 ) -> str:
     """Returns the page. `thumbnails`: JPEGs by collection ("" is the set) and item; `tables`: pairs and queries, as
-    `flows.overlap.find_overlap` returns them; `language`: one of PAGE_TEXTS."""
+    `flows.overlap.overlap_search.OverlapResult` has them; `language`: one of PAGE_TEXTS."""
     texts, words = dict(zip(queries["query_id"], queries["text"], strict=True)), PAGE_TEXTS[language]
     start = Markup("data:image/jpeg;base64,")
     data = {key: start + base64.b64encode(jpeg).decode("ascii") for key, jpeg in thumbnails.items()}
@@ -64,6 +65,7 @@ def render_overlap_page(
         rows = [
             {
                 **row,
+                "distance": format_distance(row["distance"]),
                 "text": texts.get(row["set_item"]),
                 "own": data.get(("", row["set_item"])),
                 "theirs": data.get((row["against"], row["other_item"])),

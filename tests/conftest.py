@@ -14,6 +14,7 @@ import typer.main
 import typer.testing
 
 from tests.images import make_jpeg
+from tests.object_service import ObjectService, object_environment, serve_objects
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -45,6 +46,15 @@ def commands_built_once() -> Iterator[None]:
         patch.setattr("typer.main.get_command", build_once)
         patch.setattr("typer.testing._get_command", build_once)
         yield
+
+
+@pytest.fixture
+def object_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectService]:
+    """An S3 service on loopback with an empty bucket; this process reaches it, and keeps its cache below tmp_path."""
+    with serve_objects() as running:
+        for name, value in object_environment(running, tmp_path).items():
+            monkeypatch.setenv(name, value)
+        yield running
 
 
 @pytest.fixture

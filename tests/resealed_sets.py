@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.durable_files import file_sha256
-from backends.sets.set_files import CHECKSUMS
+from backends.sets.published_files import CHECKSUMS
 from builders.benchmark_set import canonical_json, manifest_digest
 
 

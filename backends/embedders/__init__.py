@@ -86,10 +86,20 @@ def load_text_embedder(name: str) -> TextEmbedder:
     """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it is not a
     `TextEmbedder`."""
     embedder: TextEmbedder = _load(name, "sentence_transformer")
-    if not hasattr(embedder, "near_duplicate_cosine"):
+    if not compares_texts(embedder):
         next_step = "name char_ngrams, or a model of sentence-transformers"
         raise UserError(EMBEDDERS.stage, name, "is not made for comparing texts with texts", next_step)
     return embedder
+
+
+def reads_images(embedder: Embedder) -> bool:
+    """Whether an embedder encodes images, too."""
+    return bool(getattr(embedder, "reads_images", hasattr(embedder, "encode_images")))
+
+
+def compares_texts(embedder: Embedder) -> bool:
+    """Whether an embedder is a `TextEmbedder`."""
+    return hasattr(embedder, "near_duplicate_cosine")
 
 
 def must_download(name: str) -> bool:

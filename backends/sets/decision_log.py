@@ -9,6 +9,7 @@ from typing import Any, Generic
 from backends import append_log
 from backends.contained_paths import contained_path
 from backends.file_errors import translate_read_errors
+from backends.object_storage.object_cache import refuse_fetched_copy
 from builders.decisions.chain import chain_lines, find_chain_breaks, split_chain, start_chain
 from builders.decisions.effective import DecisionT, latest_by_target
 from builders.decisions.records import HumanCaption, parse_decision
@@ -54,6 +55,7 @@ class DecisionLog(Generic[DecisionT]):
     def append(self, decisions: Sequence[DecisionT]) -> None:
         """Adds decisions, all or none, and returns when they are on disk. Raises UserError."""
         stage = f"save {self._noun}"
+        refuse_fetched_copy(self._path, stage)
         try:
             with append_log.open_log(self._path, wait=True) as handle:
                 lines = chain_lines([decision.as_json() for decision in decisions], self._end_of_chain(handle))

@@ -15,7 +15,7 @@ from builders.manifest_schema import Manifest
 from builders.strict_json import parse_bounded_json
 
 _STAGE = "read set"
-_MAX_BYTES = 256 << 20
+MAX_MANIFEST_BYTES = 256 << 20
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def read_manifest_bytes(path: Path) -> bytes:
     """Returns the bytes of a version's manifest. Raises UserError where it is no regular file, or is too large."""
     file = contained_file(path, "manifest.json", _STAGE)
     try:
-        return read_regular(file, _MAX_BYTES)
+        return read_regular(file, MAX_MANIFEST_BYTES)
     except OSError as error:
         raise _wrong(file, f"cannot be read ({error.strerror or error})") from None
 

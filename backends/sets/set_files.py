@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +20,9 @@ from backends.bounded_parquet import read_parquet
 from backends.contained_paths import contained_file, contained_path, is_contained_name
 from backends.durable_files import file_sha256
 from backends.file_errors import translate_read_errors
+from backends.object_storage.object_cache import FETCH_FIRST
+from backends.object_storage.set_download import fetch_version
+from backends.object_storage.set_urls import SetUrl, join_set_url
 from backends.sets import version_1
 from backends.sets.manifest_reading import (
     is_undamaged_manifest,
@@ -27,6 +30,7 @@ from backends.sets.manifest_reading import (
     read_manifest,
     read_manifest_bytes,
 )
+from backends.sets.published_files import CHECKSUMS
 from backends.sets.trusted_sources import is_allowed_image_path, is_own_version
 from backends.sources.source_names import is_web_url
 from builders.benchmark_set import Tables, canonical_json, content_digest
@@ -35,7 +39,9 @@ from builders.errors import UserError, first_line
 from builders.records import TABLE_SCHEMAS, check_ids, from_arrow
 
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
-CHECKSUMS = "images/checksums.parquet"
+
+
+RemoteUse = Literal["refused", "tables", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +59,14 @@ class StoredSet:
         return (self.manifest["envelope"].get("definition") or {}) if self.is_own else {}
 
 
-def find_set(spec: str, out: Path = Path("datasets")) -> Path:
-    """Returns the version's folder for `name`, `name/v3` or a path. Raises UserError where there is none."""
+def find_set(spec: str, out: Path = Path("datasets"), *, remote: RemoteUse = "refused") -> Path:
+    """Returns the version's folder for `name`, `name/v3` or a path; for a URL in object storage that of a copy, where
+    nothing may be written, with all files or without those of images. Raises UserError where there is none, and for a
+    URL unless `remote` allows it."""
+    if (url := join_set_url(spec, str(out))) is not None:
+        if remote == "refused":
+            raise UserError("find set", SetUrl.parse(url), "is in object storage; this works on disk", FETCH_FIRST)
+        return fetch_version(url, with_images=remote == "whole")
     for folder in (Path(spec), out / spec):
         if (folder / "manifest.json").is_file():
             return folder

@@ -21,11 +21,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backends.contained_paths import contained_file, contained_path
-from backends.durable_files import file_sha256, link_or_copy, make_durable_folder, sync_folder, write_atomically
+from backends.durable_files import (
+    file_sha256,
+    link_or_copy,
+    make_durable_folder,
+    sync_file,
+    sync_folder,
+    write_atomically,
+)
 from backends.file_errors import translate_write_errors
+from backends.object_storage.object_cache import refuse_fetched_copy
+from backends.regular_files import read_regular
 from backends.sets.image_digests import read_intact_digests
+from backends.sets.lost_decisions import LOG_NAMES
 from backends.sets.manifest_reading import read_manifest
-from backends.sets.set_files import CHECKSUMS, newest_version
+from backends.sets.published_files import CHECKSUMS
+from backends.sets.set_files import newest_version
 from backends.sets.staging_folders import make_staging_folder, remove_abandoned_folders
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError
@@ -98,6 +109,49 @@ def publish_set(
             return published
 
 
+def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambda _text: None) -> PublishedVersion:
+    """Puts a whole copy of a version, and the decision logs beside it, into a set's folder. Raises UserError where that
+    has another version of this number, or other decisions."""
+    _check_set_folder(folder)
+    target = folder / copy.name
+    with translate_write_errors("fetch", folder, "then run the same command"), _lock(folder, log):
+        remove_abandoned_folders(folder / ".publish")
+        if target.exists():
+            if not (target / "manifest.json").is_file() or read_manifest(target) != read_manifest(copy):
+                raise UserError("fetch", target, "is another version of this number", "give another folder to --to")
+            return PublishedVersion(target, int(copy.name[1:]), is_new=False)
+        _install_logs(copy.parent, folder)
+        staging = make_staging_folder(folder / ".publish")
+        try:
+            for source in sorted(path for path in copy.rglob("*") if path.is_file()):
+                place = contained_path(staging, source.relative_to(copy).as_posix(), "fetch")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                link_or_copy(source, place)
+                sync_file(place)
+            for directory, _, _ in os.walk(staging):
+                sync_folder(Path(directory))
+            staging.rename(target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        sync_folder(folder)
+        _point_to_newest(folder)
+    return PublishedVersion(target, int(copy.name[1:]), is_new=True)
+
+
+def _install_logs(source: Path, folder: Path) -> None:
+    """Copies the decision logs that go on from those in the folder. Raises UserError for one that does not."""
+    for name in LOG_NAMES:
+        if not (source / name).is_file():
+            continue
+        fetched, place = read_regular(source / name), contained_path(folder, name, "fetch")
+        present = read_regular(place) if place.exists() else b""
+        if not fetched.startswith(present) and not present.startswith(fetched):
+            raise UserError("fetch", place, "has other decisions than the set's", "give another folder to --to")
+        if len(fetched) > len(present):
+            write_atomically(place, fetched)
+            sync_folder(folder)
+
+
 def _publish_next(
     folder: Path, digest: str, write: Callable[[Path, int, dict[str, Any] | None], None]
 ) -> PublishedVersion:
@@ -140,6 +194,7 @@ def _check_set_folder(folder: Path) -> None:
     if not _NAME.fullmatch(folder.name):
         next_step = "use lower-case letters, digits, '.', '_' and '-'"
         raise UserError("publish", folder.name, "is no name for a set", next_step)
+    refuse_fetched_copy(folder, "publish")
     for name in _OWN_NAMES:
         contained_path(folder, name, "publish")
 

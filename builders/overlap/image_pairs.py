@@ -7,15 +7,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.array_types import AnyArray, Hashes, RowIndices
+from builders.array_types import AnyArray, FloatArray, Hashes, RowIndices
 from builders.gallery.hash_similarity import HashedImages
 from builders.overlap.near_images import HASH_DISTANCE, NearHashIndex
+from builders.overlap.near_vectors import NearVectors, read_vectors
 from builders.overlap.pdq_hash import PDQ_DISTANCE
 
 PAIR_COLUMNS = ["set_item", "other_item", "evidence", "distance"]
 _MIRRORED = 4  # the transform, in the order of `perceptual_hash`
 # Strongest first; a pair has the strongest that it shows.
-_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash", "PDQ", "mirrored PDQ", "cropped hash"]
+_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash", "PDQ", "mirrored PDQ", "cropped hash", "vectors"]
 _EQUAL = {"bytes": "sha256", "pixels": "pixels"}
 _PDQ = {"PDQ": "pdq", "mirrored PDQ": "pdq_mirrored"}
 
@@ -25,10 +26,11 @@ class ImageOverlap:
 
     Tables of images have item, sha256, pixels, phash, mirrored and outline, of which any may be missing; `mirrored` is
     the hash of the image mirrored left-right, used of the set's images alone. They may have pdq, and pdq_mirrored
-    likewise (32 bytes). `crops`: item, phash and outline of the set's images with edges cut off, several of each."""
+    likewise (32 bytes), and vector (float32 as bytes), which is compared with `vectors`. `crops`: item, phash and
+    outline of the set's images with edges cut off, several of each."""
 
-    def __init__(self, images: pd.DataFrame, crops: pd.DataFrame) -> None:
-        self.count = len(images)
+    def __init__(self, images: pd.DataFrame, crops: pd.DataFrame, vectors: NearVectors | None = None) -> None:
+        self.count, self._vectors = len(images), vectors
         self._equal = [_EqualImages(images, column, name) for name, column in _EQUAL.items()]
         self._near = [
             _NearImages(images, "phash", "hash", 0),
@@ -38,7 +40,7 @@ class ImageOverlap:
         self._pdq = [_NearPdq(images, column, name) for name, column in _PDQ.items() if column in images]
 
     def find_pairs(self, others: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        """Returns PAIR_COLUMNS, a row per pair, sorted."""
+        """Returns PAIR_COLUMNS, a row per pair, sorted. `distance`: bits, or of `vectors` the cosine."""
         found = [pairs for table in others for pairs in self._find(table)]
         pairs = pd.concat([_table([], [], "", np.zeros(0, dtype=np.int64)), *found], ignore_index=True)
         pairs["order"] = pairs["evidence"].map({name: order for order, name in enumerate(_EVIDENCE)})
@@ -52,7 +54,17 @@ class ImageOverlap:
         if self._pdq and "pdq" in others:
             hashed = others[others["pdq"].notna()]
             found += [near.find(hashed) for near in self._pdq]
+        if self._vectors is not None and "vector" in others:
+            encoded = others[others["vector"].notna()]
+            rows, places, cosines = self._vectors.find(read_vectors(encoded["vector"]))
+            items = np.array(self._vectors.items, dtype=object)[rows], encoded["item"].to_numpy()[places]
+            found.append(_table(*items, "vectors", cosines))
         return [pairs for pairs in found if len(pairs)]
+
+
+def format_distance(distance: float) -> str:
+    """Returns the bits, or a cosine with four digits, as people read it."""
+    return f"{distance:.4g}"
 
 
 class _EqualImages:
@@ -119,7 +131,7 @@ def _agree(ones: AnyArray, others: AnyArray, transform: int) -> RowIndices:
     return np.flatnonzero(agrees)
 
 
-def _table(ones: object, others: object, evidence: str, distances: RowIndices) -> pd.DataFrame:
+def _table(ones: object, others: object, evidence: str, distances: RowIndices | FloatArray) -> pd.DataFrame:
     names = {"set_item": pd.Series(ones, dtype="object"), "other_item": pd.Series(others, dtype="object")}
     return pd.DataFrame({name: column.to_numpy() for name, column in names.items()}).assign(
         evidence=evidence, distance=distances

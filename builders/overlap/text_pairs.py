@@ -43,16 +43,23 @@ class TextOverlap:
     def find_pairs(self, others: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, str, int]]:
         """Yields (id, other item, `text`, `13-gram` or `contained`, 0) for texts that come as (item, text)."""
         for item, text in others:
-            tokens = tuple(split_tokens(text))
-            equal = self._whole.get(tokens, [])
-            parts = {name for part in _ngrams(tokens, NGRAM_LENGTH) for name in self._parts.get(part, ())}
-            found = [(name, "text") for name in equal]
-            found += [(name, "13-gram") for name in sorted(parts - set(equal))]
-            found += [(name, "contained") for name in sorted(self._find_contained(tokens))]
-            for name, evidence in found:
-                self.counts[name, evidence] += 1
-                if self.counts[name, evidence] <= MAX_PAIRS:
+            for name, evidence in self.find_evidence(text):
+                if self.is_listed(name, evidence):
                     yield name, item, evidence, 0
+
+    def find_evidence(self, text: str) -> list[tuple[str, str]]:
+        """Returns (id, evidence) for each text of the set that a text has whole or in part."""
+        tokens = tuple(split_tokens(text))
+        equal = self._whole.get(tokens, [])
+        parts = {name for part in _ngrams(tokens, NGRAM_LENGTH) for name in self._parts.get(part, ())}
+        found = [(name, "text") for name in equal]
+        found += [(name, "13-gram") for name in sorted(parts - set(equal))]
+        return found + [(name, "contained") for name in sorted(self._find_contained(tokens))]
+
+    def is_listed(self, name: str, evidence: str) -> bool:
+        """Counts a pair, and returns whether it is among the first MAX_PAIRS of its id and evidence."""
+        self.counts[name, evidence] += 1
+        return self.counts[name, evidence] <= MAX_PAIRS
 
     def _find_contained(self, tokens: Tokens) -> set[str]:
         found = {

@@ -12,7 +12,7 @@ from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
 from backends.chat import ChatImage
 from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
 from builders.array_types import Vectors
-from builders.cosine_background import CosineBackground, check_cosine_cut, measure_cosine_background
+from builders.cosine_background import CosineBackground, choose_cosine_cut, measure_cosine_background
 from builders.manifest_records import InputRecord, ModelRecord, Provenance, ThresholdRecord
 from builders.recall.calibration import Calibration
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
@@ -56,12 +56,9 @@ class SimilarityModels:
         embedder, given = self.text_embedder, self.definition.ambiguity.captions
         assert embedder is not None
         self.text_background = measure_cosine_background(self._encoded("text", embedder, texts))
-        own = embedder.near_duplicate_cosine
-        if self.text_background is not None:
-            own = max(own, self.text_background.derive_cut())
-        self.text_threshold = own if given is None else given
-        check_cosine_cut(
-            "load embedders", "ambiguity.captions", self.text_threshold, self.text_background, embedder.name
+        usual, background = embedder.near_duplicate_cosine, self.text_background
+        self.text_threshold = choose_cosine_cut(
+            "load embedders", "ambiguity.captions", given, usual, background, embedder.name
         )
 
     def rules(self) -> ConfusableRules:

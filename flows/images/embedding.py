@@ -17,7 +17,7 @@ from backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from backends.vectors.vector_store import VectorStore
 from backends.workers.worker_processes import map_in_workers
 from builders.array_types import RowIndices, Vectors
-from builders.cosine_background import check_cosine_cut, measure_image_background
+from builders.cosine_background import choose_cosine_cut, measure_image_background
 from builders.manifest_records import ModelRecord, Provenance, ThresholdRecord
 from builders.nearest_neighbours import find_pairs_above
 from builders.records import digest_start_of_image_id
@@ -75,10 +75,7 @@ def choose_image_cut(
     """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else the
     `usual` one, or the embedder's own where that is higher. Raises UserError for a cut among random pairs."""
     background = measure_image_background(vectors)
-    cut = usual if given is None else given
-    if background is not None and given is None:
-        cut = max(cut, background.derive_cut())
-    check_cosine_cut("embed pictures", key, cut, background, embedder.name)
+    cut = choose_cosine_cut("embed pictures", key, given, usual, background, embedder.name)
     return [ThresholdRecord(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
 
 

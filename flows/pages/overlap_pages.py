@@ -11,8 +11,9 @@ from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_images
 from backends.sets.set_files import StoredSet, find_set, newest_version, read_set
 from backends.sources.shard_files import find_shards
-from flows.overlap_shards import copy_members
-from flows.overlap_sources import STAGE, is_index, list_images
+from flows.overlap.hash_index import is_index
+from flows.overlap.shards import copy_members
+from flows.overlap.source_images import STAGE, list_images
 from review.overlap_page import render_overlap_page, select_pairs
 
 PAGE_FILE = "pairs.html"

@@ -25,7 +25,7 @@ def resolve_review_target(target: str, out: Path) -> Path:
     if is_pool_table(target):
         return find_pool_table(target)
     try:
-        return set_files.find_set(target, out)
+        return set_files.find_set(target, out, remote="whole")
     except UserError:
         path = Path(target)
         if path.suffix not in (".yaml", ".yml") or not path.is_file():

@@ -56,7 +56,7 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
         raise UserError("evaluate", name, "needs pictures and texts, which bare judgments lack", "name a set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
     vector_folder = stored.path.parent.parent / ".vectors"
-    images = _images(embedder, locate_images(stored), vector_folder, ledger)
+    images = encode_images(embedder, locate_images(stored), vector_folder, ledger)
     if not images.is_known.any():
         reason = f"none of the {len(images.ids):,} pictures is at hand"
         raise UserError("encode pictures", judged.description["name"], reason, "restore them, or build with `render`")
@@ -92,8 +92,11 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
     return EncodedSet(encoded_parts[0], encoded_parts[1], described, ledger)
 
 
-def _images(embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger) -> EncodedItems:
-    """Encodes an image under two ids once; one that is missing, changed or unreadable is entered in the ledger."""
+def encode_images(
+    embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger
+) -> EncodedItems:
+    """Returns a vector per image, stored in `folder`. Encodes an image under two ids once; one that is missing, changed
+    or unreadable is entered in the ledger."""
     keys = [_key(place) for place in places]
     by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
     failures: dict[str, tuple[str, str]] = {}

@@ -121,8 +121,9 @@ def load_judgments(
     none or both."""
     if (set_ is None) == (qrels is None):
         raise UserError("evaluate", str(set_ or qrels), "needs one source of judgments", "give a set, or qrels")
-    judged = load_judged_qrels(Path(qrels)) if qrels is not None else load_judged_set(find_version(set_ or "", out))
-    return select_part(judged, part or {})
+    if qrels is not None:
+        return select_part(load_judged_qrels(Path(qrels)), part or {})
+    return select_part(load_judged_set(find_version(set_ or "", out, remote="whole")), part or {})
 
 
 def _all_ids(set_: AnySet | None, judged: JudgedSet) -> tuple[Any, Any]:

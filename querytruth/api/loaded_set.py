@@ -9,9 +9,10 @@ from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
 
+from backends.object_storage.set_urls import SetUrl, join_set_url
 from backends.sets import manifest_reading, set_files
 from backends.sets.image_locations import locate_set_images
-from backends.sets.set_files import StoredSet
+from backends.sets.set_files import RemoteUse, StoredSet
 from backends.sets.set_thumbnails import make_set_thumbnails
 from backends.sets.trusted_sources import image_roots
 from builders.benchmark_set import Tables
@@ -32,21 +33,29 @@ AnySet: TypeAlias = str | Path | _HasVersionFolder  # name, name/v3, a folder, a
 
 
 def load(set_: AnySet, *, out: str | Path = DATASETS_FOLDER, images: Sequence[str | Path] = ()) -> LoadedSet:
-    """Read a version of a set: `name` (the newest), `name/v3`, or its folder. `out`: where sets lie; `images`: folders
-    or URLs outside the set in which its images may be read. Raises UserError where it cannot be read."""
-    path = find_version(set_, out)
+    """Read a version of a set: `name` (the newest), `name/v3`, its folder or URL. `out`: where sets lie; `images`:
+    folders or URLs outside the set in which its images may be read. Raises UserError where it cannot be read."""
+    path = find_version(set_, out, remote="whole")
     with image_roots([str(root) for root in images]):
         return LoadedSet(set_files.read_set(path))
 
 
-def find_version(set_: AnySet, out: str | Path = DATASETS_FOLDER) -> Path:
-    """Return the folder of a version. Raises UserError where there is none."""
-    return set_files.find_set(str(set_), Path(out)) if isinstance(set_, str | Path) else set_.path
+def find_version(set_: AnySet, out: str | Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
+    """Return the folder of a version, as `backends.sets.set_files.find_set`. Raises UserError where there is none."""
+    if isinstance(set_, str | Path):
+        return set_files.find_set(str(set_), Path(out), remote=remote)
+    return set_.path
+
+
+def describe_place(set_: str, out: Path, version: Path) -> str:
+    """Return the folder of a version, or its URL where `version` is a copy of one in object storage."""
+    url = join_set_url(set_, str(out))
+    return str(version) if url is None else str(SetUrl.parse(url).at_version(int(version.name.removeprefix("v"))))
 
 
 def read_manifest(set_: AnySet, out: str | Path = DATASETS_FOLDER) -> dict[str, Any]:
     """Return the manifest of a version without its tables. Raises UserError where it cannot be read."""
-    return manifest_reading.read_manifest(find_version(set_, out))
+    return manifest_reading.read_manifest(find_version(set_, out, remote="tables"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -37,7 +37,7 @@ def search(
     if sum(one is not None for one in (model, system, run)) != 1:
         raise UserError("search", text, "needs one system", "name one: model, system or run")
     check_page_language(page_language)
-    judged = load_judged_set(find_version(set_, out))
+    judged = load_judged_set(find_version(set_, out, remote="whole"))
     if model is not None:
         results = search_by_model(judged, model, text, k)
     elif run is not None:

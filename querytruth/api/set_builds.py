@@ -167,7 +167,7 @@ def export(
     """Write a set in another format (docs/formats.md) into a new or empty folder. Return what the format does not
     hold. Raises UserError for a loss that changes figures unless `allow_loss`."""
     check_format(format)
-    path, target = find_version(set_, out), Path(to)
+    path, target = find_version(set_, out, remote="whole"), Path(to)
     roots = [str(root) for root in images]
     with image_roots(roots), translate_write_errors("export", target, "or give another folder"):
         return exporters.export_set(format, set_files.read_set(path), target, allow_loss=allow_loss)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from backends.object_storage.set_check import check_objects
+from backends.object_storage.set_urls import join_set_url
 from backends.sets import lost_decisions, set_files
 from backends.sets.manifest_reading import read_manifest
 from builders import lint as lint_checks
@@ -35,8 +37,11 @@ def verify(
 ) -> list[str]:
     """Compute every checksum of a version again, follow the chains of its decision logs, and compare the logs with the
     version. Return a line per problem, the file first; none for an intact set. `progress` is called with numbers of
-    bytes read."""
-    path = find_version(set_, out)
+    bytes read. Of a URL in object storage every object is read again."""
+    url = join_set_url(str(set_), str(out)) if isinstance(set_, str | Path) else None
+    path, damaged = (find_version(set_, out), []) if url is None else check_objects(url)
+    if path is None:
+        return damaged
     problems = list(set_files.verify_set(path, progress))
     return problems + [f"../{problem}" for problem in lost_decisions.verify_decision_logs(path)]
 
@@ -88,7 +93,8 @@ def diff(before: AnySet, after: AnySet, *, out: str | Path = DATASETS_FOLDER) ->
 
 
 def _load_once(set_: AnySet, out: str | Path) -> LoadedSet:
-    return set_ if isinstance(set_, LoadedSet) else load(set_, out=out)
+    """The tables of a set; of one in object storage without its images."""
+    return set_ if isinstance(set_, LoadedSet) else load(find_version(set_, out, remote="tables"))
 
 
 def rebuild(set_: AnySet, *, offline: bool = True, out: str | Path = DATASETS_FOLDER) -> dict[str, Any]:

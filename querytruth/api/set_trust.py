@@ -20,7 +20,8 @@ from flows.audits.audit_report import report_audit
 from flows.audits.audit_start import start_audit
 from flows.definition_checks import check_definition
 from flows.definitions import AuditDefinition, load_audit_definition
-from flows.overlap import drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
+from flows.overlap.overlap_result import drop_leaked_queries, summarize_overlap, write_overlap
+from flows.overlap.overlap_search import OverlapOptions, find_overlap
 from flows.pages.overlap_pages import write_overlap_page
 from flows.recall_calibration import calibrate_set
 from flows.reply_refresh import refresh_replies as _refresh_replies
@@ -54,23 +55,26 @@ def overlap(
     against: Sequence[str | Path],
     *,
     pdq: bool = False,
+    embedder: str | None = None,
+    min_cosine: float | None = None,
     to: str | Path | None = None,
     drop: bool = False,
     page_language: Literal["en", "zh"] = "en",
     out: str | Path = DATASETS_FOLDER,
 ) -> dict[str, pd.DataFrame]:
     """Return what other collections have of a set: `pairs` of images and texts, and `queries` with what leaks them.
-    `against`: folders or shards of images, indexes, tables or sets; `pdq`: compare PDQ hashes, too. Written beside the
+    `against`: folders or shards of images, indexes, tables or sets; `pdq`: compare PDQ hashes, too; `embedder`: and the
+    vectors of this model, from `min_cosine` on. Written beside the
     set, for slices of evaluations, or to the folder `to`, with a page. `drop`: decide that leaked queries leave the
     set."""
     stored, others = set_files.read_set(find_version(set_, out)), [str(one) for one in against]
-    tables, compared = find_overlap(stored, others, Path(out), pdq)
+    found = find_overlap(stored, others, Path(out), OverlapOptions(pdq, embedder, min_cosine))
     folder = overlap_folder(stored.path) if to is None else Path(to)
-    write_overlap(folder, tables, summarize_overlap(stored, others, tables, compared))
-    write_overlap_page(folder, stored, tables, Path(out), page_language)
+    write_overlap(folder, found.tables, summarize_overlap(stored, others, found))
+    write_overlap_page(folder, stored, found.tables, Path(out), page_language)
     if drop:
-        drop_leaked_queries(stored, tables["queries"], others, current_user_name())
-    return tables
+        drop_leaked_queries(stored, found.queries, others, current_user_name())
+    return found.tables
 
 
 def calibrate(

@@ -13,7 +13,7 @@ from backends.run_files.image_texts import read_image_texts
 from backends.run_files.run_reader import read_run
 from backends.sources.source_readers import list_table
 from builders.errors import UserError
-from flows.overlap_sources import find_text_column
+from flows.overlap.caption_tables import find_text_column
 
 IMAGES = pd.DataFrame({"image_id": ["a"], "file_name": ["a.jpg"]})
 

@@ -21,7 +21,8 @@ from backends import exporters, importers
 from backends.durable_files import file_sha256
 from backends.interchange.image_store import ImageStore
 from backends.sets import set_files
-from backends.sets.set_files import CHECKSUMS, StoredSet
+from backends.sets.published_files import CHECKSUMS
+from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables, content_digest, count_set
 from builders.errors import UserError
 from builders.imported_tables import ImportedSource, join_imported_tables

@@ -171,7 +171,7 @@ def test_a_damaged_set_ends_with_1_and_names_the_file(
 @pytest.mark.thorough
 def test_every_command_has_help_with_an_example(run: Run) -> None:
     top = run("--help").stdout
-    single = ["demo", "init", "show", "verify", "lint", "diff", "rebuild", "export", "apply"]
+    single = ["demo", "init", "show", "verify", "lint", "diff", "rebuild", "export", "publish", "fetch", "apply"]
     single += ["topics", "objects", "collect", "health", "import", "evaluate", "compare", "stability", "train"]
     for words in [*single, "build precision", "review export-csv", "review import-csv"]:
         assert words.split()[0] in top

@@ -11,6 +11,7 @@ from PIL import Image, ImageOps
 
 from tests.publisher_files import make_tar
 from tests.small_sets import publish_small_set, small_tables
+from tests.tiny_text_models import save_text_model
 
 Run = Callable[..., tuple[str, str]]
 
@@ -162,3 +163,25 @@ def test_shards_are_compared_and_indexed_without_unpacking_them(run: Run, tmp_pa
     for name, data, reason in (("cut.tar", b"x" * 512, "cut or damaged"), ("empty.tar", make_tar({}), "no image")):
         Path(name).write_bytes(data)
         assert reason in " ".join(run(*compare, name, code=1)[1].split())
+
+
+@pytest.mark.thorough
+def test_texts_are_compared_by_an_embedder_of_texts(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    Path("captions.csv").write_text("caption\na dog, weet\na dog, weet\nA DOG wet\na bird\n\n", "utf-8")
+    compare = "overlap", "small", "--out", "sets", "--against", "captions.csv", "--to", "found"
+    options = "--embedder", "char_ngrams", "--min-cosine", "0.6"
+    shown = json.loads(run(*compare, *options, "--json")[0])
+    assert shown["pairs"] == {"text": 1, "vectors": 2} and shown["leaked"] == 1
+    assert shown["embedder"]["min_cosine"] == {"texts": 0.6}
+    pairs = pd.read_csv("found/pairs.csv", dtype=str)
+    assert pairs["other_item"].tolist() == ["row 3", "row 1", "row 2"]
+    assert pairs.loc[pairs["evidence"] == "text", "distance"].tolist() == ["0"]
+    assert pairs.loc[pairs["evidence"] == "vectors", "distance"].str.match(r"0\.\d{1,4}$").all()
+    assert "with a cosine below 0.6" in run(*compare, *options)[0]
+    assert json.loads(run(*compare, "--embedder", "char_ngrams", "--json")[0])["pairs"] == {"text": 1}
+    assert "needs an embedder" in run(*compare, "--min-cosine", "0.6", code=1)[1]
+    index = "overlap", "index", "sets/small/v1", "--out", "index.parquet", "--embedder"
+    assert "reads texts, but no images" in " ".join(run(*index, "char_ngrams", code=1)[1].split())
+    chinese = str(save_text_model(tmp_path / "text", alphabet="一"))
+    assert "does not know" in " ".join(run(*compare, "--embedder", chinese, code=1)[1].split())

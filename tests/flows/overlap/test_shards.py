@@ -11,7 +11,7 @@ import webdataset
 from backends.sources.shard_files import Shard
 from backends.sources.tar_members import MAX_TEXT_BYTES
 from builders.errors import UserError
-from flows.overlap_shards import ReadCounts, copy_members, iterate_captions, iterate_image_files
+from flows.overlap.shards import ReadCounts, copy_members, iterate_captions, iterate_image_files
 from tests.hostile_containers import hostile_tars
 from tests.images import make_jpeg
 from tests.publisher_files import make_tar

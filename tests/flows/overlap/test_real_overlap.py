@@ -13,8 +13,8 @@ from PIL import Image, ImageEnhance, ImageOps
 from backends.images.crop_hashes import hash_crops
 from builders.overlap.image_pairs import ImageOverlap
 from builders.overlap.text_pairs import TextOverlap
-from flows.overlap_shards import ReadCounts
-from flows.overlap_sources import hash_images, list_images
+from flows.overlap.shards import ReadCounts
+from flows.overlap.source_images import ImageFeatures, hash_images, list_images
 
 Edit = Callable[[Image.Image], Image.Image]
 
@@ -49,7 +49,7 @@ def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
 
 
 def _hash(folder: Path) -> pd.DataFrame:
-    return pd.concat(hash_images(list_images(str(folder)), False, ReadCounts()), ignore_index=True)
+    return pd.concat(hash_images(list_images(str(folder)), ImageFeatures(), ReadCounts()), ignore_index=True)
 
 
 @pytest.mark.thorough

@@ -1,0 +1,181 @@
+"""A bucket of an S3 service: the only code that connects to one.
+
+The endpoint, the region and the credentials are those of the environment, as Amazon's own tools read them. Every
+request has limits: seconds to connect and to wait, attempts, bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from backends.object_storage.set_urls import BucketFolder
+from backends.redaction import Redaction
+from builders.errors import UserError, first_line
+
+_STAGE = "object storage"
+_ATTEMPTS = 5  # of a request, with growing pauses between them
+_CONNECT_SECONDS, _WAIT_SECONDS = 10, 60
+_DEADLINE_SECONDS, _LEAST_BYTES_PER_SECOND = 120, 100_000  # of a whole object
+_PART_BYTES = 8 << 20  # of a large upload
+_PIECE_BYTES = 1 << 20
+_TAKEN = {409, 412}  # a condition that does not hold; two writers at once
+_NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
+
+
+class Bucket:
+    """Objects of one bucket by key. May be used by several threads."""
+
+    def __init__(self, folder: BucketFolder) -> None:
+        """Connects to nothing yet. Raises UserError where the library is not installed."""
+        try:
+            import s3fs
+        except ModuleNotFoundError as error:
+            reason = f"needs the library {error.name}, which is not installed"
+            raise UserError(_STAGE, folder, reason, 'pip install "querytruth[s3]"') from None
+        self._name = folder.bucket
+        self._files = s3fs.S3FileSystem(
+            skip_instance_cache=True,
+            use_listings_cache=False,
+            config_kwargs={
+                "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
+                "connect_timeout": _CONNECT_SECONDS,
+                "read_timeout": _WAIT_SECONDS,
+            },
+        )
+        self._files.retries = 1  # botocore repeats a request already
+
+    def url_of(self, key: str) -> str:
+        """Returns the URL of an object."""
+        return f"s3://{self._name}/{key}"
+
+    def list_sizes(self, prefix: str) -> dict[str, int]:
+        """Returns the bytes of each object below the prefix, by key. Raises UserError."""
+        with self._translated(self.url_of(prefix)):
+            try:
+                found = self._files.find(f"{self._name}/{prefix}", detail=True)
+            except FileNotFoundError as error:
+                if _error_code(error) == "NoSuchBucket":
+                    raise
+                return {}
+        start = len(self._name) + 1
+        return {place[start:]: int(entry["size"]) for place, entry in found.items()}
+
+    def list_names(self, prefix: str) -> list[str]:
+        """Returns the names of the folders and objects right below the prefix, which ends with a slash. Raises
+        UserError."""
+        with self._translated(self.url_of(prefix)):
+            try:
+                found = self._files.ls(f"{self._name}/{prefix}", detail=False, refresh=True)
+            except FileNotFoundError as error:
+                if _error_code(error) == "NoSuchBucket":
+                    raise
+                return []
+        return [place.rstrip("/").rpartition("/")[2] for place in found]
+
+    def read(self, key: str, max_bytes: int) -> bytes | None:
+        """Returns an object's bytes, None where there is none. Raises UserError, also for more than `max_bytes`."""
+        pieces: list[bytes] = []
+        return b"".join(pieces) if self.stream(key, pieces.append, max_bytes, pieces.clear) else None
+
+    def stream(self, key: str, write: Callable[[bytes], object], max_bytes: int, restart: Callable[[], object]) -> bool:
+        """Writes an object's bytes piece by piece; False where there is none. `restart` is called before the first
+        piece of each attempt: a connection may end in the middle. Raises UserError, also for more than `max_bytes`."""
+        from fsspec.asyn import sync
+
+        deadline = _DEADLINE_SECONDS + max_bytes / _LEAST_BYTES_PER_SECOND
+        with self._translated(self.url_of(key)):
+            for attempt in range(1, _ATTEMPTS + 1):
+                restart()
+                try:
+                    sync(self._files.loop, self._stream_once, key, write, max_bytes, timeout=deadline)
+                    return True
+                except FileNotFoundError as error:
+                    if _error_code(error) == "NoSuchBucket":
+                        raise
+                    return False
+                except _cut_connections():
+                    if attempt == _ATTEMPTS:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int) -> None:
+        response = await self._files._call_s3("get_object", Bucket=self._name, Key=key)
+        count = 0
+        async with response["Body"] as body:
+            while piece := await body.read(_PIECE_BYTES):
+                count += len(piece)
+                if count > max_bytes:
+                    reason = f"has more than the {max_bytes:,} bytes that it may have"
+                    raise UserError(_STAGE, self.url_of(key), reason, "publish the version again elsewhere")
+                write(piece)
+
+    def put_file(self, key: str, path: Path) -> None:
+        """Stores a file's bytes, in parts where it is large. Raises UserError."""
+        with self._translated(self.url_of(key)):
+            self._files.put_file(str(path), f"{self._name}/{key}", chunksize=_PART_BYTES, max_concurrency=2)
+
+    def put(self, key: str, data: bytes) -> None:
+        """Stores an object. Raises UserError."""
+        with self._translated(self.url_of(key)):
+            self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data)
+
+    def put_new(self, key: str, data: bytes) -> bool:
+        """Stores an object where none is, in one step; False where one is there, which may be that of an attempt whose
+        answer was lost. Raises UserError."""
+        with self._translated(self.url_of(key)):
+            try:
+                self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data, IfNoneMatch="*")
+            except OSError as error:
+                if _http_status(error) in _TAKEN:
+                    return False
+                raise
+        return True
+
+    @contextmanager
+    def _translated(self, item: str) -> Iterator[None]:
+        try:
+            yield
+        except UserError:
+            raise
+        except FileNotFoundError:
+            raise UserError(_STAGE, item, f"bucket {self._name} is not there", "check the address") from None
+        except _service_errors() as error:
+            secrets = [os.environ.get(name, "") for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
+            reason = Redaction(secrets)(first_line(error))
+            next_step = _NEXT_STEP
+            if isinstance(error, PermissionError) or type(error).__name__ == "NoCredentialsError":
+                next_step = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do"
+            raise UserError(_STAGE, item, f"the service failed ({reason})", next_step) from None
+
+
+def _cut_connections() -> tuple[type[Exception], ...]:
+    """The errors of a body that ends too early: its request was answered, botocore does not repeat it."""
+    import aiohttp
+    from botocore.exceptions import HTTPClientError, IncompleteReadError
+
+    return aiohttp.ClientError, HTTPClientError, IncompleteReadError, ConnectionError
+
+
+def _service_errors() -> tuple[type[Exception], ...]:
+    import aiohttp
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    return OSError, BotoCoreError, ClientError, aiohttp.ClientError
+
+
+def _response_of(error: BaseException) -> dict[str, Any]:
+    """Returns the service's answer that an error is made of; empty where there is none."""
+    response: dict[str, Any] = getattr(error.__cause__, "response", None) or {}
+    return response
+
+
+def _http_status(error: BaseException) -> int:
+    return int(_response_of(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _error_code(error: BaseException) -> str:
+    return str(_response_of(error).get("Error", {}).get("Code", ""))

@@ -60,9 +60,12 @@ def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = N
         return _write_results(definition, parts, folder, key, test_set, history)
 
 
+_NOT_TRAINED_BY = {"out", "publish_to", "set", "title", "licence", "lose_at_most", "name"}
+
+
 def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:
     """The digest of what determines the weights: the definition without paths and titles, and the set's content."""
-    key_fields = definition.model_dump(mode="json", exclude={"out", "set", "title", "licence", "lose_at_most", "name"})
+    key_fields = definition.model_dump(mode="json", exclude=_NOT_TRAINED_BY)
     key_fields["steps"].pop("keep_every")
     return hashlib.sha256(
         canonical_json({"definition": key_fields, "set": parts.summarize()["content_digest"]})

@@ -9,6 +9,7 @@ from backends.durable_files import write_page
 from backends.sets import set_files
 from backends.sets.set_publishing import check_locks
 from builders.errors import UserError
+from flows.bucket_output import fetch_newest_versions, publish_to_bucket
 from flows.pages.set_pages import RenderSetPage, render_judged_page
 from flows.prefect_runs.build_parameters import BuildParameters
 from flows.set_publication import BuildResult, BuiltTables, check_decision_logs, publish_built
@@ -35,11 +36,12 @@ class SetKind:
 
     def build_set(self, definition: Any) -> BuildResult:
         """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
+        fetch_newest_versions(definition)
         check_locks(definition.out / definition.name)  # before the work, which would be in vain
         check_decision_logs(definition.out / definition.name)
         if self.publish is not None:
-            return self.publish(definition)
-        return publish_built(definition, self.build_tables(definition))
+            return publish_to_bucket(definition, self.publish(definition))
+        return publish_to_bucket(definition, publish_built(definition, self.build_tables(definition)))
 
     def write_version_page(self, result: BuildResult) -> BuildResult:
         """The result with the page of the version and those of its nested sets, in `shown/` beside the versions. An

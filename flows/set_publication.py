@@ -75,9 +75,9 @@ def _own_images_folder(path: Path, tables: Tables) -> Path | None:
 class BuildResult:
     """The published version, or the newest one where nothing changed (`is_new` is False), and its stale decisions.
     `conflicts`, `shared_count`: those of `DecisionOutcome`; `waiting_count`: number of decisions that only the next
-    build can apply; `page`: the version's page, if written; `disputed`: an answer of each pair of an audit that is left
-    out until a third person answers; `disagreement_count`: number of queries and judgments on which people differ
-    elsewhere, where the last decision holds."""
+    build can apply; `page`: the version's page, if written; `url`: the version in a bucket; `disputed`: an answer of
+    each pair of an audit that is left out until a third person answers; `disagreement_count`: number of queries and
+    judgments on which people differ elsewhere, where the last decision holds."""
 
     path: Path
     version: int
@@ -89,6 +89,7 @@ class BuildResult:
     nested_results: list[BuildResult] = field(default_factory=list)
     waiting_count: int = 0
     page: Path | None = None
+    url: str | None = None
     disputed: Sequence[QueryDecision] = ()
     disagreement_count: int = 0
 
@@ -254,7 +255,7 @@ def _publish(
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
-    dumped = definition.model_dump(mode="json", exclude={"out", "replies", "lose_at_most"})
+    dumped = definition.model_dump(mode="json", exclude={"out", "publish_to", "replies", "lose_at_most"})
     resolved: dict[str, Any] = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()

@@ -88,6 +88,7 @@ def summarize_build(result: BuildResult) -> dict[str, Any]:
         "path": str(result.path),
         "published": result.is_new,
         "page": result.page and str(result.page),
+        "url": result.url,
         **{key: result.manifest[key] for key in keys},
         "shared": result.shared_count,
         "disputed": [{"query_id": one.query_id, "image_id": one.image_id} for one in result.disputed],
@@ -111,6 +112,8 @@ def show_build_result(result: BuildResult) -> None:
         terminal.out.print(f"ambiguous: {shares}, {resolved}")
     if collection := result.manifest["notes"].get("collection"):
         terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
+    if result.url is not None:
+        terminal.out.print(f"stored as {result.url}", markup=False, soft_wrap=True)
     if result.page is not None:
         terminal.out.print(f"its page: {result.page}", markup=False, soft_wrap=True)
     for smaller in result.nested_results:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from backends.object_storage.set_urls import is_object_url
+
 if TYPE_CHECKING:
     from flows.generation.pool_review import ReviewTableOptions
 
@@ -102,7 +104,9 @@ RunnerOption = Annotated[
 
 def list_overrides(set_: list[str], out: Path | None) -> list[str]:
     """Return the overrides of a definition, with the folder of sets where an option gives one."""
-    return set_ if out is None else [*set_, f"out={json.dumps(str(out.absolute()))}"]
+    if out is None:
+        return set_
+    return [*set_, f"out={json.dumps(str(out if is_object_url(str(out)) else out.absolute()))}"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,17 +57,25 @@ def fetch_version(url: str, *, with_images: bool = True) -> Path:
 
 
 def find_remote_version(url: str) -> RemoteVersion:
-    """Returns the version at a URL. Raises UserError where there is none or its manifest is damaged."""
+    """Returns the version at a URL, the newest one unless the URL names it. Raises UserError where there is none or its
+    manifest is damaged."""
     asked = SetUrl.parse(url)
+    if (found := find_newest_version(asked)) is None:
+        raise UserError("find set", asked, "no published version there", "check the URL: s3://bucket/folder/name")
+    return found
+
+
+def find_newest_version(asked: SetUrl) -> RemoteVersion | None:
+    """Returns the newest version of a set, or the one that is asked for; None where there is none. Raises UserError
+    where its manifest is damaged."""
     bucket = Bucket(asked.folder)
     names = [] if asked.version is not None else bucket.list_names(f"{asked.folder.prefix}/")
-    numbers = list_versions(names) if asked.version is None else [asked.version]
-    for number in numbers:
+    for number in list_versions(names) if asked.version is None else [asked.version]:
         version = asked.at_version(number)
         raw = bucket.read(version.manifest_key, MAX_MANIFEST_BYTES)
         if raw is not None:
             return RemoteVersion(bucket, version, raw, _parse(raw, version))
-    raise UserError("find set", asked, "no published version there", "check the URL: s3://bucket/folder/name")
+    return None
 
 
 def _parse(raw: bytes, version: SetUrl) -> dict[str, Any]:

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from backends.chat import CHAT_MODELS
 from backends.image_search import IMAGE_SEARCHES
+from backends.object_storage.set_urls import BucketFolder, is_object_url
 from backends.option_paths import OptionsOf, PathOrName, PathOrUrl, PathRule, resolve_path, resolve_paths
+from builders.errors import UserError
 from flows.definitions.definition_errors import URL_CREDENTIALS, describe_definition_error
 
 _PROMPT_NAME = re.compile(r"(zh|en)/[a-z0-9_-]+")
@@ -46,6 +48,14 @@ def reject_repetition(values: list[str]) -> list[str]:
     return values
 
 
+def _check_bucket_url(url: str) -> str:
+    try:
+        return str(BucketFolder.parse(url))
+    except UserError as error:
+        raise ValueError(error.reason) from None
+
+
+BucketUrl = Annotated[str, AfterValidator(_check_bucket_url)]  # s3://bucket/folder
 # A path or a URL without user or password, as every manifest has it.
 Location = Annotated[PathOrUrl, AfterValidator(_reject_url_credentials)]
 OutputFolder = Annotated[Path, PathRule(lambda text, _folder: text)]  # below the working directory, if relative
@@ -72,9 +82,10 @@ class Definition(StrictModel):
 
 
 class SetDefinition(Definition):
-    """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory.
-    `lose_at_most`: the share of the last version's queries (of its images, if it has no queries) that a build may
-    lose without being stopped, besides what people dropped; null: all of them."""
+    """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory. `publish_to`: a
+    folder in object storage that gets each version, too; an `out` that is such a URL is this key, with the work in
+    `s3-work/`. `lose_at_most`: the share of the last version's queries (of its images, if it has no queries) that a
+    build may lose without being stopped, besides what people dropped; null: all of them."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -82,7 +93,18 @@ class SetDefinition(Definition):
     licence: str = ""
     seed: int = 0
     out: OutputFolder = Path("datasets")
+    publish_to: BucketUrl | None = None
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_bucket_output(cls, keys: Any) -> Any:
+        if not isinstance(keys, dict) or not is_object_url(str(keys.get("out", ""))):
+            return keys
+        if keys.get("publish_to") is not None:
+            raise ValueError("out and publish_to both name a bucket")
+        url = _check_bucket_url(str(keys["out"]))
+        return {**keys, "out": str(Path("s3-work") / url.removeprefix("s3://")), "publish_to": url}
 
 
 class PriceOptions(StrictModel, allow_inf_nan=False):

@@ -127,6 +127,8 @@ class TrainingDefinition(SetDefinition):
 
     @model_validator(mode="after")
     def _towers_fit(self) -> TrainingDefinition:
+        if self.publish_to is not None:
+            raise ValueError("models are stored on disk: give a folder as out, and no publish_to")
         if self.images.architecture in RECURRENT_ARCHITECTURES:
             raise ValueError(f"images.architecture: {self.images.architecture} reads texts, not pictures")
         if self.texts.architecture in RECURRENT_ARCHITECTURES and self.heads.pooling == "cls":

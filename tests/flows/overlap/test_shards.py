@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import webdataset
 
 from backends.sources.shard_files import Shard
 from backends.sources.tar_members import MAX_TEXT_BYTES
@@ -28,6 +27,7 @@ def _images(shards: list[Shard], counts: ReadCounts) -> Iterator[tuple[str, byte
 
 
 def test_a_shard_that_webdataset_wrote_gives_its_images_and_captions(tmp_path: Path) -> None:
+    webdataset = pytest.importorskip("webdataset")
     with webdataset.TarWriter(str(tmp_path / "0.tar")) as sink:
         sink.write(
             {"__key__": "a/1", "jpg": make_jpeg((9, 9, 9)), "txt": "a dog", "json": {"caption": "a dog", "n": 1}}
@@ -75,6 +75,13 @@ def test_a_hostile_shard_is_read_or_refused_and_nothing_is_written_beside_it(
             assert "0.tar" in str(error), name
     assert [file.name for file in tmp_path.iterdir()] == ["0.tar"]
     assert not Path("/tmp/owned.jpg").exists()
+
+
+def test_a_tar_after_a_tar_is_refused_because_its_members_would_not_be_read(tmp_path: Path) -> None:
+    first, second = (make_tar({f"{name}.txt": b"a dog"}) for name in "ab")
+    shard, counts = _shard(tmp_path, first + second), ReadCounts()
+    with pytest.raises(UserError, match=r"more after its end, which is after a\.txt"):
+        list(iterate_captions([shard], "find overlap", counts))
 
 
 @pytest.mark.thorough

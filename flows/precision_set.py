@@ -88,7 +88,12 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     sentences = templates.values() if "sentence" in definition.texts else []
     return BuiltTables(
         tables=Tables(
-            judged.queries, images, judged.qrels, duplicates, candidate_judgments=judged.candidates, boxes=boxes
+            queries=judged.queries,
+            images=images,
+            qrels=judged.qrels,
+            duplicates=duplicates,
+            candidate_judgments=judged.candidates,
+            boxes=boxes,
         ),
         ledger=ledger,
         grades=family_queries.describe_grades(definition.grades, definition.families),

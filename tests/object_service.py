@@ -1,6 +1,7 @@
 """An S3 service on 127.0.0.1 (moto's), which fails where a test wants it to."""
 
 import os
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -77,8 +78,7 @@ def busy(_service: ObjectService, environ: dict[str, Any], start_response: Calla
 
 def cut(_service: ObjectService, environ: dict[str, Any], _start: Callable[..., Any]) -> Iterable[bytes]:
     """Closes the connection without an answer."""
-    environ["werkzeug.socket"].close()
-    return []
+    return _hang_up(environ)
 
 
 def cut_in_the_middle(service: ObjectService, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -90,7 +90,18 @@ def cut_in_the_middle(service: ObjectService, environ: dict[str, Any], start: Ca
 def forget_to_answer(service: ObjectService, environ: dict[str, Any], _start: Callable[..., Any]) -> Iterable[bytes]:
     """Does what is asked, then closes the connection without an answer."""
     list(service.app(environ, lambda *_arguments: None))
-    environ["werkzeug.socket"].close()
+    return _hang_up(environ)
+
+
+def _hang_up(environ: dict[str, Any]) -> Iterable[bytes]:
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    raise ConnectionAbortedError("for the test")
+
+
+def pretend(_service: ObjectService, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    """Confirms a write that it does not do."""
+    environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    start("200 OK", [("ETag", '"0"')])
     return []
 
 

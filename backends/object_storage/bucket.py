@@ -10,12 +10,13 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from backends.object_storage.set_urls import BucketFolder
 from backends.redaction import Redaction
 from builders.errors import UserError, first_line
 
+R = TypeVar("R")
 _STAGE = "object storage"
 _ATTEMPTS = 5  # of a request, with growing pauses between them
 _CONNECT_SECONDS, _WAIT_SECONDS = 10, 60
@@ -24,6 +25,10 @@ _PART_BYTES = 8 << 20  # of a large upload
 _PIECE_BYTES = 1 << 20
 _TAKEN = {409, 412}  # a condition that does not hold; two writers at once
 _NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
+
+
+class _CutBodyError(OSError):
+    """An object's body that ended too early."""
 
 
 class Bucket:
@@ -41,7 +46,7 @@ class Bucket:
             skip_instance_cache=True,
             use_listings_cache=False,
             config_kwargs={
-                "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
+                "retries": {"mode": "standard", "total_max_attempts": _ATTEMPTS},
                 "connect_timeout": _CONNECT_SECONDS,
                 "read_timeout": _WAIT_SECONDS,
             },
@@ -54,27 +59,26 @@ class Bucket:
 
     def list_sizes(self, prefix: str) -> dict[str, int]:
         """Returns the bytes of each object below the prefix, by key. Raises UserError."""
-        with self._translated(self.url_of(prefix)):
-            try:
-                found = self._files.find(f"{self._name}/{prefix}", detail=True)
-            except FileNotFoundError as error:
-                if _error_code(error) == "NoSuchBucket":
-                    raise
-                return {}
+        found: dict[str, Any] = self._list(prefix, lambda place: self._files.find(place, detail=True), {})
         start = len(self._name) + 1
         return {place[start:]: int(entry["size"]) for place, entry in found.items()}
 
     def list_names(self, prefix: str) -> list[str]:
         """Returns the names of the folders and objects right below the prefix, which ends with a slash. Raises
         UserError."""
-        with self._translated(self.url_of(prefix)):
+        found: list[str] = self._list(prefix, lambda place: self._files.ls(place, detail=False, refresh=True), [])
+        return [place.rstrip("/").rpartition("/")[2] for place in found]
+
+    def _list(self, prefix: str, work: Callable[[str], R], empty: R) -> R:
+        def list_or_none() -> R:
             try:
-                found = self._files.ls(f"{self._name}/{prefix}", detail=False, refresh=True)
+                return work(f"{self._name}/{prefix}")
             except FileNotFoundError as error:
                 if _error_code(error) == "NoSuchBucket":
                     raise
-                return []
-        return [place.rstrip("/").rpartition("/")[2] for place in found]
+                return empty
+
+        return self._try(prefix, list_or_none)
 
     def read(self, key: str, max_bytes: int) -> bytes | None:
         """Returns an object's bytes, None where there is none. Raises UserError, also for more than `max_bytes`."""
@@ -87,26 +91,24 @@ class Bucket:
         from fsspec.asyn import sync
 
         deadline = _DEADLINE_SECONDS + max_bytes / _LEAST_BYTES_PER_SECOND
-        with self._translated(self.url_of(key)):
-            for attempt in range(1, _ATTEMPTS + 1):
-                restart()
-                try:
-                    sync(self._files.loop, self._stream_once, key, write, max_bytes, timeout=deadline)
-                    return True
-                except FileNotFoundError as error:
-                    if _error_code(error) == "NoSuchBucket":
-                        raise
-                    return False
-                except _cut_connections():
-                    if attempt == _ATTEMPTS:
-                        raise
-        raise AssertionError("the last attempt returns or raises")
+
+        def read_all() -> bool:
+            restart()
+            try:
+                sync(self._files.loop, self._stream_once, key, write, max_bytes, timeout=deadline)
+            except FileNotFoundError as error:
+                if _error_code(error) == "NoSuchBucket":
+                    raise
+                return False
+            return True
+
+        return self._try(key, read_all)
 
     async def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int) -> None:
         response = await self._files._call_s3("get_object", Bucket=self._name, Key=key)
         count = 0
         async with response["Body"] as body:
-            while piece := await body.read(_PIECE_BYTES):
+            while piece := await _read_piece(body):
                 count += len(piece)
                 if count > max_bytes:
                     reason = f"has more than the {max_bytes:,} bytes that it may have"
@@ -115,25 +117,38 @@ class Bucket:
 
     def put_file(self, key: str, path: Path) -> None:
         """Stores a file's bytes, in parts where it is large. Raises UserError."""
-        with self._translated(self.url_of(key)):
-            self._files.put_file(str(path), f"{self._name}/{key}", chunksize=_PART_BYTES, max_concurrency=2)
+        place, options = f"{self._name}/{key}", {"chunksize": _PART_BYTES, "max_concurrency": 2}
+        self._try(key, lambda: self._files.put_file(str(path), place, **options))
 
     def put(self, key: str, data: bytes) -> None:
         """Stores an object. Raises UserError."""
-        with self._translated(self.url_of(key)):
-            self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data)
+        self._try(key, lambda: self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data))
 
     def put_new(self, key: str, data: bytes) -> bool:
         """Stores an object where none is, in one step; False where one is there, which may be that of an attempt whose
         answer was lost. Raises UserError."""
-        with self._translated(self.url_of(key)):
+
+        def put_or_leave() -> bool:
             try:
                 self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data, IfNoneMatch="*")
             except OSError as error:
                 if _http_status(error) in _TAKEN:
                     return False
                 raise
-        return True
+            return True
+
+        return self._try(key, put_or_leave)
+
+    def _try(self, key: str, work: Callable[[], R]) -> R:
+        """Does the work, again where its answer was cut off. Raises UserError."""
+        with self._translated(self.url_of(key)):
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    return work()
+                except _cut_answers():
+                    if attempt == _ATTEMPTS:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
     def _translated(self, item: str) -> Iterator[None]:
@@ -152,12 +167,19 @@ class Bucket:
             raise UserError(_STAGE, item, f"the service failed ({reason})", next_step) from None
 
 
-def _cut_connections() -> tuple[type[Exception], ...]:
-    """The errors of a body that ends too early: its request was answered, botocore does not repeat it."""
-    import aiohttp
-    from botocore.exceptions import HTTPClientError, IncompleteReadError
+async def _read_piece(body: Any) -> bytes:
+    try:
+        piece: bytes = await body.read(_PIECE_BYTES)
+        return piece
+    except _service_errors() as error:
+        raise _CutBodyError(first_line(error)) from None
 
-    return aiohttp.ClientError, HTTPClientError, IncompleteReadError, ConnectionError
+
+def _cut_answers() -> tuple[type[Exception], ...]:
+    """The errors of answers that end too early: botocore repeats only requests without an answer."""
+    import aiohttp
+
+    return _CutBodyError, aiohttp.ClientPayloadError
 
 
 def _service_errors() -> tuple[type[Exception], ...]:

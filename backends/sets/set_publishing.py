@@ -89,8 +89,7 @@ def publish_set(
         content["files"] = sorted(files, key=lambda file: str(file["path"]))
         content["manifest_digest"] = manifest_digest(content)
         _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))
-        for directory, _, _ in os.walk(staging):
-            sync_folder(Path(directory))
+        _sync_folders(staging)
 
     with translate_write_errors("publish", folder, _NOTHING_PUBLISHED):
         newest = newest_version(folder)
@@ -128,14 +127,18 @@ def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambd
                 place.parent.mkdir(parents=True, exist_ok=True)
                 link_or_copy(source, place)
                 sync_file(place)
-            for directory, _, _ in os.walk(staging):
-                sync_folder(Path(directory))
+            _sync_folders(staging)
             staging.rename(target)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         sync_folder(folder)
         _point_to_newest(folder)
     return PublishedVersion(target, int(copy.name[1:]), is_new=True)
+
+
+def _sync_folders(staging: Path) -> None:
+    for directory, _, _ in os.walk(staging):
+        sync_folder(Path(directory))
 
 
 def _install_logs(source: Path, folder: Path) -> None:

@@ -8,6 +8,8 @@ AUDITS, SET_FILES = "backends/sets/audit_files.py", "backends/sets/set_files.py"
 PUBLISH, LOG = "crashes/test_publish_crashes.py::whenever", "crashes/test_log_crashes.py::whenever"
 PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_crashes.py::whenever"
 AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "flows/images/test_changed_sources.py"
+UPLOAD, OBJECT_FAULTS = "backends/object_storage/set_upload.py", "backends/object_storage/test_object_faults.py"
+UPLOADS = "backends/object_storage/test_set_upload.py"
 BYTES_FIRST = "backends/test_durable_files.py::bytes_are_waited_for"
 
 
@@ -48,6 +50,30 @@ MUTANTS = [
         "fsync of the rows of pages", "backends/web/fetch_database.py", "synchronous=full", "synchronous=off", PAGES
     ),
     Mutant("fsync of replies", "backends/replies/reply_database.py", "synchronous=FULL", "synchronous=OFF", REPLIES),
+    Mutant(
+        "condition of a manifest",
+        "backends/object_storage/bucket.py",
+        ', IfNoneMatch="*"',
+        "",
+        f"{OBJECT_FAULTS}::one_wins",
+    ),
+    Mutant(
+        "second look for the objects", UPLOAD, "if missing else []:", "if False else []:", f"{OBJECT_FAULTS}::confirmed"
+    ),
+    Mutant(
+        "digest of a sent file",
+        UPLOAD,
+        "file_sha256(source) != (file.sha256, file.size)",
+        "False",
+        f"{UPLOADS}::damaged_file",
+    ),
+    Mutant(
+        "digest of a fetched object",
+        "backends/object_storage/set_download.py",
+        "or (digest.hexdigest(), size) != (file.sha256, file.size)",
+        "",
+        f"{UPLOADS}::changed_object",
+    ),
     Mutant("fsync of an audit's folder", AUDITS, "            sync_folder(staging)\n", "", AUDIT),
     Mutant("fsync of an audit's name", AUDITS, "            sync_folder(folder.parent)\n", "", AUDIT),
     Mutant(

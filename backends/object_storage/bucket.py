@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from backends.object_storage.set_urls import BucketFolder
+from backends.offline import is_offline
 from backends.redaction import Redaction
 from builders.errors import UserError, first_line
 
@@ -35,7 +36,10 @@ class Bucket:
     """Objects of one bucket by key. May be used by several threads."""
 
     def __init__(self, folder: BucketFolder) -> None:
-        """Connects to nothing yet. Raises UserError where the library is not installed."""
+        """Connects to nothing yet. Raises UserError where the library is not installed or the run is offline."""
+        if is_offline():
+            next_step = "leave out --offline, or fetch the set before and work on that"
+            raise UserError(_STAGE, folder, "cannot be reached: --offline connects to nothing", next_step)
         try:
             import s3fs
         except ModuleNotFoundError as error:

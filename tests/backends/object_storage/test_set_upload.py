@@ -13,6 +13,7 @@ from backends.object_storage.set_check import check_objects
 from backends.object_storage.set_download import fetch_version
 from backends.object_storage.set_upload import publish_version
 from backends.object_storage.set_urls import BucketFolder
+from backends.offline import forbid_connections
 from backends.sets.set_files import StoredSet, find_set, read_set, verify_set
 from builders.benchmark_set import content_digest
 from builders.errors import UserError
@@ -176,6 +177,12 @@ def test_a_changed_manifest_is_refused(small: StoredSet, service: ObjectService)
     service.ask("PUT", "sets/small/v4/manifest.json", data)
     with pytest.raises(UserError, match="is the manifest of version 1"):
         fetch_version(f"{service.url}/small")
+
+
+def test_offline_nothing_is_asked(service: ObjectService) -> None:
+    with forbid_connections(), pytest.raises(UserError, match="--offline connects to nothing"):
+        fetch_version(f"{service.url}/small")
+    assert service.asked == []
 
 
 def test_a_damaged_cache_is_repaired(small: StoredSet, service: ObjectService) -> None:

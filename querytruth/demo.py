@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from sample_album import AlbumImage
 
 _EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
+_SET_PAGES = ("gallery", "captions", "index", "families", "phrasings", "queries")
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the album, the set and the page.")] = Path("demo"),
     prefect: Annotated[bool, typer.Option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
 ) -> None:
-    """Draw the sample album, build its gallery, its recall set, its two precision sets and its generated set, evaluate
-    the baselines on them, gate two search services, audit one, and write pages to look at. No network, no model.
+    """Draw the sample album, build its gallery, its recall set, its three precision sets and its generated set,
+    evaluate the baselines on them, gate two search services, audit one, and write pages to look at. No network, no
+    model.
 
     Example: querytruth demo --out demo
     """
@@ -54,13 +56,14 @@ def demo(
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
         is_intact &= _build_sample_set("precision", [boxes], out, out / "families.html", prefect, "families")
+        is_intact &= _build_sample_set("precision", [boxes], out, out / "phrasings.html", prefect, "phrasings")
         is_intact &= _build_generated_set(out, album_images, prefect)
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
     report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
     board = _ask_search_services(queries, texts, out)
     audit_page = _audit_queries(queries, out, album_images)
-    pages = ", ".join(str(out / f"{name}.html") for name in ("gallery", "captions", "index", "families", "queries"))
+    pages = ", ".join(str(out / f"{name}.html") for name in _SET_PAGES)
     terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
     terminal.out.print(f"and at how a search did: {', '.join(map(str, report_pages))}", soft_wrap=True, markup=False)
     terminal.out.print(f"and at how true that set is: {audit_page}", soft_wrap=True, markup=False)

@@ -67,8 +67,8 @@ def test_the_wheel_holds_every_file_of_the_packages_and_the_shipped_data_and_not
     expected = {str(file.relative_to(ROOT)): file for file in files if "__pycache__" not in file.parts}
     expected = {name: file for name, file in expected.items() if not name.startswith("backends/shipped/")}
     for name in SHIPPED_DATA:
-        for file in (ROOT / "datasets" / name).iterdir():
-            expected[f"backends/shipped/{name}/{file.name}"] = file
+        for file in filter(Path.is_file, (ROOT / "datasets" / name).rglob("*")):
+            expected[f"backends/shipped/{file.relative_to(ROOT / 'datasets')}"] = file
     packed = contents(wheel)
     assert set(packed) == set(expected)
     assert [name for name, file in expected.items() if packed[name] != file.read_bytes()] == []

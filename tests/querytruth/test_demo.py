@@ -1,4 +1,4 @@
-"""The demo from its command: five sets with a page each, intact, and what is true of them said."""
+"""The demo from its command: six sets with a page each, intact, and what is true of them said."""
 
 import re
 import subprocess
@@ -9,13 +9,13 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_demo_builds_five_sets_with_their_pages_and_says_what_is_true_of_them(tmp_path: Path) -> None:
+def test_the_demo_builds_six_sets_with_their_pages_and_says_what_is_true_of_them(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "querytruth", "demo", "--out", "demo", "--in-process"]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     told = " ".join(done.stdout.split())
     assert done.stderr.startswith("querytruth demo: drawing the sample album")
-    assert told.count("verified: intact") == 5 and "Traceback" not in done.stderr
+    assert told.count("verified: intact") == 6 and "Traceback" not in done.stderr
     assert "452 of 452 queries have just the pictures that their caption fits" in told
     truth = re.search(r"in truth (\d+) of (\d+) judgments show what their query names", told)
     assert truth and truth[1] == truth[2] == "396"
@@ -23,7 +23,9 @@ def test_the_demo_builds_five_sets_with_their_pages_and_says_what_is_true_of_the
     assert audited and int(audited[1]) > 200
     assert "gate of stale-search against search: FAIL (" in told
     assert "gate of search against stale-search: PASS (" in told
-    pages = [tmp_path / "demo" / f"{name}.html" for name in ("gallery", "captions", "index", "families", "queries")]
+    assert "41 phrasings │ 26 │ 4 asks something else" in told
+    names = ("gallery", "captions", "index", "families", "phrasings", "queries")
+    pages = [tmp_path / "demo" / f"{name}.html" for name in names]
     folder = tmp_path / "demo" / "datasets" / "sample-queries"
     pages.append(tmp_path / "demo" / "audited" / "sample-queries" / "audits" / "audit" / "report.html")
     pages += [folder / "review" / f"{stage}-health.html" for stage in ("topics", "objects")]

@@ -5,7 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pandas.api.types import union_categoricals
 
 from builders.array_types import AnyArray
 from builders.records import LEDGER_SCHEMA, empty_frame
@@ -75,22 +79,53 @@ def current_code(code: str) -> str:
     return code.replace("a_picture", "an_image").replace("picture", "image")
 
 
-def _current_codes(reasons: pd.Series) -> pd.Series:
-    return reasons.map({reason: current_code(reason) for reason in reasons.unique()})
-
-
 def rejection_rows(
     items: Sequence[str], bucket: str | Sequence[str] | AnyArray, reason: str | Sequence[str] | AnyArray, **columns: Any
 ) -> pd.DataFrame:
     """Returns the ledger's rows of items that a stage did not accept. `bucket`, `reason` and the further `columns`
     (fields of `Rejection`) are one value for all items or one for each."""
-    rows = pd.DataFrame({"item": items, "bucket": bucket, "reason": reason, **columns})
-    return rows.reindex(columns=Rejection._fields)
+    given = {"bucket": bucket, "reason": reason, **columns}
+    once = {name: pd.Categorical([value]).repeat(len(items)) for name, value in given.items() if isinstance(value, str)}
+    return pd.DataFrame({"item": items, **given, **once}, copy=False)
 
 
 def rejection_table(rejections: Iterable[Rejection]) -> pd.DataFrame:
     """Returns the ledger's rows of these rejections."""
     return pd.DataFrame(rejections, columns=Rejection._fields)
+
+
+def _join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Returns the rows of a stage, sorted by item and reason. A column without a value is left out: of ten million
+    images that were not selected the ledger says nothing but that."""
+    if not frames:
+        return pd.DataFrame(
+            {"item": pd.array([], "str"), **{name: pd.Categorical([]) for name in ("bucket", "reason")}}
+        )
+    rows = pd.DataFrame(_join_columns([frame.dropna(axis="columns", how="all") for frame in frames]), copy=False)
+    codes = rows["reason"].cat.categories
+    if (current := [current_code(code) for code in codes]) != list(codes):
+        rows["reason"] = rows["reason"].astype("str").map(dict(zip(codes, current, strict=True))).astype("category")
+    items = pa.chunked_array(pa.Array.from_pandas(rows["item"]))
+    if pc.all(pc.less(items[:-1], items[1:])).as_py() is False:
+        rows = rows.sort_values(["item", "reason"], kind="stable", ignore_index=True)
+    return rows
+
+
+def _join_columns(frames: Sequence[pd.DataFrame]) -> dict[str, Any]:
+    """Returns the columns of the ledger that a frame has, all frames one below the other: codes as categories, numbers
+    as floats, and texts in Arrow, which are not copied."""
+    columns: dict[str, Any] = {}
+    for name, of_type in zip(LEDGER_SCHEMA.names, LEDGER_SCHEMA.types, strict=True):
+        if not any(name in frame for frame in frames):
+            continue
+        parts = [frame[name] if name in frame else pd.Series(None, range(len(frame)), "object") for frame in frames]
+        if pa.types.is_dictionary(of_type):
+            codes = [part if part.dtype == "category" else part.astype("str").astype("category") for part in parts]
+            columns[name] = union_categoricals(codes, sort_categories=True)
+        else:
+            kind: Any = "str" if pa.types.is_string(of_type) else "float64"
+            columns[name] = pd.concat([part.astype(kind) for part in parts], ignore_index=True)
+    return columns
 
 
 def describe_rejection(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -122,28 +157,33 @@ class Ledger:
     def record_stage(self, stage: str, kind: str, entered: int, accepted: int, *rejections: pd.DataFrame) -> None:
         """Add a stage. Raises ConservationError where `entered` is not `accepted` and the rejections together; callers
         count `entered` and `accepted` independently of these."""
-        rows = [frame.assign(reason=_current_codes(frame["reason"])) for frame in rejections if len(frame)]
+        rows = _join_frames([frame for frame in rejections if len(frame)])
         counts = {bucket: Counter[str]() for bucket in BUCKETS}
-        for frame in rows:
-            if strange := set(frame["bucket"]) - set(BUCKETS):
-                raise ConservationError(f"stage {stage}: unknown bucket {sorted(strange)[0]!r}")
-            for (bucket, reason), group in frame.groupby(["bucket", "reason"], observed=True):
-                counts[bucket][reason] += len(group)
+        if strange := set(rows["bucket"].cat.categories) - set(BUCKETS):
+            raise ConservationError(f"stage {stage}: unknown bucket {sorted(strange)[0]!r}")
+        for (bucket, reason), count in rows.groupby(["bucket", "reason"], observed=True).size().items():
+            counts[bucket][reason] = int(count)
         total = accepted + sum(sum(reasons.values()) for reasons in counts.values())
         if total != entered:
             raise ConservationError(f"stage {stage}: {entered} {kind}s came in, {total} are accounted for")
         done = {bucket: dict(sorted(reasons.items())) for bucket, reasons in counts.items()}
         self.stages.append(LedgerStage(stage, kind, entered, accepted, **done))
-        self._frames += [frame.assign(stage=stage, kind=kind) for frame in rows]
+        self._frames.append(rows)
 
     def rows(self) -> pd.DataFrame:
         """Returns the ledger table: stages in order, items sorted within a stage."""
-        if not self._frames:
+        frames = [frame for frame in self._frames if len(frame)]
+        if not frames:
             return empty_frame("ledger")
-        order = {stage.stage: number for number, stage in enumerate(self.stages)}
-        rows = pd.concat(self._frames, ignore_index=True)[LEDGER_SCHEMA.names].astype({"measure": "str"})
-        rows = rows.assign(order=rows["stage"].map(order))
-        return rows.sort_values(["order", "item", "reason"], kind="stable", ignore_index=True).drop(columns="order")
+        lengths = [len(frame) for frame in self._frames]
+        rows = _join_columns(frames)
+        for name in ("stage", "kind"):
+            values = [getattr(stage, name) for stage in self.stages]
+            codes, distinct = pd.factorize(np.array(values, dtype=object), sort=True)
+            rows[name] = pd.Categorical.from_codes(np.repeat(codes.astype(np.int16), lengths), distinct)
+        nulls = pd.array(pa.chunked_array([pa.nulls(sum(lengths), pa.large_string())]), dtype="str")
+        rows |= {name: nulls for name in LEDGER_SCHEMA.names if name not in rows}
+        return pd.DataFrame({name: rows[name] for name in LEDGER_SCHEMA.names}, copy=False)
 
     def funnel(self) -> list[dict[str, Any]]:
         """Returns the stages as the manifest stores them."""

@@ -230,9 +230,9 @@ def image_id_of_bytes(sha256: str) -> str:
     return f"img_{sha256[:_ID_HEX]}"
 
 
-def image_ids_of_bytes(sha256: pd.Series) -> pd.Series:
+def image_ids_of_bytes(sha256: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Returns the ids of images from a column of digests."""
-    return "img_" + sha256.str[:_ID_HEX]
+    return pc.binary_join_element_wise("img_", pc.utf8_slice_codeunits(sha256, 0, _ID_HEX), "")
 
 
 def digest_start_of_image_id(image_id: str) -> str:

@@ -93,18 +93,18 @@ def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImag
     """The selected images: all steps of a build but rendering."""
     source, listing = list_images(definition, ledger)
     folder = definition.out / definition.name
+    listed_count = len(listing.items)
     scanned = scan_images(source, listing.items, folder, listing.carried)
-    readable = split_readable(scanned, len(listing.items), ledger)
+    del listing  # the jobs of the scan have the names, too
+    readable = split_readable(scanned, listed_count, ledger)
     overridden = find_overridden_images(scanned, readable, load_decisions(folder, Override))
     filtered = filter_images(scanned, readable, overridden, definition, ledger)
     groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
     unique = filtered[groups.is_kept]
     rows = select_images(scanned, unique, overridden, definition, ledger)
-    images = scanned.to_frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.is_kept][np.isin(unique, rows)])
+    images = describe_selected(scanned, groups, unique, rows)
     decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
-    return SelectedImages(
-        source, scanned, len(listing.items), readable, rows, images, groups, found_by, decision_outcome
-    )
+    return SelectedImages(source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome)
 
 
 @step("list pictures")
@@ -192,6 +192,13 @@ def select_images(
     ledger.record_stage("select", "image", len(unique), int(chosen.sum()), rejections)
     rows: RowIndices = unique[chosen]
     return rows
+
+
+def describe_selected(
+    images: ScannedImages, groups: DuplicateGroups, unique: RowIndices, rows: RowIndices
+) -> pd.DataFrame:
+    """The selected rows with what is known of the images; `unique` are the rows that the groups keep."""
+    return images.to_frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.is_kept][np.isin(unique, rows)])
 
 
 def summarize_gallery(

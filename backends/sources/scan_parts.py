@@ -29,12 +29,13 @@ from backends.sources.image_sources import FileState, ImageSource, RefusedItem, 
 from backends.sources.source_names import is_url
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 from builders.errors import UserError
-from builders.records import SCANNED_IMAGES_SCHEMA, stable_hash
+from builders.records import SCANNED_IMAGES_SCHEMA, image_ids_of_bytes, stable_hash
 
 SCAN_VERSION = 3  # goes up whenever the same file would give another row
 _MOST = 2000  # items in a part, on average
 _LEAST_PARTS = 16  # a small album uses all cores, too
 _ABANDONED = 24 * 3600  # seconds after which an incomplete file counts as that of a build that ended
+_IMAGE_ID = pa.field("image_id", pa.string())  # made of the digest, a third as long
 _NAME = re.compile(r"(\d+)-of-(\d+)\.parquet")
 
 _ReadImages = Callable[[Iterable[str]], Iterator[ScannedImage | WorkerFailure]]
@@ -189,28 +190,42 @@ def _row(item: str, image: ScannedImage, state: FileState | None) -> dict[str, A
     return row | {"item": item, "reason": image.reason or None} | (state._asdict() if state else {})
 
 
-def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str]) -> pa.Table:
-    """Returns the chosen columns of all items, sorted by item. Uses the memory of the columns and of the largest once
-    more. Raises UserError where a part is missing, damaged or of another build."""
-    schema = pa.schema([SCANNED_IMAGES_SCHEMA.field(name) for name in columns])
-    tables = [schema.empty_table()]
+def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: Any = None) -> pa.Table:
+    """Returns the chosen columns of all items, sorted by item, or of some rows (k,) of these; `image_id` stands for a
+    column, too. Uses the memory of what it returns and of the largest column once more. Raises UserError where a part
+    is missing, damaged or of another build."""
+    schema = pa.schema([_IMAGE_ID if name == "image_id" else SCANNED_IMAGES_SCHEMA.field(name) for name in columns])
+    order = pc.sort_indices(pa.chunked_array([job.items for job in jobs], pa.string())).to_numpy().astype(np.uint32)
+    order = order if rows is None else order[rows]
+    is_wanted = np.zeros(sum(len(job.items) for job in jobs), dtype=bool)
+    is_wanted[order] = True
+    tables, start = [schema.empty_table()], 0
     for job in jobs:
-        table = read_checked(job.path, ["item", *columns])
-        if table is None or not table["item"].combine_chunks().equals(job.items):
-            reason = "is gone, damaged or of another build"
-            raise UserError("scan pictures", job.path, reason, "run again: what was read is kept")
-        tables.append(table.select(columns))
+        wanted, start = is_wanted[start : start + len(job.items)], start + len(job.items)
+        part = _read_part(job, columns)
+        tables.append(part if wanted.all() else part.filter(pa.array(wanted)))
     whole = pa.concat_tables(tables)
     del tables
-    order = pc.sort_indices(pa.chunked_array([job.items for job in jobs], pa.string()))
+    places = pa.array(order if rows is None else (np.cumsum(is_wanted, dtype=np.uint32) - 1)[order])
     ordered = {}
     for name in columns:
         column = whole[name].combine_chunks()
         whole = whole.drop_columns(name)
-        ordered[name] = column.take(order)
+        ordered[name] = column.take(places)
         del column
         pa.default_memory_pool().release_unused()  # many pieces that are too small to be reused
     return pa.table(ordered, schema)
+
+
+def _read_part(job: ScanPartJob, columns: Sequence[str]) -> pa.Table:
+    stored = ["sha256" if name == "image_id" else name for name in columns]
+    table = read_checked(job.path, sorted({"item", *stored}))
+    if table is None or not table["item"].combine_chunks().equals(job.items):
+        reason = "is gone, damaged or of another build"
+        raise UserError("scan pictures", job.path, reason, "run again: what was read is kept")
+    if "image_id" in columns:
+        table = table.append_column(_IMAGE_ID, image_ids_of_bytes(table["sha256"]))
+    return table.select(columns)
 
 
 def remove_stale_parts(jobs: Sequence[ScanPartJob]) -> None:

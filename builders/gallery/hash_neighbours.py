@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from math import comb, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,8 @@ def find_hash_components(hashes: Hashes, distance: int) -> RowIndices:
     if not 0 <= distance <= 16:
         raise ValueError(f"a distance of {distance} bits; 0 to 16 can be searched for")
     values, first, back = np.unique(hashes, return_index=True, return_inverse=True)
+    small: Any = np.int32 if len(hashes) < 1 << 31 else np.int64
+    first, back = first.astype(small), back.astype(small)
     sets = Components(len(values))
     if distance:
         join_near_hashes(values, distance, sets)

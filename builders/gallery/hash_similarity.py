@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from builders.array_types import BoolArray, Hashes, RowIndices
 from builders.gallery.components import Components, NearPairFinder
@@ -89,6 +91,14 @@ def _transformed(outlines: Numbers, turn: int) -> Numbers:
     square = outlines.reshape(-1, 8, 8)
     turned: Numbers = (square.transpose(0, 2, 1) if turn % 2 else square) * _SIGNS[turn]
     return turned.reshape(-1, 64)
+
+
+def read_outlines(column: pd.Series) -> Outlines:
+    """Returns the outlines of a column (n, 64), any bytes for a null: the memory of the column itself, where that is in
+    one piece."""
+    found = pa.chunked_array(pa.Array.from_pandas(column, type=pa.binary(64))).combine_chunks()
+    outlines: Outlines = np.frombuffer(found.buffers()[1] or b"", dtype=np.int8).reshape(-1, 64)
+    return outlines[found.offset : found.offset + len(found)]
 
 
 def similar_image_components(hashed: HashedImages) -> RowIndices:

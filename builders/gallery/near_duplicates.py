@@ -24,6 +24,7 @@ from builders.gallery.hash_similarity import (
     FLIP_TRANSFORMS,
     ROTATION_TRANSFORMS,
     HashedImages,
+    read_outlines,
     similar_image_components,
 )
 from builders.ledger import rejection_rows
@@ -274,7 +275,8 @@ def _read_ties(
         if len(turns) > 1:
             turned = np.array(frame["turned"][known].tolist(), dtype=np.uint64)
             hashes = np.concatenate([hashes, turned], axis=1)[:, turns]
-        outlines = np.frombuffer(b"".join(frame["outline"][known]), dtype=np.int8).reshape(-1, 64)
+        outlines = read_outlines(frame["outline"])
+        outlines = outlines if known.all() else outlines[known]
     hashed = HashedImages(hashes, outlines, turns, distance or 0)
     similar = np.full(len(frame), -1, dtype=np.int64)
     similar[known] = similar_image_components(hashed)

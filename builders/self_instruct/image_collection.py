@@ -15,7 +15,7 @@ import pandas as pd
 
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger, Rejection, rejection_table
-from builders.records import image_ids_of_bytes, list_rows
+from builders.records import image_id_of_bytes, list_rows
 from builders.self_instruct.result_screening import (
     CollectionRules,
     find_size_problem,
@@ -74,7 +74,7 @@ class _FetchedImages:
         is_good = np.array([self.rejection_by_url[row["url"]] is None for row in rows], dtype=bool)
         good = table[is_good].reset_index(drop=True)
         good = good.drop(columns=["reason", "kind", "detail"]).astype(_TYPES)
-        good = good.assign(item=good["url"], image_id=image_ids_of_bytes(good["sha256"]))
+        good = good.assign(item=good["url"], image_id=good["sha256"].map(image_id_of_bytes))
         groups = [name or own for name, own in zip(group_duplicates(good).group, good["image_id"], strict=True)]
         self.group_by_url = dict(zip(good["url"], groups, strict=True))
         self.sha256_by_url = dict(zip(good["url"], good["sha256"], strict=True))

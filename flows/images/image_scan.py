@@ -18,8 +18,10 @@ from backends.sources.image_folder import ImageFolder
 from backends.sources.image_sources import ImageSource
 from backends.sources.source_names import encode_item
 from builders.errors import UserError
-from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA, image_ids_of_bytes
+from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA
 from flows.steps import current_run, map_parts, step
+
+_DIGESTED_AT_ONCE = 1 << 21  # images: each time all parts are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +35,24 @@ class ScannedImages:
     def to_frame(self, columns: Sequence[str], rows: Any = None) -> pd.DataFrame:
         """Returns columns of SCANNED_IMAGES_SCHEMA, of the source table (used only where the file itself has no value),
         and image_id: of all items in order, or of some rows."""
-        wanted = {"sha256" if name == "image_id" else name for name in columns} & set(SCANNED_IMAGES_SCHEMA.names)
-        table = scan_parts.read_scan_parts(self.jobs, sorted(wanted))
+        wanted = set(columns) & {"image_id", *SCANNED_IMAGES_SCHEMA.names}
+        table = scan_parts.read_scan_parts(self.jobs, sorted(wanted), rows)
         source_columns = self.source_columns if self.source_columns is not None else pa.table({})
         for name in sorted(set(source_columns.column_names) & set(columns)):
-            source_values = source_columns[name]
+            source_values = source_columns[name] if rows is None else _choose(source_columns[name], rows)
             if name in wanted:
                 merged = pc.coalesce(table[name], source_values.cast(table.schema.field(name).type))
                 table = table.set_column(table.schema.get_field_index(name), name, merged)
             else:
                 table = table.append_column(name, source_values)
-        if rows is not None:
-            table = table.filter(pa.array(rows)) if np.asarray(rows).dtype == bool else table.take(pa.array(rows))
         frame = table.to_pandas(types_mapper=ARROW_TO_PANDAS_TYPES.get)
         del table
         pa.default_memory_pool().release_unused()
-        if "image_id" in columns:
-            frame["image_id"] = image_ids_of_bytes(frame["sha256"])
         return frame[[name for name in columns if name in frame.columns]]
 
     def factorize_column(self, column: str, rows: Any) -> Any:
         """Returns a number per row, equal where the texts of the column are equal: a tenth of the memory."""
-        texts = scan_parts.read_scan_parts(self.jobs, [column])[column].take(pa.array(rows)).combine_chunks()
+        texts = scan_parts.read_scan_parts(self.jobs, [column], rows)[column].combine_chunks()
         numbers = texts.dictionary_encode().indices.to_numpy(zero_copy_only=False)
         del texts
         pa.default_memory_pool().release_unused()
@@ -62,12 +60,18 @@ class ScannedImages:
 
     def digest(self) -> str:
         """Returns the digest of the input: every item with the digest of its bytes, where it could be read."""
-        whole = hashlib.sha256()
-        table = scan_parts.read_scan_parts(self.jobs, ["item", "sha256"])
-        for batch in table.to_batches(max_chunksize=1 << 14):
-            for item, sha256 in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                whole.update(f"{len(item)} {item} {sha256}\n".encode())
+        whole, count = hashlib.sha256(), sum(len(job.items) for job in self.jobs)
+        for start in range(0, count, _DIGESTED_AT_ONCE):
+            rows = np.arange(start, min(start + _DIGESTED_AT_ONCE, count))
+            table = scan_parts.read_scan_parts(self.jobs, ["item", "sha256"], rows)
+            for batch in table.to_batches(max_chunksize=1 << 14):
+                for item, sha256 in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    whole.update(f"{len(item)} {item} {sha256}\n".encode())
         return whole.hexdigest()
+
+
+def _choose(column: pa.ChunkedArray, rows: Any) -> pa.ChunkedArray:
+    return column.filter(pa.array(rows)) if np.asarray(rows).dtype == bool else column.take(pa.array(rows))
 
 
 @step("scan pictures")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from PIL import Image
@@ -295,6 +296,12 @@ def test_rows_are_as_declared_and_come_in_the_items_order(album: Album) -> None:
     chosen = read_scan_parts(jobs[::-1], ["sha256", "size"])
     assert chosen == whole.select(["sha256", "size"])
     assert read_scan_parts([], ["item"]).num_rows == 0
+    ids = [digest and f"img_{digest[:20]}" for digest in whole["sha256"].to_pylist()]
+    for rows in ([3, 0, 17], [], list(range(40))[::-1], [n % 2 == 0 for n in range(len(whole))]):
+        some = read_scan_parts(jobs, ["image_id", "item"], np.array(rows, dtype=bool if True in rows else np.int64))
+        wanted = [n for n, is_in in enumerate(rows) if is_in] if True in rows else rows
+        assert some["item"].to_pylist() == [whole["item"][n].as_py() for n in wanted]
+        assert some["image_id"].to_pylist() == [ids[n] for n in wanted]
 
 
 def test_how_many_are_known_is_told_without_a_look_at_the_files(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:

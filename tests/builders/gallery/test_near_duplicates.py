@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,13 @@ from PIL import Image, ImageDraw, ImageEnhance
 
 from backends.images.image_reading import read_image
 from builders.gallery import hash_similarity
-from builders.gallery.hash_similarity import ALL_TRANSFORMS, FLIP_TRANSFORMS, ROTATION_TRANSFORMS, HashedImages
+from builders.gallery.hash_similarity import (
+    ALL_TRANSFORMS,
+    FLIP_TRANSFORMS,
+    ROTATION_TRANSFORMS,
+    HashedImages,
+    read_outlines,
+)
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.records import content_id, image_id_of_bytes, to_arrow
 
@@ -181,6 +188,15 @@ def test_without_a_distance_looks_do_not_count() -> None:
     plain = frame.drop(columns=["phash", "outline"])
     assert groups(find_duplicates(plain, distance=None)) == {frozenset("ac")}
     assert groups(find_duplicates(frame, distance=0)) == {frozenset("abc")}
+
+
+def test_outlines_are_read_from_any_slice_and_chunk_of_a_column() -> None:
+    values = [bytes([n] * 64) for n in range(4)]
+    column = pd.Series([*values[:2], None, *values[2:]], dtype=pd.ArrowDtype(pa.binary(64)))
+    for some in (column, column[1:], column[3:], pd.concat([column[:2], column[3:]]), column[:0]):
+        read = read_outlines(some)
+        assert read.shape == (len(some), 64)
+        assert [bytes(read[n].view(np.uint8)) for n in np.flatnonzero(some.notna())] == some.dropna().tolist()
 
 
 def test_the_same_hash_with_another_outline_is_another_image() -> None:

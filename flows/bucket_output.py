@@ -2,18 +2,32 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 from backends.object_storage.bucket import Bucket
 from backends.object_storage.set_download import fetch_version, find_newest_version
 from backends.object_storage.set_upload import publish_version
-from backends.object_storage.set_urls import BucketFolder
+from backends.object_storage.set_urls import BucketFolder, SetUrl
 from backends.sets.manifest_reading import read_manifest
 from backends.sets.set_files import newest_version
 from backends.sets.set_publishing import install_version
 from builders.errors import UserError
-from flows.definitions import SetDefinition
+from flows.definitions import RecallDefinition, SetDefinition
 from flows.set_publication import BuildResult
 from flows.steps import current_run, step
+
+_SET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(/v[1-9][0-9]{0,8})?")
+
+
+@step("fetch")
+def fetch_gallery(definition: SetDefinition) -> None:
+    """Put the gallery of a recall set into the definition's `out`, where it is named and only the bucket has it. Raises
+    UserError where `out` has another version of that number."""
+    gallery = definition.gallery if isinstance(definition, RecallDefinition) else None
+    if definition.publish_to is None or gallery is None or Path(gallery).exists():
+        return
+    if _SET_NAME.fullmatch(gallery):
+        _fetch(SetUrl.parse(f"{BucketFolder.parse(definition.publish_to)}/{gallery}"), definition.out)
 
 
 @step("fetch")
@@ -26,21 +40,20 @@ def fetch_newest_versions(definition: SetDefinition) -> None:
     names = Bucket(folder).list_names(f"{folder.prefix}/".lstrip("/"))
     nested = re.compile(re.escape(definition.name) + r"-[0-9]+")
     for name in sorted(one for one in names if one == definition.name or nested.fullmatch(one)):
-        _fetch_newest(definition, folder, name)
+        _fetch(folder.set_url(name), definition.out)
 
 
-def _fetch_newest(definition: SetDefinition, folder: BucketFolder, name: str) -> None:
-    remote, here = find_newest_version(folder.set_url(name)), definition.out / name
+def _fetch(asked: SetUrl, out: Path) -> None:
+    remote, here = find_newest_version(asked), out / asked.name
     if remote is None:
         return
     present = here / f"v{remote.url.version}"
-    if (newest_version(here) or 0) < (remote.url.version or 0):
+    if (present / "manifest.json").is_file():
+        if read_manifest(present)["content_digest"] != remote.manifest["content_digest"]:
+            reason = f"is another version than {remote.url}: both were built from the one before"
+            raise UserError("fetch", present, reason, f"move {present} away, then run the same command")
+    elif asked.version is not None or (newest_version(here) or 0) < (remote.url.version or 0):
         install_version(fetch_version(str(remote.url)), here, current_run().reporter.log)
-    elif not (present / "manifest.json").is_file():
-        return  # older versions were never needed here
-    elif read_manifest(present)["content_digest"] != remote.manifest["content_digest"]:
-        reason = f"is another version than {remote.url}: both were built from the one before"
-        raise UserError("fetch", present, reason, f"move {present} away, then run the same command")
 
 
 @step("publish to the bucket")

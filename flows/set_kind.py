@@ -9,7 +9,8 @@ from backends.durable_files import write_page
 from backends.sets import set_files
 from backends.sets.set_publishing import check_locks
 from builders.errors import UserError
-from flows.bucket_output import fetch_newest_versions, publish_to_bucket
+from flows.bucket_output import fetch_gallery, fetch_newest_versions, publish_to_bucket
+from flows.definition_checks import check_before_build
 from flows.pages.set_pages import RenderSetPage, render_judged_page
 from flows.prefect_runs.build_parameters import BuildParameters
 from flows.set_publication import BuildResult, BuiltTables, check_decision_logs, publish_built
@@ -36,6 +37,8 @@ class SetKind:
 
     def build_set(self, definition: Any) -> BuildResult:
         """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
+        fetch_gallery(definition)  # the checks look for it
+        check_before_build(definition)
         fetch_newest_versions(definition)
         check_locks(definition.out / definition.name)  # before the work, which would be in vain
         check_decision_logs(definition.out / definition.name)

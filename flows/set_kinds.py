@@ -7,7 +7,6 @@ from typing import Any
 from backends.durable_files import write_page
 from backends.sets import set_files
 from backends.sets.overlap_files import describe_overlap
-from flows.definition_checks import check_before_build
 from flows.definitions import SetDefinition
 from flows.gallery_set import GALLERY_SET
 from flows.generated_set import GENERATED_SET
@@ -26,7 +25,6 @@ SET_KINDS: dict[str, SetKind] = {
 def build_set(definition: SetDefinition) -> BuildResult:
     """Build and publish the next version of the set, without its page. Raises UserError where it cannot be built."""
     check_set_name(definition)
-    check_before_build(definition)
     return SET_KINDS[definition.kind].build_set(definition)
 
 

@@ -10,7 +10,6 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
 from builders.errors import BudgetSpentError, UserError
-from flows.definition_checks import check_before_build
 from flows.definitions import SetDefinition
 from flows.prefect_runs.build_artifacts import create_build_artifacts
 from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
@@ -89,7 +88,6 @@ def build_and_publish(kind: SetKind, definition: SetDefinition) -> State[Any]:
 
 def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResult:
     """Build and publish; where too much would be lost, a person decides, and the answer holds for that content only."""
-    check_before_build(definition)
     try:
         return kind.build_set(definition)
     except ShrinkageError as stopped:
@@ -100,11 +98,12 @@ def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResul
 
 def _published_state(result: BuildResult) -> State[Any]:
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
+    stored = "" if result.url is None else f"; stored as {result.url}"
     if not result.is_new:
-        message = f"unchanged: {name} says the same, nothing was published"
+        message = f"unchanged: {name} says the same, nothing was published{stored}"
         return Completed(name="Unchanged", message=message, data=result)
     contents = f"{counts['images']:,} pictures, {counts['queries']:,} queries, {counts['judgments']:,} judgments"
-    return Completed(name="Published", message=f"published {name}: {contents}", data=result)
+    return Completed(name="Published", message=f"published {name}: {contents}{stored}", data=result)
 
 
 class _UserErrorFilter(logging.Filter):

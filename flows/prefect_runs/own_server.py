@@ -3,6 +3,7 @@
 `python -m flows.prefect_runs.own_server PORT PARENT` is the server's process.
 """
 
+import logging
 import os
 import secrets
 import socket
@@ -98,6 +99,8 @@ def _wait_until_ready(port: int, server: "subprocess.Popen[bytes]") -> None:
 
 def _serve(port: int, parent: int) -> None:
     threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    # A query that the end of the server cancels is no error of the build; Prefect leaves this logger as it is.
+    logging.getLogger("sqlalchemy").setLevel(logging.CRITICAL)
     import uvicorn
 
     uvicorn.run("prefect.server.api.server:create_app", factory=True, host="127.0.0.1", port=port, log_level="critical")

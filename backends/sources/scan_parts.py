@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas.util import hash_array
 
 from backends.checked_parquet import read_checked, write_checked
 from backends.contained_paths import contained_path
@@ -28,6 +29,7 @@ from backends.images.image_reading import TRANSIENT_REASONS, ScannedImage, decod
 from backends.sources.image_sources import FileState, ImageSource, RefusedItem, read_file_state
 from backends.sources.source_names import is_url
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
+from builders.array_types import Hashes
 from builders.errors import UserError
 from builders.records import SCANNED_IMAGES_SCHEMA, image_ids_of_bytes, stable_hash
 
@@ -215,6 +217,16 @@ def read_scan_parts(jobs: Sequence[ScanPartJob], columns: Sequence[str], rows: A
         del column
         pa.default_memory_pool().release_unused()  # many pieces that are too small to be reused
     return pa.table(ordered, schema)
+
+
+def hash_column(jobs: Sequence[ScanPartJob], column: str, rows: Any) -> Hashes:
+    """Returns a 64-bit hash of the text that a column has in each of some rows (k,) of the items in order. Raises
+    UserError as read_scan_parts does."""
+    texts = (_read_part(job, [column])[column].to_numpy(zero_copy_only=False) for job in jobs)
+    hashes = [np.empty(0, np.uint64), *(hash_array(some, categorize=False) for some in texts)]
+    order = pc.sort_indices(pa.chunked_array([job.items for job in jobs], pa.string())).to_numpy()
+    hash_by_row: Hashes = np.concatenate(hashes)[order[rows]]
+    return hash_by_row
 
 
 def _read_part(job: ScanPartJob, columns: Sequence[str]) -> pa.Table:

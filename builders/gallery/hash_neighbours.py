@@ -22,6 +22,7 @@ _BITS = 64
 _MORE = 8  # bands beyond `distance` that are tried
 _AT_ONCE = 1 << 16  # hashes unpacked into single bits
 _LONG = 512  # rows; longer runs are compared row by row
+_CHUNK = 1 << 20  # rows
 _BLOCK = 1 << 14  # rows compared at a time: their hashes stay in the cache
 _TILE = 1 << 16  # comparisons at a time
 _MANY = 16  # when one row in so many is joined, runs in one set are skipped
@@ -160,9 +161,15 @@ def _candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[RowIndices,
         packed = key & ~mask
         packed |= row
         packed.sort()
-        last = np.flatnonzero((packed[1:] ^ packed[:-1]) > mask)
+        is_last = np.ones(len(packed), dtype=bool)
+        for start in range(0, len(packed) - 1, _CHUNK):  # a sixth of the memory of all rows at once
+            some = packed[start : start + _CHUNK + 1]
+            is_last[start : start + len(some) - 1] = (some[1:] ^ some[:-1]) > mask
         packed &= mask
-        yield packed.view(np.int64), np.diff(last + 1, prepend=0, append=len(values))
+        ends = np.flatnonzero(is_last)
+        ends[1:] -= ends[:-1].copy()
+        ends[0] += 1
+        yield packed.view(np.int64), ends
 
 
 def _evenness(values: Hashes) -> tuple[RowIndices, float]:

@@ -145,8 +145,7 @@ def test_a_generated_set_is_stored(
     enter: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, object_service: ObjectService
 ) -> None:
     allow_loopback(monkeypatch, connect=10.0, silence=10.0)
-    enter("here")
-    work = Path("s3-work") / object_service.url.removeprefix("s3://")
+    work = enter("here") / "s3-work" / object_service.url.removeprefix("s3://")
     collect_with_decisions(work, "web", 2)
     with loopback(FakeImageWeb([""] * 6)) as server:
         wanted = make_definition(work, server.url, first=10, keep=5, limits={"seconds": 60})
@@ -157,7 +156,7 @@ def test_a_generated_set_is_stored(
     assert qt.verify(f"{object_service.url}/web") == []
     images = qt.load(f"{object_service.url}/web").locate_images()
     assert len(images) == 10
-    enter("there")  # where nobody chose objects
+    wanted = wanted.model_copy(update={"out": enter("there") / "work"})  # where nobody chose objects
     with active_run(BuildRun()), pytest.raises(UserError, match="querytruth topics"):
         build_set(wanted)
 

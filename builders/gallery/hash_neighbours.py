@@ -156,13 +156,14 @@ def _candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[RowIndices,
     ends = np.cumsum([len(band) for band in dealt])
     places = [(int(end) - len(band), len(band)) for end, band in zip(ends, dealt, strict=True)]
     low = (len(values) - 1).bit_length()  # bits for the row, below the key
-    mask, row = np.uint64((1 << low) - 1), np.arange(len(values), dtype=np.uint64)
+    mask = np.uint64((1 << low) - 1)
     for key in _keys(_reordered(values, np.concatenate(dealt)), places, bands - distance):
         packed = key & ~mask
-        packed |= row
+        for start in range(0, len(packed), _CHUNK):  # whole arrays of ten million rows take 80 MB each
+            packed[start : start + _CHUNK] |= np.arange(start, min(start + _CHUNK, len(packed)), dtype=np.uint64)
         packed.sort()
         is_last = np.ones(len(packed), dtype=bool)
-        for start in range(0, len(packed) - 1, _CHUNK):  # a sixth of the memory of all rows at once
+        for start in range(0, len(packed) - 1, _CHUNK):
             some = packed[start : start + _CHUNK + 1]
             is_last[start : start + len(some) - 1] = (some[1:] ^ some[:-1]) > mask
         packed &= mask

@@ -101,9 +101,9 @@ class PageStore:
     several threads and processes may use one store at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._incoming = folder / "incoming"
-        self._rows = FetchDatabase(folder / "fetches.sqlite", _TABLES)
+        self.folder = folder.absolute()  # worker processes, which outlive a change of directory, read the bodies
+        self._incoming = self.folder / "incoming"
+        self._rows = FetchDatabase(self.folder / "fetches.sqlite", _TABLES)
 
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:
         """Returns the stored fetches by key, without those whose body is missing or changed."""

@@ -69,6 +69,16 @@ def test_images_come_in_order_with_what_is_to_be_seen(tmp_path: Path) -> None:
     assert Counter(map(id, done)) == Counter(map(id, found)), "each is told of once"
 
 
+def test_images_are_read_after_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        store = PageStore(Path("pages"))
+        with loopback(good) as server:
+            (found,) = fetch_images(store, small_web(store), wanted(server.url, [3]))
+        assert not found.reason and Path(found.path).is_relative_to(tmp_path / name)
+
+
 def test_a_second_run_and_a_replay_give_the_same_and_fetch_nothing(tmp_path: Path) -> None:
     def mixed(asked: ReceivedRequest) -> LoopbackAnswer:
         return (

@@ -35,6 +35,13 @@ MUTANTS = [
     Mutant(
         "fsync of a version's name", PUBLISHING, "    sync_folder(folder)\n            return", "    return", PUBLISH
     ),
+    Mutant(
+        "fsync of a fetched version's file",
+        PUBLISHING,
+        "                sync_file(place)\n",
+        "",
+        "crashes/test_install_crashes.py::whenever",
+    ),
     Mutant("fsync of the name latest", PUBLISHING, "encode())\n        sync_folder(folder)", "encode())", PUBLISH),
     Mutant("fsync of a replaced file", DURABLE, SYNC_FILE, "", BYTES_FIRST),
     Mutant("fsync of a new folder", DURABLE, "sync_folder(one.parent)", "pass", PUBLISH),

@@ -30,6 +30,7 @@ from backends.bounded_parquet import read_parquet, read_parquet_schema
 from backends.file_errors import translate_read_errors
 from backends.file_formats import refuse_repeated_columns, require_text
 from backends.regular_files import MAX_DOCUMENT_BYTES, open_regular, read_regular
+from backends.run_files.plain_trec import read_plain_trec
 from builders.errors import UserError, first_line
 
 _STAGE = "read run file"
@@ -63,6 +64,10 @@ class _RowCollector:
 
 def _read_trec(path: Path) -> pd.DataFrame:
     """Returns a table query_id, image_id, score. Raises UserError."""
+    return table if (table := read_plain_trec(path)) is not None else _read_trec_lines(path)
+
+
+def _read_trec_lines(path: Path) -> pd.DataFrame:
     rows = _RowCollector()
     for line, fields in _lines(path):
         if len(fields) < 5:

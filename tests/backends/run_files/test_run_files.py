@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backends.run_files.run_reader import read_run, read_trec_qrels
+from backends.run_files.plain_trec import read_plain_trec
+from backends.run_files.run_reader import _read_trec_lines, read_run, read_trec_qrels
 from backends.run_files.similarity_matrices import read_similarity_matrix
 from builders.errors import UserError
 from evaluation.ground_truth import index_qrels
@@ -42,6 +43,76 @@ def written(folder: Path, form: str) -> Path:
         lines = [f"{query}\tQ0  {image} 7 {score} tag and more\n" for query, image, score in ROWS]
         path.write_text("# by hand\n\n" + "".join(lines), "utf-8")
     return path
+
+
+SCORES = [
+    "0.5",
+    "-1e-3",
+    "+2",
+    ".5",
+    "7",
+    "nan",
+    "inf",
+    "-Infinity",
+    "1e400",
+    "1_0",
+    "0x10",
+    "１",
+    "high",
+    "",
+    "1,5",
+    "NA",
+]
+FIELDS = [
+    "q",
+    "q1",
+    "#c",
+    "图",
+    "a\u3000b",
+    "a\u00a0b",
+    '"a"',
+    "a\\",
+    "NULL",
+    "nan",
+    "1",
+    "\ufeffq",
+    "x\x0by",
+    "x\x85y",
+]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            *[st.sampled_from(["q", "a", *FIELDS])] * 4, st.sampled_from(["0.5", "1", *SCORES]), st.sampled_from("tu")
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.sampled_from([" ", " ", "\t", "  "]),
+    st.sampled_from(["\n", "\n", "\r\n", "\r", " \n", "\n\n"]),
+    st.booleans(),
+)
+def test_a_plain_run_is_read_as_its_lines_are(
+    tmp_path: Path, rows: list[tuple[str, ...]], blank: str, end: str, ends: bool
+) -> None:
+    path = tmp_path / "run.trec"
+    text = end.join(blank.join(row) for row in rows)
+    path.write_bytes((text + end if ends else text).encode())
+    if (table := read_plain_trec(path)) is not None:
+        pd.testing.assert_frame_equal(table, _read_trec_lines(path), check_exact=True)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t"])
+def test_runs_of_most_tools_are_plain(tmp_path: Path, blank: str) -> None:
+    lines = [
+        f"q{n // 9}{blank}Q0{blank}图_{n % 7}{blank}{n % 9 + 1}{blank}{1 / (n + 3)!r}{blank}bm25" for n in range(50)
+    ]
+    (tmp_path / "run.trec").write_text("\n".join(lines) + "\n", "utf-8")
+    table = read_plain_trec(tmp_path / "run.trec")
+    assert table is not None and len(table) == 50
+    pd.testing.assert_frame_equal(table, _read_trec_lines(tmp_path / "run.trec"), check_exact=True)
 
 
 @pytest.mark.parametrize("form", ["trec", "run", "txt", "json", "parquet", "csv", "tsv", "CSV"])

@@ -1,6 +1,6 @@
 """What a gallery build costs after the scan, up to ten million images: on drawn scan records, without an image.
 
-    python benchmarks/scan_records.py [--count 1000000] [--keep 20000] [--edits] [--folder FOLDER]
+    python benchmarks/scan_records.py [--count 1000000] [--keep 20000] [--folder FOLDER]
 
 Writes the records of the scan, as the scan stores them: names, digests, hashes, sizes, times, places and quality
 scores. One in a hundred images is a copy of another one in another size, one in a hundred has the bytes of another, one

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from backends.chat import ChatAnswer, ChatModel, ChatRequest, Reply
+from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply
 from backends.replies.cached_replies import AnsweredRequests, answer_requests
 from backends.replies.reply_store import ReplyStore
 from backends.replies.spending import Spending
+from builders.errors import UserError
 from builders.manifest_records import InputRecord, ModelRecord, Provenance
 from builders.records import content_id
 from flows.definitions import PrecisionDefinition, RecallDefinition
@@ -63,3 +64,17 @@ def open_chat_session(definition: RecallDefinition | PrecisionDefinition) -> Cha
 def start_spending(budget: BudgetOptions | None) -> Spending:
     """Returns the spending of a run that begins now."""
     return Spending(**budget.model_dump()) if budget is not None else Spending()
+
+
+def require_a_reply(stage: str, name: str, answers: Sequence[ChatAnswer]) -> None:
+    """Raises UserError where questions were asked and the model answered none of them: nothing would come of it."""
+    failures = [answer for answer in answers if isinstance(answer, Failure)]
+    if failures and len(failures) == len(answers):
+        reason = f"got no reply to any of {len(answers)} questions ({failures[0].reason}: {failures[0].detail})"
+        next_step = "run without --offline" if current_run().offline else "fix that, then run the same command"
+        raise UserError(stage, name, reason, next_step)
+
+
+def choose_bucket(failure: Failure) -> str:
+    """Returns the ledger's bucket of an item whose question failed: pending where the next run may have more luck."""
+    return "rejected" if failure.kind == "final" else "pending"

@@ -13,14 +13,13 @@ import prompts
 from backends import chat
 from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, GenerationParameters, Message, Reply
 from backends.replies.cached_replies import answer_requests
-from builders.errors import UserError
 from builders.ledger import Ledger, Rejection, rejection_table
 from builders.manifest_records import PromptRecord, Provenance, ThresholdRecord
 from builders.precision import phrasings
 from builders.precision.phrasings import Finding, Phrasing
 from builders.precision.tag_tree import LANGUAGES
 from flows.call_forecasts import forecast_calls, summarize_forecasts
-from flows.chat_session import ChatSession, open_chat_session
+from flows.chat_session import ChatSession, choose_bucket, open_chat_session, require_a_reply
 from flows.definitions import PrecisionDefinition
 from flows.definitions.precision import PHRASING_PROMPTS
 from flows.precision_labels import LabelVocabulary
@@ -97,7 +96,7 @@ def add_phrasings(
     writer = _Writer(definition, labels, model)
     queries = phrasings.choose_queries_to_reword(judged.queries)
     answers = session.ask(_TEXTS, model, writer.request_phrasings(queries))
-    _check_answered(answers, definition)
+    require_a_reply(_STAGE, definition.name, answers)
     _record_reworded(queries, answers, ledger)
     found = phrasings.reject_repetitions(_read_phrasings(queries, answers, writer), judged.queries)
     of_query = queries.set_index("query_id")
@@ -110,21 +109,9 @@ def add_phrasings(
     return JudgedTables(table, qrels, candidates), provenance, session.call_counts()
 
 
-def _check_answered(answers: Sequence[ChatAnswer], definition: PrecisionDefinition) -> None:
-    failures = [answer for answer in answers if isinstance(answer, Failure)]
-    if answers and len(failures) == len(answers):
-        reason = f"got no reply to any of {len(answers)} questions ({failures[0].reason}: {failures[0].detail})"
-        next_step = "run without --offline" if current_run().offline else "fix that, then run the same command"
-        raise UserError(_STAGE, definition.name, reason, next_step)
-
-
-def _bucket(failure: Failure) -> str:
-    return "rejected" if failure.kind == "final" else "pending"
-
-
 def _record_reworded(queries: pd.DataFrame, answers: Sequence[ChatAnswer], ledger: Ledger) -> None:
     rows = [
-        Rejection(text, _bucket(one), one.reason, query_id, language=language, text=text, detail=one.detail)
+        Rejection(text, choose_bucket(one), one.reason, query_id, language=language, text=text, detail=one.detail)
         for query_id, language, text, one in zip(
             queries["query_id"], queries["language"], queries["text"], answers, strict=True
         )

@@ -71,7 +71,6 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     mined = mine_seeds(definition, ledger)
     labels, seeds, images = mined.labels, mined.seeds, mined.gallery.images
     wording = get_wording(labels, definition)
-    templates = wording.sentences
     judged = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), DecisionOutcome(), None
     boxes = box_table.build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility, mined.found)
@@ -85,16 +84,12 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
         duplicates, decision_outcome = groups.table, groups.decision_outcome
         if definition.render:
             images, rendered_folder = render_every_image(images, list(images["sha256"]), definition.render, folder)
-    sentences = templates.values() if "sentence" in definition.texts else []
+    sentences = wording.sentences.values() if "sentence" in definition.texts else []
+    tables = Tables(
+        judged.queries, images, judged.qrels, duplicates=duplicates, boxes=boxes, candidate_judgments=judged.candidates
+    )
     return BuiltTables(
-        tables=Tables(
-            queries=judged.queries,
-            images=images,
-            qrels=judged.qrels,
-            duplicates=duplicates,
-            candidate_judgments=judged.candidates,
-            boxes=boxes,
-        ),
+        tables=tables,
         ledger=ledger,
         grades=family_queries.describe_grades(definition.grades, definition.families),
         provenance=Provenance(

@@ -36,8 +36,7 @@ def read_plain_trec(path: Path) -> pd.DataFrame | None:
         except pa.ArrowException:
             return None
     table = table.unify_dictionaries().combine_chunks()
-    names = [name for name in _COLUMNS[:4] if name in table.column_names]
-    distinct: dict[str, list[Any]] = {name: table[name].chunk(0).dictionary.to_pylist() for name in names}
+    distinct: dict[str, list[Any]] = {name: table[name].chunk(0).dictionary.to_pylist() for name in _COLUMNS[:4]}
     is_plain = all(value.split() == [value] for values in distinct.values() for value in values)
     has_comment = any(value.startswith("#") for value in distinct["query_id"])
     if not is_plain or has_comment or any(table[name].null_count for name in table.column_names):

@@ -11,16 +11,15 @@ import prompts
 from backends import chat
 from backends.chat import ChatAnswer, ChatImage, ChatModel, ChatRequest, Failure, GenerationParameters, Message, Reply
 from builders.decisions.records import Override
-from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from builders.recall.caption_cleaning import CleanedCaption, clean_caption, clean_description, frequent_openings
 from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides
 from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
-from flows.chat_session import ChatSession
+from flows.chat_session import ChatSession, choose_bucket, require_a_reply
 from flows.definitions import RecallDefinition
 from flows.prompt_loading import load_cleaning_rules, load_prompt
-from flows.steps import current_run, step
+from flows.steps import step
 
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
 _MAX_REPLY_LENGTH = 200  # characters of a rejected reply in the ledger
@@ -110,17 +109,13 @@ def caption_images(
     rows, requests = build_caption_requests(images, definition)
     wanted = select_caption_overrides(rows, overrides)
     answers = chat_session.ask("captions", load_caption_model(definition), requests)
-    failures = [answer for answer in answers if isinstance(answer, Failure)]
-    if len(failures) == len(answers):
-        reason = f"got no reply to any of {len(rows)} questions ({failures[0].reason}: {failures[0].detail})"
-        next_step = "run without --offline" if current_run().offline else "fix that, then run the same command"
-        raise UserError("caption pictures", definition.name, reason, next_step)
+    require_a_reply("caption pictures", definition.name, answers)
     pairs = zip(rows["query_id"], answers, strict=True)
     has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
     answers_with_caption = [answer for answer, good in zip(answers, has_caption, strict=True) if good]
     pairs = zip(answers, has_caption, strict=True)
     without_caption = [answer for answer, good in pairs if isinstance(answer, Failure) and not good]
-    buckets = ["rejected" if failure.kind == "final" else "pending" for failure in without_caption]
+    buckets = [choose_bucket(failure) for failure in without_caption]
     reasons, details = [one.reason for one in without_caption], [one.detail for one in without_caption]
     rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
     ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)

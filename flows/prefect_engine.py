@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from flows.definitions import SetDefinition
 from flows.prefect_runs.build_flows import create_build_flow
 from flows.prefect_runs.own_server import use_own_server
-from flows.prefect_runs.task_runners import engine_hosts
+from flows.prefect_runs.part_tasks import engine_hosts
 from flows.set_kinds import SET_KINDS
 from flows.set_publication import BuildResult
 from flows.steps import BuildRun, active_run

@@ -26,9 +26,6 @@ _QUIET_SETTINGS = {
     "PREFECT_LOGGING_LEVEL": "WARNING",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",  # a temporary server is stopped while it still writes events
-    "DASK_LOGGING__DISTRIBUTED": "error",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # despite its name: a local Ray listens on loopback only
 }
 
 

@@ -9,15 +9,17 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from backends.offline import forbid_connections
+from builders.errors import UserError
+from flows.clusters import Cluster, PartFuture, describe_lost_part
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +53,7 @@ class SilentReporter:
 class BuildRun:
     """How one build runs. `rescan`: read images again that were read before; `offline`: connect to no other host than
     `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `accept_loss`: go on where a
-    decision log lost decisions; `durations`: the seconds of each step."""
+    decision log lost decisions; `durations`: the seconds of each step; `cluster`: whose workers do the parts."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
@@ -61,6 +63,7 @@ class BuildRun:
     accept_loss: bool = False
     durations: dict[str, float] = field(default_factory=dict)
     engine_hosts: tuple[str, ...] = ()
+    cluster: Cluster | None = None
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
         """Run one step in this thread, and add its seconds to `durations`."""
@@ -71,9 +74,60 @@ class BuildRun:
             self.durations[title] = round(self.durations.get(title, 0.0) + time.monotonic() - start, 3)
 
     def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
-        """Do the work for every part on `workers` threads; results come in the parts' order."""
+        """Do the work for every part on `workers` threads or on the cluster; results come in the parts' order."""
+        if self.cluster is not None:
+            yield from _run_on_cluster(self.cluster, work, parts, advance)
+            return
         with ThreadPoolExecutor(max_workers=self.workers) as pool:
             yield from pool.map(lambda part: copy_context().run(work, part, advance), parts)
+
+
+def _run_on_cluster(cluster: Cluster, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
+    futures = [submit_part(cluster, work, part) for part in parts]
+    try:
+        for future in futures:
+            yield finish_part(cluster, future, advance)
+    finally:
+        for future in futures:
+            future.cancel()  # of no effect on those that are done
+
+
+def submit_part(cluster: Cluster, work: PartWork[T, Any], part: T) -> PartFuture:
+    """Let a worker of the cluster do the work for a part. `finish_part` takes what this returns."""
+    return cluster.submit(_count_and_work, work, part)
+
+
+def finish_part(cluster: Cluster, future: PartFuture, advance: Advance) -> Any:
+    """Wait for a part, advance the bar by its units, and return its result. Raises the error of the part, and UserError
+    where the cluster lost it."""
+    try:
+        result = future.result()
+    except (Exception, CancelledError) as error:
+        raise describe_lost_part(cluster, error) or error from None
+    if isinstance(result, _FailedPart):
+        raise result.error from result.cause
+    counted, answer = result
+    advance(counted)
+    return answer
+
+
+class _FailedPart(NamedTuple):
+    """An error for people, which a worker would log with a traceback if it were raised there, and the fault of a system
+    behind it, by which it may be tried again."""
+
+    error: UserError
+    cause: OSError | None
+
+
+def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | _FailedPart:
+    """Return the number of units in the part, for the bar, and its result."""
+    counts: list[int] = []
+    try:
+        result = work(part, counts.append)
+    except UserError as error:
+        cause = error.__cause__ or error.__context__
+        return _FailedPart(error, cause if isinstance(cause, OSError) else None)
+    return sum(counts), result
 
 
 _current: ContextVar[BuildRun | None] = ContextVar("run", default=None)

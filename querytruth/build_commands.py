@@ -113,15 +113,12 @@ def _build(kind: str, path: Path | None, overrides: list[str], options: BuildOpt
 def run_build(
     definition: SetDefinition, run: BuildRun, prefect: bool | None = None, runner: str = "threads"
 ) -> BuildResult:
-    """Build in process, or under Prefect where `prefect` or the runner asks for it or a server is configured. Raises
-    typer.BadParameter for a runner that needs Prefect with `prefect` False."""
+    """Build in process, or under Prefect where `prefect` asks for it or a server is configured."""
     from flows.prefect_server import configured_server
     from querytruth.api import set_builds
 
-    if prefect is False and runner != "threads":
-        raise typer.BadParameter(f"--runner {runner} runs under Prefect: leave out --in-process")
     server = configured_server() if prefect is not False else None
-    use_prefect = bool(prefect or server or runner != "threads")
+    use_prefect = bool(prefect or server)
     if use_prefect:
         terminal.err.print(f"querytruth: running as a Prefect flow on {server or 'a server of its own, up in seconds'}")
     return set_builds.run_build(definition, run, prefect=use_prefect, runner=runner)

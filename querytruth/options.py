@@ -96,7 +96,7 @@ PrefectOption = Annotated[
 RunnerOption = Annotated[
     str,
     typer.Option(
-        help="threads, dask or ray (dask:ADDRESS and ray:ADDRESS for a running cluster); the latter two need Prefect.",
+        help="Where images are read: threads, dask or ray (dask:ADDRESS and ray:ADDRESS for a running cluster).",
         metavar="threads|dask|ray",
     ),
 ]

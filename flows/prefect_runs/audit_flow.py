@@ -27,10 +27,10 @@ from flows.definitions import AuditDefinition, load_audit_definition
 from flows.definitions.common import StrictModel
 from flows.prefect_runs.build_artifacts import create_page_link
 from flows.prefect_runs.flow_runner import capture_final_state
+from flows.prefect_runs.part_tasks import use_part_threads
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
 from flows.prefect_runs.review_gates import ask_person, is_deployed_run
-from flows.prefect_runs.task_runners import use_task_runner
 from flows.steps import active_run, current_run
 
 
@@ -84,7 +84,7 @@ def audit(audit: AuditParameters) -> State[Any]:
     def run_whole() -> State[Any]:
         reporter = ProgressReporter(current_run().reporter, f"{audit.label}-audit")
         run = PrefectBuildRun(reporter, audit.workers, offline=audit.offline, deadline=deadline_after(audit.hours))
-        with active_run(run), use_task_runner("threads", run.workers):
+        with active_run(run), use_part_threads(run.workers):
             return audit_set(audit)
 
     return capture_final_state(run_whole, audit.label, audit.hours)

@@ -19,9 +19,9 @@ from flows.definitions.common import StrictModel
 from flows.evaluation_run import EvaluationOptions
 from flows.prefect_runs.build_artifacts import create_page_link
 from flows.prefect_runs.flow_runner import capture_final_state
+from flows.prefect_runs.part_tasks import use_part_threads
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
-from flows.prefect_runs.task_runners import use_task_runner
 from flows.scoring.judged_sets import load_judged_set
 from flows.scoring.live_systems import AskOptions
 from flows.scoring.set_parts import select_part
@@ -83,7 +83,7 @@ def evaluate(evaluation: EvaluationParameters) -> State[Any]:
     def run_whole() -> State[Any]:
         reporter = ProgressReporter(current_run().reporter, f"{evaluation.of}-evaluate")
         run = PrefectBuildRun(reporter, evaluation.workers, deadline=deadline_after(evaluation.hours))
-        with active_run(run), use_task_runner("threads", run.workers):
+        with active_run(run), use_part_threads(run.workers):
             return _evaluate_systems(evaluation)
 
     return capture_final_state(run_whole, evaluation.of, evaluation.hours)

@@ -10,13 +10,14 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
 from builders.errors import BudgetSpentError, UserError
+from flows.clusters import use_cluster
 from flows.definitions import SetDefinition
 from flows.prefect_runs.build_artifacts import create_build_artifacts
 from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
+from flows.prefect_runs.part_tasks import WAITING_PARTS, engine_hosts, use_part_threads
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter
 from flows.prefect_runs.review_gates import PublishAnyway, ask_person, is_deployed_run
-from flows.prefect_runs.task_runners import engine_hosts, is_remote_runner, use_task_runner
 from flows.set_kind import SetKind
 from flows.set_publication import BuildResult
 from flows.shrinkage_guard import ShrinkageError
@@ -38,7 +39,12 @@ def execute_build(build: BuildParameters, work: Callable[[Any], State[Any]]) -> 
     def run_whole() -> State[Any]:
         definition = build.load_definition()
         run = _create_prefect_run(build, definition.name)
-        with active_run(run), use_task_runner(build.runner, run.workers):
+        at_once = run.workers if build.runner == "threads" else WAITING_PARTS
+        with (
+            active_run(run),
+            use_cluster(build.runner, run.workers) as run.cluster,
+            use_part_threads(at_once),
+        ):
             return work(definition)
 
     return capture_final_state(run_whole, build.label, build.hours)
@@ -73,7 +79,6 @@ def _create_prefect_run(build: BuildParameters, name: str) -> PrefectBuildRun:
         started_by.offline or (chat is not None and chat.offline),
         started_by.retry_failures or (chat is not None and chat.retry_failures),
         accept_loss=started_by.accept_loss,
-        is_remote=is_remote_runner(build.runner),
         deadline=deadline_after(build.hours),
         engine_hosts=engine_hosts(build.runner),
     )

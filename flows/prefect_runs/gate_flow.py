@@ -17,9 +17,9 @@ from evaluation.evaluation_result import TEXT_TO_IMAGE
 from flows.definitions.common import StrictModel
 from flows.evaluation_run import EvaluationOptions, evaluate_systems
 from flows.prefect_runs.flow_runner import capture_final_state
+from flows.prefect_runs.part_tasks import use_part_threads
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
 from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
-from flows.prefect_runs.task_runners import use_task_runner
 from flows.release_gates import GATE_STAGE, GateSpec, parse_latency_budget, parse_margins, run_gate
 from flows.scoring import systems
 from flows.scoring.judged_sets import load_judged_set
@@ -61,7 +61,7 @@ def gate(gate: GateParameters) -> State[Any]:
     def run_whole() -> State[Any]:
         reporter = ProgressReporter(current_run().reporter, f"{gate.of}-gate")
         run = PrefectBuildRun(reporter, gate.workers, deadline=deadline_after(gate.hours))
-        with active_run(run), use_task_runner("threads", run.workers):
+        with active_run(run), use_part_threads(run.workers):
             return gate_service(gate)
 
     return capture_final_state(run_whole, gate.of, gate.hours)

@@ -15,7 +15,7 @@ from prefect.states import Failed
 from prefect.tasks import Task, exponential_backoff
 
 from builders.errors import UserError
-from flows.steps import Advance, BuildRun, PartWork
+from flows.steps import Advance, BuildRun, PartWork, finish_part, submit_part
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -27,10 +27,8 @@ _FIRST_WAIT = 2.0  # seconds, doubled each time
 
 @dataclass(slots=True)
 class PrefectBuildRun(BuildRun):
-    """`is_remote`: the task runner's workers are other processes or machines; `deadline`: the end of the run, by the
-    monotonic clock."""
+    """`deadline`: the end of the run, by the monotonic clock."""
 
-    is_remote: bool = False
     deadline: float | None = None
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
@@ -43,22 +41,22 @@ class PrefectBuildRun(BuildRun):
         return done
 
     def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
-        """Run a task per part on the flow's task runner; a remote part advances the bar when it is done."""
+        """Run a task per part, on a thread of the flow's task runner; with a cluster, the thread waits for it."""
         # Parts read files and write whole ones, so they may run again; a step, which changes the ledger, may not.
         retries = {"retries": 3, "retry_delay_seconds": exponential_backoff(_FIRST_WAIT), "retry_jitter_factor": 0.5}
         options = _task_options(f"{title}, part") | retries | {"retry_condition_fn": _should_retry}
-        if self.is_remote:
-            one: Task[..., Any] = task(_count_and_work, **options)
-            futures: list[PrefectFuture[Any]] = [one.submit(work, part) for part in parts]
-        else:
-            numbered: Any = task(lambda number: _return_user_error(lambda: work(parts[number], advance)), **options)
-            futures = [numbered.submit(number) for number in range(len(parts))]
+        one: Any = task(
+            lambda number: _return_user_error(lambda: self._run_part(work, parts[number], advance)), **options
+        )
+        futures: list[PrefectFuture[Any]] = [one.submit(number) for number in range(len(parts))]
         for future in futures:
-            result = _unwrap_result(future.result(raise_on_failure=False))
-            if self.is_remote:
-                counted, result = result
-                advance(counted)
-            yield result
+            yield _unwrap_result(future.result(raise_on_failure=False))
+
+    def _run_part(self, work: PartWork[T, R], part: T, advance: Advance) -> R:
+        if self.cluster is None:
+            return work(part, advance)
+        done: R = finish_part(self.cluster, submit_part(self.cluster, work, part), advance)
+        return done
 
 
 def deadline_after(hours: float | None) -> float | None:
@@ -74,17 +72,6 @@ def _return_user_error(work: Callable[[], R]) -> R | State[Any]:
         if is_transient(error):
             raise
         return Failed(message=str(error), data=error)
-
-
-def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | State[Any]:
-    """The number of units in the part, for the bar, and its result."""
-    counts: list[int] = []
-
-    def counted() -> tuple[int, R]:
-        result = work(part, counts.append)
-        return sum(counts), result
-
-    return _return_user_error(counted)
 
 
 def _unwrap_result(done: Any) -> Any:

@@ -16,6 +16,7 @@ from backends.sets import set_files
 from backends.sets.trusted_sources import image_roots
 from builders.errors import UserError
 from flows.audits.accepted_labels import find_accepted_labels
+from flows.clusters import cluster_hosts, use_cluster
 from flows.definitions import SetDefinition, load_definition, parse_definition
 from flows.prefect_server import silence_prefect
 from flows.set_kinds import SET_KINDS, build_set, build_set_with_page, plan_set
@@ -114,14 +115,16 @@ def read_definition(
 def run_build(
     definition: SetDefinition, run: BuildRun, *, prefect: bool = False, runner: str = "threads"
 ) -> BuildResult:
-    """Build in process, or as a Prefect flow on threads, dask or ray."""
+    """Build in process or as a Prefect flow. `runner`: threads, dask or ray, the latter two with `:ADDRESS` for a
+    cluster that is up. Raises UserError."""
     if prefect:
         silence_prefect()
         from flows import prefect_engine
 
         result: BuildResult = prefect_engine.run_build_in_prefect(definition, run, runner)
         return result
-    with active_run(run):
+    run.engine_hosts = cluster_hosts(runner)
+    with active_run(run), use_cluster(runner, run.workers) as run.cluster:
         return build_set_with_page(definition)
 
 

@@ -385,7 +385,7 @@ def test_under_prefect_the_same_steps_give_the_same_digest(
     under_prefect: Callable[..., str], tmp_path: Path, runner: str
 ) -> None:
     if runner != "threads":
-        pytest.importorskip(f"prefect_{runner}")
+        pytest.importorskip({"dask": "distributed", "ray": "ray"}[runner])
     folder = pile(tmp_path / "pile")
     calm = build(definition(tmp_path / "calm", folder))
     printed = under_prefect("gallery", definition(tmp_path / "engine", folder), runner)

@@ -28,7 +28,6 @@ from flows.prefect_runs.flow_runner import capture_final_state
 from flows.prefect_runs.one_off_run import run_flow
 from flows.prefect_runs.prefect_build_run import is_transient
 from flows.prefect_runs.progress import artifact_key
-from flows.prefect_runs.task_runners import create_task_runner
 from flows.set_kind import SetKind
 from flows.set_publication import BuildResult
 from flows.steps import BuildRun, active_run
@@ -110,13 +109,6 @@ def test_a_wrong_parameter_is_one_line(words: list[str], says: str) -> None:
     flow = load_flow_from_entrypoint("flows.recall_set.recall_set", use_placeholder_flow=False)
     with pytest.raises(UserError, match=says):
         run_flow(flow, words)
-
-
-def test_a_runner_that_there_is_not_is_refused_by_name() -> None:
-    with pytest.raises(UserError, match="did you mean 'dask'"):
-        create_task_runner("dusk", 2)
-    with pytest.raises(UserError, match="is no runner"):
-        create_task_runner("threads:tcp://head", 2)
 
 
 def test_a_flow_file_gives_its_flow_and_nothing_else() -> None:

@@ -14,7 +14,7 @@ import json, time
 from prefect import flow
 from builders.errors import UserError
 from flows.prefect_runs import prefect_build_run
-from flows.prefect_runs.task_runners import use_task_runner
+from flows.prefect_runs.part_tasks import use_part_threads
 from flows.prefect_runs.prefect_build_run import PrefectBuildRun
 from flows.steps import active_run, map_parts, step
 
@@ -39,14 +39,14 @@ def wait():
 @flow(persist_result=False)
 def story():
     told = {}
-    with active_run(PrefectBuildRun(workers=2)), use_task_runner("threads", 2):
+    with active_run(PrefectBuildRun(workers=2)), use_part_threads(2):
         told["flaky"] = map_parts("flaky", flaky, ["a"], 1, "parts")
         try:
             map_parts("bad", bad, ["b"], 1, "parts")
         except UserError as error:
             told["bad"] = str(error)
     start = time.monotonic()
-    with active_run(PrefectBuildRun(deadline=time.monotonic() + 1)), use_task_runner("threads", 2):
+    with active_run(PrefectBuildRun(deadline=time.monotonic() + 1)), use_part_threads(2):
         try:
             wait()
         except TimeoutError:

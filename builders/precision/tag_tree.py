@@ -10,6 +10,7 @@ import pandas as pd
 
 from builders.errors import UserError, suggest_choice
 from builders.ledger import Ledger, Rejection, rejection_table
+from builders.precision.articles import choose_article
 from builders.spelling import describe_code_points, find_alike_names, find_joined_names, join_spellings
 
 LANGUAGES = ("zh", "en")
@@ -130,9 +131,9 @@ def has_chinese(name: str) -> bool:
 
 
 def _article(name: str) -> str:
-    """Guesses the article from the spelling."""
+    """Guesses from the spelling: a plural, or a name in another script, has none."""
     plural = name.endswith("s") and not name.endswith(("ss", "us", "is"))
-    return "" if plural or not name[:1].isascii() else "an" if name[:1].casefold() in "aeiou" else "a"
+    return "" if plural or not name[:1].isascii() else choose_article(name)
 
 
 def match_categories(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from builders.precision.annotated_gallery import Ints
+from builders.precision.articles import choose_article
 from builders.precision.box_attributes import BoxAttributes
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules, Phrases, QueryFamily, mark
 from builders.precision.tag_tree import LabelConcept, has_chinese
@@ -146,7 +147,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     else:
         chinese = _CHINESE.get(name, "")
         follows = _follows_noun(name)
-        article = concept.article if follows or not concept.article else _find_article(name)
+        article = concept.article if follows or not concept.article else choose_article(name)
         texts["en", "word"] = f"{concept.en} {name}" if follows else f"{name} {concept.en}"
         texts["en", "sentence"] = f"a picture of {article} {texts['en', 'word']}".replace("  ", " ")
     if chinese:
@@ -164,10 +165,6 @@ def _follows_noun(name: str) -> bool:
     """Returns whether it is a person in red or a dog looking down, and not a red dog."""
     first, *others = name.split(" ")
     return first in _PREPOSITIONS or (bool(others) and first.endswith("ing"))
-
-
-def _find_article(name: str) -> str:
-    return "an" if name[:1] in "aeiou" and not name.startswith(("uni", "use", "one")) else "a"
 
 
 FAMILY = QueryFamily(find_questions, phrase)

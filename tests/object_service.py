@@ -49,7 +49,7 @@ class ObjectService:
             number = self.asked.count((method, key))
         if fault := self.fault_of(method, key, number):
             return fault(self, environ, start_response)
-        if "HTTP_IF_NONE_MATCH" in environ:
+        if "HTTP_IF_NONE_MATCH" in environ or "HTTP_IF_MATCH" in environ:
             with self.lock:  # the condition and the write are one step
                 return self.app(environ, start_response)
         return self.app(environ, start_response)
@@ -107,7 +107,8 @@ def pretend(_service: ObjectService, environ: dict[str, Any], start: Callable[..
 
 def ignore_condition(service: ObjectService, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
     """Writes, whatever the condition."""
-    environ.pop("HTTP_IF_NONE_MATCH", None)
+    for header in ("HTTP_IF_NONE_MATCH", "HTTP_IF_MATCH"):
+        environ.pop(header, None)
     return service.app(environ, start)
 
 

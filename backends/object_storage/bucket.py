@@ -25,6 +25,7 @@ _DEADLINE_SECONDS, _LEAST_BYTES_PER_SECOND = 120, 100_000  # of a whole object
 _PART_BYTES = 8 << 20  # of a large upload
 _PIECE_BYTES = 1 << 20
 _TAKEN = {409, 412}  # a condition that does not hold; two writers at once
+_UNKNOWN = "find out what else writes to the bucket; delete that object, or use another folder"
 _NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
 
 
@@ -38,7 +39,9 @@ class Bucket:
     def __init__(self, folder: BucketFolder) -> None:
         """Connects to nothing yet. Raises UserError where the library is not installed or the run is offline."""
         if is_offline():
-            next_step = "leave out --offline, or fetch the set before and work on that"
+            next_step = (
+                "leave out --offline (rebuild: --online), or work on files: a fetched set, a reply store on disk"
+            )
             raise UserError(_STAGE, folder, "cannot be reached: --offline connects to nothing", next_step)
         try:
             import s3fs
@@ -86,29 +89,39 @@ class Bucket:
 
     def read(self, key: str, max_bytes: int) -> bytes | None:
         """Returns an object's bytes, None where there is none. Raises UserError, also for more than `max_bytes`."""
+        tagged = self.read_tagged(key, max_bytes)
+        return None if tagged is None else tagged[0]
+
+    def read_tagged(self, key: str, max_bytes: int) -> tuple[bytes, str] | None:
+        """Returns an object's bytes and the tag of its present content, as `read` does."""
         pieces: list[bytes] = []
-        return b"".join(pieces) if self.stream(key, pieces.append, max_bytes, pieces.clear) else None
+        tag = self._stream(key, pieces.append, max_bytes, pieces.clear)
+        return None if tag is None else (b"".join(pieces), tag)
 
     def stream(self, key: str, write: Callable[[bytes], object], max_bytes: int, restart: Callable[[], object]) -> bool:
         """Writes an object's bytes piece by piece; False where there is none. `restart` is called before the first
         piece of each attempt: a connection may end in the middle. Raises UserError, also for more than `max_bytes`."""
+        return self._stream(key, write, max_bytes, restart) is not None
+
+    def _stream(
+        self, key: str, write: Callable[[bytes], object], max_bytes: int, restart: Callable[[], object]
+    ) -> str | None:
         from fsspec.asyn import sync
 
         deadline = _DEADLINE_SECONDS + max_bytes / _LEAST_BYTES_PER_SECOND
 
-        def read_all() -> bool:
+        def read_all() -> str | None:
             restart()
             try:
-                sync(self._files.loop, self._stream_once, key, write, max_bytes, timeout=deadline)
+                return str(sync(self._files.loop, self._stream_once, key, write, max_bytes, timeout=deadline))
             except FileNotFoundError as error:
                 if _error_code(error) == "NoSuchBucket":
                     raise
-                return False
-            return True
+                return None
 
         return self._try(key, read_all)
 
-    async def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int) -> None:
+    async def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int) -> str:
         response = await self._files._call_s3("get_object", Bucket=self._name, Key=key)
         count = 0
         async with response["Body"] as body:
@@ -116,8 +129,9 @@ class Bucket:
                 count += len(piece)
                 if count > max_bytes:
                     reason = f"has more than the {max_bytes:,} bytes that it may have"
-                    raise UserError(_STAGE, self.url_of(key), reason, "publish the version again elsewhere")
+                    raise UserError(_STAGE, self.url_of(key), reason, _UNKNOWN)
                 write(piece)
+        return str(response["ETag"])
 
     def put_file(self, key: str, path: Path) -> None:
         """Stores a file's bytes, in parts where it is large. Raises UserError."""
@@ -132,11 +146,19 @@ class Bucket:
         """Stores an object where none is, in one step; False where one is there, which may be that of an attempt whose
         answer was lost. Raises UserError."""
 
+        return self._put_if(key, data, IfNoneMatch="*")
+
+    def put_changed(self, key: str, data: bytes, tag: str) -> bool:
+        """Replaces an object whose tag is still this one, in one step; False where it is another, which may be that of
+        an attempt whose answer was lost, and where there is none. Raises UserError."""
+        return self._put_if(key, data, IfMatch=tag)
+
+    def _put_if(self, key: str, data: bytes, **condition: str) -> bool:
         def put_or_leave() -> bool:
             try:
-                self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data, IfNoneMatch="*")
+                self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data, **condition)
             except OSError as error:
-                if _http_status(error) in _TAKEN:
+                if _http_status(error) in _TAKEN or _error_code(error) == "NoSuchKey":
                     return False
                 raise
             return True

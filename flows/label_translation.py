@@ -17,7 +17,7 @@ from backends.annotations.coco_annotations import read_annotations
 from backends.annotations.label_tables import find_table_folder, read_label_csv
 from backends.chat import ChatModel, ChatRequest, GenerationParameters, Message, Reply
 from backends.file_errors import translate_write_errors
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import open_reply_store
 from backends.spreadsheet_csv import write_csv
 from builders.errors import UserError
 from builders.precision.label_translations import (
@@ -62,7 +62,7 @@ def translate_labels(
         raise UserError(TRANSLATE_STAGE, to, "exists, with what people decided", "give --to another name, or move it")
     sources = table[other_language(language)].where(table[other_language(language)] != "", table["name"]).tolist()
     session, model = (
-        ChatSession(ReplyStore(to.with_suffix(".replies.sqlite"))),
+        ChatSession(open_reply_store(to.with_suffix(".replies.sqlite"))),
         chat.load_chat_model(model_name, **options),
     )
     prompt, back_prompt = load_prompt(f"{language}/label_name"), load_prompt(f"{other_language(language)}/label_back")

@@ -3,8 +3,8 @@
 from collections import Counter
 from datetime import UTC, date, datetime, time
 
-from backends.replies.reply_store import ReplyStore
 from builders.errors import UserError, suggest_choice
+from flows.definition_replies import open_definition_replies
 from flows.definitions import GeneratedDefinition, PrecisionDefinition, RecallDefinition, SetDefinition
 
 _STAGE = "refresh replies"
@@ -16,7 +16,7 @@ def refresh_replies(definition: SetDefinition, model: str, before: date | None =
     if not isinstance(definition, RecallDefinition | GeneratedDefinition | PrecisionDefinition):
         raise UserError(_STAGE, definition.name, f"is of kind {definition.kind}, which asks no model", "name another")
     moment = None if before is None else datetime.combine(before, time(), UTC).isoformat(timespec="seconds")
-    with ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite") as store:
+    with open_definition_replies(definition) as store:
         known = store.identities()
         chosen = [identity for identity in known if identity.name == model]
         if not chosen:

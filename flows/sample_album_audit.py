@@ -12,7 +12,7 @@ import pandas as pd
 from backends.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
 from backends.file_errors import translate_write_errors
 from backends.plugin_loader import ModelIdentity
-from backends.replies.reply_store import reply_key
+from backends.replies.reply_keys import reply_key
 from backends.sets import review_csv, set_files
 from builders.audit.pool import PAIR
 from builders.records import stable_hash

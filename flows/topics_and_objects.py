@@ -26,8 +26,9 @@ from builders.self_instruct import pool_exports
 from builders.self_instruct.generation_journal import count_outcomes, parse_wave, record_in_ledger
 from builders.self_instruct.generator_health import GeneratorHealth, count_new_by_round
 from builders.self_instruct.strategies import STRATEGIES
+from flows.definition_replies import open_definition_replies
 from flows.definitions.generated import GeneratedDefinition
-from flows.generation.generation_rounds import GenerationRounds, generation_folder, open_reply_store
+from flows.generation.generation_rounds import GenerationRounds, generation_folder
 from flows.generation.object_rounds import count_stop_reasons, find_objects, prepare_object_stage
 from flows.generation.pool_review import ReviewTableOptions, export_review_table, import_review_table
 from flows.generation.topic_rounds import find_topics, prepare_topic_stage
@@ -69,7 +70,7 @@ def run_topics_stage(
     read before it is replaced. Raises UserError where the stage cannot go on."""
     check_set_name(definition)
     setup = prepare_topic_stage(definition)
-    with open_reply_store(definition) as store:
+    with open_definition_replies(definition) as store:
         pools, rounds, stop = find_topics(setup, store)
     export = pool_exports.build_topic_export(definition.name, pools, rounds.waves)
     provenance = _stage_provenance("topics", [setup.prompt, setup.sample_template], setup.rules.max_length, rounds)
@@ -85,7 +86,7 @@ def run_objects_stage(
     check_set_name(definition)
     chosen = load_chosen_topics(definition, source, filling)
     setup = prepare_object_stage(definition, chosen)
-    with open_reply_store(definition) as store:
+    with open_definition_replies(definition) as store:
         pools, rounds = find_objects(setup, store)
     by_class = chosen if setup.strategy.asks_for_thoughts else None
     export = pool_exports.build_object_export(definition.name, pools, rounds.waves, definition.language, by_class)

@@ -57,6 +57,14 @@ def object_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield running
 
 
+@pytest.fixture(params=["file", "bucket"])
+def reply_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty reply store may be: a file, then the URL of a folder in a bucket."""
+    if request.param == "file":
+        return str(tmp_path / "replies.sqlite")
+    return f"{request.getfixturevalue('object_service').url}/replies"
+
+
 @pytest.fixture
 def shared() -> Callable[[str], Path]:
     """A folder or file of the real data; the test is skipped, saying so, where it is not there."""

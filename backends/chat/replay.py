@@ -9,7 +9,8 @@ from typing import Any
 
 from backends.chat import ChatAnswer, ChatRequest, Failure, OnAnswers, always_continue
 from backends.plugin_loader import ModelIdentity, PluginOptions
-from backends.replies.reply_store import ReplyStore, reply_key
+from backends.replies.reply_keys import reply_key
+from backends.replies.reply_store import ReplyStore, open_reply_store
 from backends.replies.transcripts import Transcript
 from builders.errors import UserError
 
@@ -33,7 +34,7 @@ def load(options: ReplayOptions) -> ReplayModel:
         next_step = "leave it out: PGPASSWORD or ~/.pgpass gives it to the driver"
         raise UserError("load chat model", "replay: replies", reason, next_step)
     is_transcript = str(options.replies).endswith(".jsonl")
-    store = Transcript(Path(options.replies)) if is_transcript else ReplyStore(options.replies)
+    store = Transcript(Path(options.replies)) if is_transcript else open_reply_store(options.replies)
     recorded = store.identities()
     fitting = [identity for identity in recorded if _fits(options, identity)]
     if len(fitting) != 1:

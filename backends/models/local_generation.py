@@ -29,7 +29,7 @@ from backends.chat import (
 from backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
 from backends.option_paths import PathOrName
 from backends.plugin_loader import ModelIdentity, PluginOptions, missing_library_error
-from backends.replies.reply_store import canonical_json_text
+from backends.replies.reply_keys import canonical_json_text
 from builders.errors import UserError, first_line
 
 Conversation = list[dict[str, Any]]  # messages; a content is a text, or parts {"type": "image"} and {"type": "text"}

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply, count_calls_at_once, explain_failure
 from backends.replies.call_pace import QuestionPace
-from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
+from backends.replies.reply_keys import answers_digest, reply_key
+from backends.replies.reply_store import ReplyStore
 from backends.replies.spending import Spending
 from builders.errors import BudgetSpentError, UserError
 
-_POLL_SECONDS = 0.5  # between two looks for replies that another run is asking for
+_POLL_SECONDS = 0.5, 2.0  # between two looks for replies that another run is asking for: at first, at most
 _AT_ONCE = 1000  # questions given to the model at once, to bound memory
 # A wrong option, or a model that was withdrawn, makes every request invalid: 400, 410, 418, 422 and the like.
 _ENDPOINT_WIDE = frozenset({"invalid_request"})
@@ -110,7 +111,7 @@ def _ask_model(
         breaker.record(answer for _, answer in some)
         return breaker.last is None and not spending.exhausted_limit
 
-    waiting = list(questions)
+    waiting, pause = list(questions), _POLL_SECONDS[0]
     while waiting:
         part = waiting[:_AT_ONCE]
         with leases.hold(part) as held:
@@ -129,8 +130,11 @@ def _ask_model(
             return answers, calls
         leased_elsewhere = [key for key in part if key not in held and key not in found]
         waiting = waiting[_AT_ONCE:] + leased_elsewhere
-        if len(leased_elsewhere) == len(part):
-            time.sleep(_POLL_SECONDS)
+        if len(leased_elsewhere) < len(part):
+            pause = _POLL_SECONDS[0]
+            continue
+        time.sleep(pause)
+        pause = min(2 * pause, _POLL_SECONDS[1])
     return answers, calls
 
 

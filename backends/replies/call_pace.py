@@ -74,6 +74,12 @@ def read_turn_seconds(connection: Connection, identity: str, role: str) -> float
     """Returns the mean seconds of a turn of this model: in this role, else in any; None where nothing was measured."""
     columns = (PACES.c.role, PACES.c.calls, PACES.c.at_once, PACES.c.seconds)
     rows = connection.execute(select(*columns).where(PACES.c.identity == identity)).all()
-    rows = [row for row in rows if row.role == role] or list(rows)
-    turns = sum(count_turns(row.calls, row.at_once) for row in rows)
-    return sum(row.seconds for row in rows) / turns if turns else None
+    return mean_turn_seconds([(row.role, row.calls, row.at_once, row.seconds) for row in rows], role)
+
+
+def mean_turn_seconds(runs: Sequence[tuple[str, int, int, float]], role: str) -> float | None:
+    """Returns the mean seconds of a turn in runs of a model, each its role, calls, calls at a time and seconds: in this
+    role, else in any; None without a run."""
+    chosen = [run for run in runs if run[0] == role] or runs
+    turns = sum(count_turns(calls, at_once) for _, calls, at_once, _ in chosen)
+    return sum(seconds for _, _, _, seconds in chosen) / turns if turns else None

@@ -9,79 +9,64 @@ import platform
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import Column, Float, MetaData, String, Table, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Connection
+from typing import Protocol
 
 from builders.errors import UserError
 
-LEASES = Table(
-    "question_leases",
-    MetaData(),
-    Column("key", String(64), primary_key=True),
-    Column("holder", String(200), nullable=False),  # machine, process, its start, one run in it
-    Column("expires", Float, nullable=False),  # seconds since 1970
-)
 _SECONDS = 60.0
-_AT_ONCE = 500  # keys in one statement
+
+
+class LeaseTable(Protocol):
+    """Where the leases of all runs are kept. Methods raise UserError for errors of the place."""
+
+    def take(self, keys: Sequence[str], holder: str, expires: float) -> set[str]:
+        """Gives those of the keys to the holder that no other one holds (seconds since 1970), and returns them."""
+
+    def renew(self, holder: str, expires: float) -> None:
+        """Prolongs all leases of the holder."""
+
+    def release(self, holder: str) -> None:
+        """Ends all leases of the holder."""
 
 
 class QuestionLeases:
-    """The leases of one run. `begin` opens a transaction on the database of the replies."""
+    """The leases of one run."""
 
-    def __init__(self, begin: Callable[[], AbstractContextManager[Connection]]) -> None:
-        self._begin = begin
+    def __init__(self, table: LeaseTable) -> None:
+        self._table = table
         self._holder = f"{_machine()} {os.getpid()} {_process_start(os.getpid())} {uuid.uuid4().hex}"
 
     @contextmanager
     def hold(self, keys: Sequence[str]) -> Iterator[set[str]]:
         """Yields those of the keys that no other run holds; they are this run's, and are renewed, until the block ends.
-        Raises UserError for errors of the database."""
+        Raises UserError for errors of the store."""
         stopped = threading.Event()
         renewing = threading.Thread(target=self._renew_until, args=(stopped,), name="leases", daemon=True)
         try:
-            held = {
-                key for start in range(0, len(keys), _AT_ONCE) for key in self._take(keys[start : start + _AT_ONCE])
-            }
+            held = self._table.take(keys, self._holder, time.time() + _SECONDS)
             renewing.start()
             yield held
         finally:
             stopped.set()
             if renewing.ident is not None:
                 renewing.join()
-            with suppress(UserError), self._begin() as connection:  # without a release the lease expires
-                connection.execute(delete(LEASES).where(LEASES.c.holder == self._holder))
-
-    def _take(self, keys: Sequence[str]) -> list[str]:
-        now = time.time()
-        mine = {"holder": self._holder, "expires": now + _SECONDS}
-        with self._begin() as connection:
-            dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
-            insert = dialect.insert(LEASES).on_conflict_do_nothing()
-            connection.execute(insert, [{"key": key, **mine} for key in sorted(keys)])
-            rows = connection.execute(select(LEASES).where(LEASES.c.key.in_(keys))).all()
-            for row in rows:
-                if row.holder != self._holder and (row.expires < now or _is_gone(row.holder)):
-                    found = (LEASES.c.key == row.key) & (LEASES.c.holder == row.holder)
-                    connection.execute(update(LEASES).where(found).values(**mine))
-            held = select(LEASES.c.key).where(LEASES.c.key.in_(keys), LEASES.c.holder == self._holder)
-            return list(connection.execute(held).scalars())
+            with suppress(UserError):  # without a release the lease expires
+                self._table.release(self._holder)
 
     def _renew_until(self, stopped: threading.Event) -> None:
         while not stopped.wait(_SECONDS / 4):
-            with suppress(UserError), self._begin() as connection:
-                renewed = update(LEASES).where(LEASES.c.holder == self._holder)
-                connection.execute(renewed.values(expires=time.time() + _SECONDS))
+            with suppress(UserError):
+                self._table.renew(self._holder, time.time() + _SECONDS)
 
 
-def _is_gone(holder: str) -> bool:
-    """Whether the holder was a process of this machine that has ended."""
+def is_over(holder: str, expires: float) -> bool:
+    """Whether a lease has expired, or its holder was a process of this machine that has ended."""
+    if expires < time.time():
+        return True
     machine, process, start, _ = holder.split(" ")
     return machine == _machine() and _process_start(int(process)) != start
 

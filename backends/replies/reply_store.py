@@ -1,246 +1,70 @@
-"""The reply store: every answer is on disk before it is used, so that no paid request is repeated.
+"""The reply store: every answer is stored before it is used, so that no paid request is repeated.
 
-SQLite by default, PostgreSQL by its URL. Several threads and processes may use one store at a time.
+A file (SQLite), a database (PostgreSQL) or a folder of a bucket (S3). Several threads and processes, and machines where
+the place allows it, may use one store at a time.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol, Self
 
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, func, select
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import Connection, Engine
-
-from backends.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, Reply
+from backends.chat import ChatAnswer, ChatRequest
+from backends.object_storage.set_urls import BucketFolder, is_object_url
 from backends.plugin_loader import ModelIdentity
-from backends.replies import call_pace, earlier_replies, reply_database
-from backends.replies.question_leases import LEASES, QuestionLeases
-
-_AT_ONCE = 500  # keys in one statement
-_REPLIES = Table(
-    "replies",
-    MetaData(),
-    Column("key", String(64), primary_key=True),
-    Column("identity", Text, nullable=False),  # the model's, as canonical JSON
-    Column("request", Text, nullable=False),  # messages, digests of images, parameters: canonical JSON
-    Column("kind", String(16), nullable=False),  # reply, or the failure's
-    Column("reason", Text, nullable=False),  # the finish reason, or the failure's
-    Column("text", Text, nullable=False),  # the reply, or the failure's detail
-    Column("prompt_tokens", Integer),
-    Column("completion_tokens", Integer),
-    Column("raw", Text, nullable=False),
-    Column("stored_at", String(32), nullable=False),
-)
-_EARLIER = earlier_replies.define_earlier_replies(_REPLIES)
-_MAY_REPLACE = {  # by the new answer's kind; a reply is never replaced
-    "reply": ("final", "blocked", "transient"),
-    "final": ("final", "blocked", "transient"),
-    "transient": ("blocked", "transient"),
-    "blocked": ("blocked", "transient"),
-}
+from backends.replies.bucket_replies import BucketReplyStore
+from backends.replies.call_pace import QuestionPace
+from backends.replies.database_replies import DatabaseReplyStore
+from backends.replies.question_leases import QuestionLeases
 
 
-def canonical_json_text(value: Any) -> str:
-    """Returns JSON in a single possible form; ASCII, so that lone surrogates can be encoded."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-
-
-def reply_key(identity: ModelIdentity, request: ChatRequest) -> str:
-    """Returns the key of an answer: a digest of model, revision, messages, digests of images and parameters."""
-    return described_key(identity, request.cache_key_fields())
-
-
-def described_key(identity: ModelIdentity, request_fields: dict[str, Any]) -> str:
-    """The same for a request that is given by its `cache_key_fields`."""
-    content = {"model": identity.as_record(), "request": request_fields}
-    return hashlib.sha256(canonical_json_text(content).encode()).hexdigest()
-
-
-def answers_digest(keyed: Iterable[tuple[str, ChatAnswer]]) -> str:
-    """Returns the digest of the replies and final failures that a build used, independent of their order."""
-    described = [(key, _describe_answer(answer)) for key, answer in keyed]
-    lines = {f"{key} {canonical_json_text(answer)}" for key, answer in described if answer[0] in ("reply", "final")}
-    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
-
-
-class ReplyStore:
+class ReplyStore(Protocol):
     """Answers by key. Nothing is created before the first answer is stored. Methods raise UserError for errors of the
-    database."""
-
-    def __init__(self, location: str | Path) -> None:
-        """`location` is a file or a SQLAlchemy URL."""
-        self._url = reply_database.parse_database_url(location)
-        self._lock = threading.Lock()
-        self._engine: Engine | None = None
+    place."""
 
     def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
         """Returns stored replies and final failures by key, without raw replies."""
-        answers: dict[str, ChatAnswer] = {}
-        with reply_database.translate_database_errors(self._url), self._reading() as connection:
-            if connection is None:
-                return {}
-            moment = earlier_replies.current_moment()
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
-                answers |= _read(connection, part) | (_read_earlier(connection, part, moment) if moment else {})
-        return answers
 
     def save(
         self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]
     ) -> dict[str, ChatAnswer]:
-        """Stores answers and returns the valid ones by key when they are on disk: where another process stored a reply
+        """Stores answers and returns the valid ones by key when they are durable: where another process stored a reply
         first, its reply. Failures that are neither final nor have a raw reply are not stored."""
-        rows = [
-            _row(identity, key, request, answer)
-            for key, request, answer in answered
-            if isinstance(answer, Reply) or answer.kind == "final" or answer.raw
-        ]
-        given = {key: answer for key, _, answer in answered}
-        if not rows:
-            return given
-        with self._writing() as connection:
-            for row in rows:
-                connection.execute(self._insert(row["kind"]), row)
-            return given | _read(connection, [row["key"] for row in rows])
 
     def create_leases(self) -> QuestionLeases:
         """Returns leases for one run that asks questions."""
-        return QuestionLeases(self._writing)
 
     def refresh(self, identities: Sequence[ModelIdentity], before: str | None = None) -> int:
         """Sets the answers of these models aside, those stored before an ISO time or all, so that they are asked for
         again; returns their number. `replies_as_of` still finds them."""
-        texts = [canonical_json_text(identity.as_record()) for identity in identities]
-        with self._writing() as connection:
-            return earlier_replies.set_aside(connection, _REPLIES, _EARLIER, texts, before)
 
-    def record_pace(self, identity: ModelIdentity, role: str, pace: call_pace.QuestionPace) -> None:
+    def record_pace(self, identity: ModelIdentity, role: str, pace: QuestionPace) -> None:
         """Stores the measured pace of a run of questions."""
-        if row := pace.as_row(canonical_json_text(identity.as_record()), role):
-            with self._writing() as connection:
-                call_pace.write_pace(connection, row)
 
     def find_turn_seconds(self, identity: ModelIdentity, role: str) -> float | None:
         """Returns the measured seconds of a turn of calls side by side; None where nothing was measured."""
-        with reply_database.translate_database_errors(self._url), self._reading() as connection:
-            text = canonical_json_text(identity.as_record())
-            return None if connection is None else call_pace.read_turn_seconds(connection, text, role)
 
     def find_mean_tokens(self, identity: ModelIdentity) -> tuple[float, float] | None:
         """Returns the mean tokens in and out of this model's replies; None where the endpoint counts none."""
-        means = [func.avg(column) for column in (_REPLIES.c.prompt_tokens, _REPLIES.c.completion_tokens)]
-        asked = _REPLIES.c.identity == canonical_json_text(identity.as_record())
-        with reply_database.translate_database_errors(self._url), self._reading() as connection:
-            row = connection and connection.execute(select(*means).where(asked, _REPLIES.c.kind == "reply")).first()
-        return (float(row[0]), float(row[1])) if row and None not in row else None
 
     def raw(self, key: str) -> str | None:
         """Returns the raw reply of a key, also of a transient failure, up to MAX_RAW_CHARACTERS."""
-        with reply_database.translate_database_errors(self._url), self._reading() as connection:
-            row = connection and connection.execute(select(_REPLIES.c.raw).where(_REPLIES.c.key == key)).first()
-            return str(row[0]) if row else None
 
     def identities(self) -> list[ModelIdentity]:
         """Returns the models with stored answers."""
-        with reply_database.translate_database_errors(self._url), self._reading() as connection:
-            rows = connection.execute(select(_REPLIES.c.identity).distinct()).all() if connection else []
-        return [ModelIdentity(**json.loads(row[0])) for row in sorted(tuple(row) for row in rows)]
 
     def close(self) -> None:
         """Closes the connections; the store may be used again."""
-        with self._lock:
-            if self._engine is not None:
-                self._engine.dispose()
-                self._engine = None
 
-    def __enter__(self) -> ReplyStore:
-        return self
+    def __enter__(self) -> Self: ...
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection | None]:
-        path = self._url.database if self._url.get_backend_name() == "sqlite" else None
-        if path is not None and not Path(path).exists():
-            yield None
-            return
-        with self._opened().connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with reply_database.translate_database_errors(self._url), self._opened().begin() as connection:
-            yield connection
-
-    def _opened(self) -> Engine:
-        with self._lock:
-            if self._engine is None:
-                self._engine = reply_database.connect(self._url, _REPLIES, LEASES, call_pace.PACES, _EARLIER)
-            return self._engine
-
-    def _insert(self, kind: str) -> Any:
-        dialect = postgresql if self._url.get_backend_name() == "postgresql" else sqlite
-        statement: Any = dialect.insert(_REPLIES)
-        changed = {c.name: statement.excluded[c.name] for c in _REPLIES.columns if c.name != "key"}
-        return statement.on_conflict_do_update(
-            index_elements=["key"], set_=changed, where=_REPLIES.c.kind.in_(_MAY_REPLACE[kind])
-        )
+    def __exit__(self, *_: object) -> None: ...
 
 
-def _read(connection: Connection, keys: Sequence[str]) -> dict[str, ChatAnswer]:
-    return _read_answers(connection, _REPLIES, _REPLIES.c.key.in_(keys))
-
-
-def _read_earlier(connection: Connection, keys: Sequence[str], moment: str) -> dict[str, ChatAnswer]:
-    """Returns the answers that held at the moment and were set aside later."""
-    held = (_EARLIER.c.stored_at <= moment) & (_EARLIER.c.refreshed_at > moment)
-    return _read_answers(connection, _EARLIER, _EARLIER.c.key.in_(keys) & held)
-
-
-def _read_answers(connection: Connection, table: Table, chosen: Any) -> dict[str, ChatAnswer]:
-    names = ("key", "kind", "reason", "text", "prompt_tokens", "completion_tokens")
-    known = table.c.kind.in_(("reply", "final"))
-    rows = connection.execute(select(*(table.c[name] for name in names)).where(chosen, known)).all()
-    answers: dict[str, ChatAnswer] = {}
-    for row in rows:
-        if row.kind == "reply":
-            answers[row.key] = Reply(row.text, row.reason, row.prompt_tokens, row.completion_tokens)
-        else:
-            answers[row.key] = Failure(row.reason, "final", row.text)
-    return answers
-
-
-def _row(identity: ModelIdentity, key: str, request: ChatRequest, answer: ChatAnswer) -> dict[str, Any]:
-    kind, reason, text = _describe_answer(answer)
-    return {
-        "key": key,
-        "identity": canonical_json_text(identity.as_record()),
-        "request": canonical_json_text(request.cache_key_fields()),
-        "kind": kind,
-        "reason": _writable(reason),
-        "text": text if kind == "reply" else _writable(text),
-        "prompt_tokens": getattr(answer, "prompt_tokens", None),
-        "completion_tokens": getattr(answer, "completion_tokens", None),
-        "raw": _writable(answer.raw),
-        "stored_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-def _describe_answer(answer: ChatAnswer) -> tuple[str, str, str]:
-    """Returns kind, reason and text: the fields of an answer on which builds depend."""
-    if isinstance(answer, Reply):
-        return "reply", answer.finish_reason, answer.text
-    return answer.kind, answer.reason, answer.detail
-
-
-def _writable(text: str) -> str:
-    """Returns a text that every database accepts."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW_CHARACTERS]
+def open_reply_store(location: str | Path) -> ReplyStore:
+    """Returns the store in a file, a database or a folder of a bucket, by its path, SQLAlchemy URL or `s3://` URL.
+    Connects to nothing yet. Raises UserError for another URL."""
+    if isinstance(location, str) and is_object_url(location):
+        return BucketReplyStore(BucketFolder.parse(location))
+    return DatabaseReplyStore(location)

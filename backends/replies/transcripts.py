@@ -8,7 +8,7 @@ from backends.chat import ChatAnswer, Reply
 from backends.file_errors import translate_read_errors
 from backends.plugin_loader import ModelIdentity
 from backends.regular_files import read_regular
-from backends.replies.reply_store import described_key
+from backends.replies.reply_keys import described_key
 from builders.errors import UserError
 from builders.strict_json import parse_json
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import prompts
 from backends.chat import ChatImage, ChatModel, ChatRequest, GenerationParameters, Message
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import ReplyStore, open_reply_store
 from backends.sets.image_locations import locate_images
 from backends.sets.set_files import StoredSet
 from builders.errors import UserError
@@ -50,7 +50,7 @@ class JudgeQuestions:
 
 def open_judge_store(stored: StoredSet) -> ReplyStore:
     """Returns the reply store beside the set's versions."""
-    return ReplyStore(stored.path.parent / "replies.sqlite")
+    return open_reply_store(stored.path.parent / "replies.sqlite")
 
 
 def _load_judge_prompt(language: str) -> prompts.PromptTemplate:

@@ -213,11 +213,6 @@ def load_chat_model(definition: GeneratedDefinition) -> ChatModel:
     return chat.load_chat_model(definition.topics.model, **definition.topics.options)
 
 
-def open_reply_store(definition: GeneratedDefinition) -> ReplyStore:
-    """Opens the store that the definition names, or the one beside the set's versions."""
-    return ReplyStore(definition.replies or definition.out / definition.name / "replies.sqlite")
-
-
 def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None) -> RowRules:
     """Returns the rules for rows that answer a prompt; `form` says how its samples read."""
     refusal = load_cleaning_rules()[0].refusal

@@ -6,8 +6,9 @@ from typing import Any
 from backends.chat import ChatModel
 from builders.self_instruct.strategies import STRATEGIES
 from flows.call_forecasts import forecast_calls, summarize_forecasts
+from flows.definition_replies import open_definition_replies
 from flows.definitions.generated import GeneratedDefinition, ObjectOptions, TopicOptions
-from flows.generation.generation_rounds import open_reply_store, read_journal
+from flows.generation.generation_rounds import read_journal
 from flows.generation.object_rounds import prepare_object_stage
 from flows.generation.topic_rounds import prepare_topic_stage
 from flows.set_names import check_set_name
@@ -47,7 +48,7 @@ def _plan(
     is_spent = wanted.tokens is not None and tokens >= wanted.tokens
     calls = 0 if is_spent or model.is_recorded else max(0, limit - asked)
     price = definition.topics.price
-    with open_reply_store(definition) as store:
+    with open_definition_replies(definition) as store:
         forecast = forecast_calls(store, model, stage, calls, price=price, at_most_at_once=wave_size)
     budget = definition.budget and definition.budget.model_dump(exclude_none=True)
     return {"stage": stage, "asked": asked, "model_calls": calls, **summarize_forecasts([forecast]), "budget": budget}

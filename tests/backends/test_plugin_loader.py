@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from backends.chat import CHAT_MODELS, ChatImage, ChatRequest, GenerationParameters, Message
 from backends.image_search import IMAGE_SEARCHES, load_image_search
 from backends.plugin_loader import PluginPackage
-from backends.replies.reply_store import reply_key
+from backends.replies.reply_keys import reply_key
 from backends.sets import set_files
 from builders.errors import UserError
 from flows.definitions import GeneratedDefinition, load_definition

@@ -10,6 +10,7 @@ PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_c
 AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "flows/images/test_changed_sources.py"
 UPLOAD, OBJECT_FAULTS = "backends/object_storage/set_upload.py", "backends/object_storage/test_object_faults.py"
 UPLOADS = "backends/object_storage/test_set_upload.py"
+BUCKET, OBJECTS = "backends/replies/test_bucket_replies.py", "backends/replies/bucket_objects.py"
 BYTES_FIRST = "backends/test_durable_files.py::bytes_are_waited_for"
 
 
@@ -80,6 +81,46 @@ MUTANTS = [
         "or (digest.hexdigest(), size) != (file.sha256, file.size)",
         "",
         f"{UPLOADS}::changed_object",
+    ),
+    Mutant(
+        "condition of a replaced object", "backends/object_storage/bucket.py", ", IfMatch=tag", "", f"{BUCKET}::between"
+    ),
+    Mutant(
+        "condition of a reply",
+        "backends/replies/bucket_answers.py",
+        "if self._bucket.put_new(key, data):",
+        "if self._bucket.put(key, data) is None:",
+        f"{BUCKET}::gives_way",
+    ),
+    Mutant(
+        "a failure that is cached",
+        "backends/replies/answer_cache.py",
+        ' if one.kind == "reply"',
+        "",
+        f"{BUCKET}::gives_way",
+    ),
+    Mutant("digest of a reply", OBJECTS, "if checksum != _sha256(rest).encode():", "if False:", f"{BUCKET}::believed"),
+    Mutant("key in a reply", OBJECTS, "if found != place:", "if False:", f"{BUCKET}::believed"),
+    Mutant(
+        "digest of a pack of replies",
+        OBJECTS,
+        'if _sha256(data) != url.rpartition("/")[2].rpartition("-")[2]:',
+        "if False:",
+        f"{BUCKET}::an_index",
+    ),
+    Mutant(
+        "check of conditions",
+        "backends/replies/bucket_replies.py",
+        "                self._check_conditions(bucket)\n",
+        "",
+        f"{BUCKET}::ignores",
+    ),
+    Mutant(
+        "a reply is confirmed before it is returned",
+        "backends/replies/bucket_answers.py",
+        "            if self._bucket.put_new(key, data):\n                return",
+        "            if True:\n                return",
+        f"{BUCKET}::killed_leaves",
     ),
     Mutant("fsync of an audit's folder", AUDITS, "            sync_folder(staging)\n", "", AUDIT),
     Mutant("fsync of an audit's name", AUDITS, "            sync_folder(folder.parent)\n", "", AUDIT),

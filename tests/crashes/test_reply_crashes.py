@@ -6,16 +6,17 @@ import pytest
 
 from backends.chat import ChatRequest, Message, Reply
 from backends.plugin_loader import ModelIdentity
-from backends.replies.reply_store import ReplyStore, reply_key
+from backends.replies.reply_keys import reply_key
+from backends.replies.reply_store import open_reply_store
 from tests.crash_states import crash_states, find_problems
 from tests.recorded_operations import Acknowledged, Operation, Sync, record_operations
 
 STORE_REPLIES = """
 from pathlib import Path
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import ReplyStore, open_reply_store
 from tests.crashes.test_reply_crashes import IDENTITY, answered
 for number in range(3):
-    with ReplyStore(Path(sys.argv[1]) / "sets" / "replies.sqlite") as store:
+    with open_reply_store(Path(sys.argv[1]) / "sets" / "replies.sqlite") as store:
         store.save(IDENTITY, [answered(number)])
         print(number, flush=True)
 """
@@ -35,7 +36,7 @@ def operations(tmp_path_factory: pytest.TempPathFactory) -> list[Operation]:
 
 def check_replies(folder: Path, printed: list[str]) -> None:
     known = {key: reply for key, _, reply in map(answered, range(3))}
-    with ReplyStore(folder / "sets" / "replies.sqlite") as store:
+    with open_reply_store(folder / "sets" / "replies.sqlite") as store:
         found = store.find(list(known))
         assert all(found[key].text == known[key].text for key in found)
         assert set(list(known)[: len(printed)]) <= set(found), "an acknowledged reply is gone"

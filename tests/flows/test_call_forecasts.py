@@ -10,7 +10,7 @@ import pytest
 from backends import chat
 from backends.chat import ChatRequest, GenerationParameters, Message
 from backends.replies.cached_replies import answer_requests
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import open_reply_store
 from backends.replies.spending import Spending
 from builders.errors import BudgetSpentError, UserError
 from flows.call_forecasts import ASSUMED_CALL_SECONDS, forecast_calls, summarize_forecasts
@@ -51,9 +51,9 @@ def questions(numbers: range) -> list[ChatRequest]:
     return [ChatRequest((Message("user", str(n)),), GenerationParameters()) for n in numbers]
 
 
-def test_tokens_and_money_are_those_that_the_endpoint_counted(server: Loopback, tmp_path: Path) -> None:
+def test_tokens_and_money_are_those_that_the_endpoint_counted(server: Loopback, reply_location: str) -> None:
     model = load(server)
-    with ReplyStore(tmp_path / "replies.sqlite") as store:
+    with open_reply_store(reply_location) as store:
         before = forecast_calls(store, model, "captions", 10, price=PRICE)
         assert (before.seconds, before.is_measured) == (3 * ASSUMED_CALL_SECONDS, False)  # 4, 4 and 2 side by side
         assert (before.tokens, before.cost) == (None, None)
@@ -65,9 +65,9 @@ def test_tokens_and_money_are_those_that_the_endpoint_counted(server: Loopback, 
     assert summarize_forecasts([after])["cost_about"] == {"EUR": 0.004}  # 1,000 at 2 and 200 at 10 per million
 
 
-def test_an_endpoint_that_only_fails_has_no_pace(server: Loopback, tmp_path: Path) -> None:
+def test_an_endpoint_that_only_fails_has_no_pace(server: Loopback, reply_location: str) -> None:
     server.answer = lambda _asked: CannedResponse("busy", 503)
-    with ReplyStore(tmp_path / "replies.sqlite") as store:
+    with open_reply_store(reply_location) as store:
         answer_requests(store, load(server), questions(range(4)), role="captions")
         assert not forecast_calls(store, load(server), "captions", 4).is_measured
 
@@ -76,7 +76,7 @@ def test_an_endpoint_that_only_fails_has_no_pace(server: Loopback, tmp_path: Pat
 def test_the_time_is_within_a_fifth_of_what_the_calls_take(server: Loopback, tmp_path: Path) -> None:
     server.answer = slow_answer
     model = load(server, 8)
-    with ReplyStore(tmp_path / "replies.sqlite") as store:
+    with open_reply_store(tmp_path / "replies.sqlite") as store:
         answer_requests(store, model, questions(range(1000, 1008)), role="the first connections")
         answer_requests(store, model, questions(range(24)), role="captions")
         planned = forecast_calls(store, model, "captions", 40)
@@ -86,23 +86,25 @@ def test_the_time_is_within_a_fifth_of_what_the_calls_take(server: Loopback, tmp
     assert planned.seconds == pytest.approx(taken, rel=0.2)
 
 
-def definition(place: Path, server: Loopback) -> Any:
+def definition(place: Path, server: Loopback, *overrides: str) -> Any:
     options = f"{{base_url: {server.url}/v1, name: m, pause: 0, tries: 1, concurrency: 2}}"
     keys = [f"images={place / 'album'}", f"out={place / 'sets'}", "name=album", "render.size=64", "lose_at_most=null"]
     price = "captions.price={input_per_million: 2, output_per_million: 10}"
     more = ["captions.model=openai_compatible", f"captions.options={options}", "ambiguity.text_embedder=null"]
-    return load_definition(None, [*keys, *more, price, "near_duplicates.distance=null"], "recall")
+    return load_definition(None, [*keys, *more, price, "near_duplicates.distance=null", *overrides], "recall")
 
 
 @pytest.mark.thorough
-def test_a_build_asks_as_often_as_planned_and_a_price_is_in_no_manifest(server: Loopback, tmp_path: Path) -> None:
+def test_a_build_asks_as_often_as_planned_and_a_price_is_in_no_manifest(
+    server: Loopback, tmp_path: Path, reply_location: str
+) -> None:
     draw(tmp_path / "album", ["a", "b", "c"])
-    asked = []
+    asked, replies = [], f"replies={reply_location}"
     with active_run(BuildRun()):
         for names in (["a", "b", "c"], ["a", "b", "c", "d", "e"]):
             draw(tmp_path / "album", names)
-            plan, before = plan_set(definition(tmp_path, server)), len(server.asked)
-            result = build_set(definition(tmp_path, server))
+            plan, before = plan_set(definition(tmp_path, server, replies)), len(server.asked)
+            result = build_set(definition(tmp_path, server, replies))
             asked.append((plan["model_calls"], len(server.asked) - before))
     assert asked == [(3, 3), (2, 2)]
     assert plan["tokens_about"] == {"input": 200, "output": 40} and plan["cost_about"] == {"USD": 0.0008}
@@ -134,7 +136,7 @@ def test_a_spent_budget_stops_in_order_and_the_next_build_goes_on(
 
 
 def test_what_is_asked_side_by_side_stays_in_the_budget(server: Loopback, tmp_path: Path) -> None:
-    with ReplyStore(tmp_path / "replies.sqlite") as store, pytest.raises(BudgetSpentError, match="5 of 20"):
+    with open_reply_store(tmp_path / "replies.sqlite") as store, pytest.raises(BudgetSpentError, match="5 of 20"):
         answer_requests(store, load(server, 8), questions(range(20)), spending=Spending(calls=5))
     assert len(server.asked) == 5
 

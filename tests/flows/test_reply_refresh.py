@@ -9,7 +9,7 @@ import pytest
 
 from backends.replies.cached_replies import answer_requests
 from backends.replies.earlier_replies import replies_as_of
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import open_reply_store
 from builders.errors import UserError
 from flows.reply_refresh import refresh_replies
 from flows.set_kinds import build_set
@@ -17,6 +17,7 @@ from flows.set_rebuild import rebuild_tables
 from flows.steps import BuildRun, active_run
 from tests.flows.test_call_forecasts import answer, definition, draw, load, questions
 from tests.loopback import Loopback, loopback
+from tests.object_service import SECRET_KEY, ObjectService
 
 
 @pytest.fixture
@@ -25,9 +26,9 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
-def test_a_refreshed_reply_is_asked_for_again_and_found_as_of_its_time(server: Loopback, tmp_path: Path) -> None:
+def test_a_refreshed_reply_is_asked_for_again_and_found_as_of_its_time(server: Loopback, reply_location: str) -> None:
     model = load(server)
-    with ReplyStore(tmp_path / "replies.sqlite") as store:
+    with open_reply_store(reply_location) as store:
         first = answer_requests(store, model, questions(range(3)))
         assert store.refresh([model.identity], "2000-01-01") == 0, "none is so old"
         assert store.refresh([model.identity]) == 3
@@ -41,9 +42,11 @@ def test_a_refreshed_reply_is_asked_for_again_and_found_as_of_its_time(server: L
 
 
 @pytest.mark.thorough
-def test_the_next_build_asks_again_and_the_version_before_is_rebuilt(server: Loopback, tmp_path: Path) -> None:
+def test_the_next_build_asks_again_and_the_version_before_is_rebuilt(
+    server: Loopback, tmp_path: Path, reply_location: str
+) -> None:
     draw(tmp_path / "album", ["a", "b"])
-    wanted = definition(tmp_path, server)
+    wanted = definition(tmp_path, server, f"replies={reply_location}")
     with active_run(BuildRun()):
         old = build_set(wanted)
         time.sleep(1.1)  # versions carry whole seconds
@@ -51,15 +54,36 @@ def test_the_next_build_asks_again_and_the_version_before_is_rebuilt(server: Loo
         assert refresh_replies(wanted, "m") == 2
         new = build_set(wanted)
     assert len(server.asked) == 4 and new.is_new
-    with active_run(BuildRun(offline=True)):
+    with active_run(BuildRun(offline="://" not in reply_location)):
         for version in (old, new):
             assert rebuild_tables(version.path).digest == version.manifest["content_digest"]
+    assert len(server.asked) == 4
+
+
+@pytest.mark.thorough
+def test_folders_that_share_only_a_bucket_share_what_was_paid_for(
+    server: Loopback, tmp_path: Path, object_service: ObjectService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = []
+    for name in ("one", "other"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name / "cache"))
+        (tmp_path / name).mkdir()
+        draw(tmp_path / name / "album", ["a", "b"])
+        wanted = definition(tmp_path / name, server, f"replies={object_service.url}/replies")
+        with active_run(BuildRun()):
+            built = build_set(wanted)
+        digests.append(built.manifest["content_digest"])
+        assert not list((tmp_path / name / "sets").rglob("replies.sqlite"))
+        assert SECRET_KEY not in (built.path / "manifest.json").read_text("utf-8")
+    assert len(server.asked) == 2 and digests[0] == digests[1]
+    with active_run(BuildRun(offline=True)), pytest.raises(UserError, match=r"--offline.*reply store on disk"):
+        build_set(wanted)
 
 
 def test_a_model_without_replies_is_one_line(server: Loopback, tmp_path: Path) -> None:
     draw(tmp_path / "album", ["a"])
     wanted = definition(tmp_path, server)
-    with ReplyStore(wanted.out / wanted.name / "replies.sqlite") as store:
+    with open_reply_store(wanted.out / wanted.name / "replies.sqlite") as store:
         answer_requests(store, load(server), questions(range(1)))
     with pytest.raises(UserError, match=r"did you mean 'm'|choose from m"):
         refresh_replies(wanted, "mm")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from backends.replies import question_leases
-from backends.replies.reply_store import ReplyStore
+from backends.replies.database_replies import DatabaseReplyStore
 from backends.sources import scan_parts
 from backends.workers import worker_processes
 from builders.errors import UserError
@@ -141,20 +141,20 @@ def _map_here(faults: Faults) -> Callable[..., Any]:
 
 def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:
     """A kill before or after a commit, or a full disk in place of it."""
-    save, create_leases = ReplyStore.save, ReplyStore.create_leases
+    save, create_leases = DatabaseReplyStore.save, DatabaseReplyStore.create_leases
 
-    def faulty_save(store: ReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
+    def faulty_save(store: DatabaseReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
         if faults.is_due():
             raise UserError("reply store", "replies.sqlite", "database or disk is full", "make room")
         stored = save(store, identity, answered)
         faults.survive()
         return stored
 
-    def leases_of_this_process(store: ReplyStore) -> Any:
+    def leases_of_this_process(store: DatabaseReplyStore) -> Any:
         leases = create_leases(store)
-        leases._begin = _behind(faults.survive, leases._begin)
+        leases._table._begin = _behind(faults.survive, leases._table._begin)
         return leases
 
-    patch.setattr(ReplyStore, "save", faulty_save)
-    patch.setattr(ReplyStore, "create_leases", leases_of_this_process)
+    patch.setattr(DatabaseReplyStore, "save", faulty_save)
+    patch.setattr(DatabaseReplyStore, "create_leases", leases_of_this_process)
     patch.setattr(question_leases, "_process_start", lambda _process: faults.seed.replace(" ", "-"))

@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 from backends import chat
-from backends.replies.reply_store import ReplyStore
+from backends.replies.database_replies import DatabaseReplyStore
 from backends.sets import set_files
 from builders.errors import UserError
 from flows.definitions import load_definition
@@ -145,7 +145,9 @@ def test_a_version_with_a_pending_caption_is_followed_by_a_complete_one(album: P
 
 
 def test_a_store_that_forgets_is_noticed(memory_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReplyStore, "save", lambda _store, _model, given: {key: answer for key, _, answer in given})
+    monkeypatch.setattr(
+        DatabaseReplyStore, "save", lambda _store, _model, given: {key: answer for key, _, answer in given}
+    )
     with pytest.raises(AssertionError, match="a stored reply was asked for again"):
         live_through_all(range(5), build_topics, memory_folder)
 

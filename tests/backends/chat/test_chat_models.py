@@ -17,7 +17,7 @@ from backends.chat.qwen_vl import QwenVLOptions
 from backends.chat.replay import ReplayOptions
 from backends.plugin_loader import ModelIdentity
 from backends.replies.cached_replies import answer_requests
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import open_reply_store
 from builders.errors import UserError
 
 QUESTIONS = [ChatRequest((Message("user", str(n)),)) for n in range(3)]
@@ -84,8 +84,8 @@ def test_nothing_heavy_is_imported_before_it_is_chosen() -> None:
 
 
 def test_a_replay_answers_as_the_model_did_and_to_nothing_else(tmp_path: Path) -> None:
-    path, other = tmp_path / "replies.sqlite", ReplyStore(tmp_path / "other.sqlite")
-    with ReplyStore(path) as store:
+    path, other = tmp_path / "replies.sqlite", open_reply_store(tmp_path / "other.sqlite")
+    with open_reply_store(path) as store:
         first = answer_requests(store, Parrot(ModelIdentity("tiny", "r1", {"beams": 5})), QUESTIONS[:2])
     replay = chat.load_chat_model("replay", replies=path)
     again = answer_requests(other, replay, QUESTIONS, offline=True)
@@ -99,7 +99,7 @@ def test_a_replay_answers_as_the_model_did_and_to_nothing_else(tmp_path: Path) -
 def test_of_several_recorded_models_one_has_to_be_named(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     identities = [ModelIdentity("one", "r1"), ModelIdentity("one", "r2"), ModelIdentity("two", "", {"beams": 5})]
-    with ReplyStore(path) as store:
+    with open_reply_store(path) as store:
         for identity in identities:
             answer_requests(store, Parrot(identity), QUESTIONS[:1])
     with pytest.raises(UserError, match="3 recorded models fit"):

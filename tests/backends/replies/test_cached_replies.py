@@ -27,7 +27,8 @@ from backends.chat import (
 )
 from backends.plugin_loader import ModelIdentity
 from backends.replies.cached_replies import NOT_RECORDED, answer_requests
-from backends.replies.reply_store import ReplyStore, reply_key
+from backends.replies.reply_keys import reply_key
+from backends.replies.reply_store import ReplyStore, open_reply_store
 from builders.errors import UserError
 from tests.loopback import CannedResponse, ReceivedRequest, loopback, reset_connection
 
@@ -60,8 +61,8 @@ class Scripted:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[ReplyStore]:
-    with ReplyStore(tmp_path / "replies.sqlite") as opened:
+def store(reply_location: str) -> Iterator[ReplyStore]:
+    with open_reply_store(reply_location) as opened:
         yield opened
 
 
@@ -97,9 +98,9 @@ def test_offline_makes_no_call_and_says_how_many_there_would_be(store: ReplyStor
     assert (result.calls, result.hits, result.missing, model.asked) == (0, 1, 2, ["1"])
 
 
-def test_each_answer_is_on_disk_before_the_next_is_asked_for(store: ReplyStore, tmp_path: Path) -> None:
+def test_each_answer_is_stored_before_the_next_is_asked_for(store: ReplyStore, reply_location: str) -> None:
     def script(text: str) -> ChatAnswer:
-        with ReplyStore(tmp_path / "replies.sqlite") as other:
+        with open_reply_store(reply_location) as other:
             keys = [reply_key(ModelIdentity("scripted", "1"), question(n)) for n in range(int(text))]
             assert len(other.find(keys)) == int(text)
         return Reply("stop", "stop")
@@ -259,17 +260,17 @@ CHILD = """
 import sys
 from backends import chat
 from backends.replies.cached_replies import answer_requests
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import ReplyStore, open_reply_store
 from backends.chat import ChatRequest, Message
 model = chat.load_chat_model("openai_compatible", base_url=sys.argv[1], name="tiny", concurrency=3)
-answer_requests(ReplyStore(sys.argv[2]), model, [ChatRequest((Message("user", str(n)),)) for n in range(40)])
+answer_requests(open_reply_store(sys.argv[2]), model, [ChatRequest((Message("user", str(n)),)) for n in range(40)])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 7, 20, 33])
-def test_killed_at_any_moment_the_next_run_repeats_no_stored_call(tmp_path: Path, after: int) -> None:
-    path, questions = tmp_path / "replies.sqlite", [question(n) for n in range(40)]
+def test_killed_at_any_moment_the_next_run_repeats_no_stored_call(reply_location: str, after: int) -> None:
+    questions = [question(n) for n in range(40)]
     reached = threading.Event()
 
     def answer(request: ReceivedRequest) -> Any:
@@ -279,12 +280,14 @@ def test_killed_at_any_moment_the_next_run_repeats_no_stored_call(tmp_path: Path
         return said(content(request))
 
     with loopback(answer) as server:
-        child = subprocess.Popen([sys.executable, "-c", CHILD, server.url, str(path)], cwd=Path(__file__).parents[3])
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, server.url, reply_location], cwd=Path(__file__).parents[3]
+        )
         assert reached.wait(60)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         model = chat.load_chat_model("openai_compatible", base_url=server.url, name="tiny", concurrency=3)
-        with ReplyStore(path) as store:
+        with open_reply_store(reply_location) as store:
             keys = {str(n): reply_key(model.identity, q) for n, q in enumerate(questions)}
             stored = {n for n, key in keys.items() if key in store.find(list(keys.values()))}
             before = len(server.asked)

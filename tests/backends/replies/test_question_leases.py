@@ -21,8 +21,9 @@ from backends.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, 
 from backends.plugin_loader import ModelIdentity
 from backends.replies import question_leases, reply_database
 from backends.replies.cached_replies import AnsweredRequests, answer_requests
-from backends.replies.question_leases import LEASES, QuestionLeases
-from backends.replies.reply_store import ReplyStore
+from backends.replies.database_leases import LEASES, DatabaseLeases
+from backends.replies.question_leases import QuestionLeases
+from backends.replies.reply_store import open_reply_store
 from builders.errors import UserError
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 from tests.postgres import postgres
@@ -30,10 +31,13 @@ from tests.postgres import postgres
 QUESTIONS = [ChatRequest((Message("user", str(n)),)) for n in range(12)]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", "bucket"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield str(tmp_path / "replies.sqlite")
+        return
+    if request.param == "bucket":
+        yield f"{request.getfixturevalue('object_service').url}/replies"
         return
     with postgres() as url:
         yield url
@@ -61,7 +65,7 @@ class SlowModel:
 
 def run_at_once(location: str, models: Sequence[SlowModel]) -> list[AnsweredRequests]:
     def build(model: SlowModel) -> AnsweredRequests:
-        with ReplyStore(location) as store:
+        with open_reply_store(location) as store:
             return answer_requests(store, model, QUESTIONS)
 
     with ThreadPoolExecutor(len(models)) as pool:
@@ -100,10 +104,10 @@ CHILD = """
 import sys
 from backends import chat
 from backends.replies.cached_replies import answer_requests
-from backends.replies.reply_store import ReplyStore
+from backends.replies.reply_store import open_reply_store
 from backends.chat import ChatRequest, Message
 model = chat.load_chat_model("openai_compatible", base_url=sys.argv[1], name="tiny", concurrency=1)
-answer_requests(ReplyStore(sys.argv[2]), model, [ChatRequest((Message("user", str(n)),)) for n in range(12)])
+answer_requests(open_reply_store(sys.argv[2]), model, [ChatRequest((Message("user", str(n)),)) for n in range(12)])
 """
 
 
@@ -149,17 +153,17 @@ def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
         with engine.begin() as connection:
             yield connection
 
-    leases = QuestionLeases(begin)
+    leases = QuestionLeases(DatabaseLeases(begin))
     with begin() as connection:
         for key, expires in (("k1", time.time() + 30), ("k2", time.time() - 1)):
             connection.execute(insert(LEASES).values(key=key, holder="elsewhere 1 1 x", expires=expires))
     with leases.hold(["k1", "k2", "k3"]) as held:
         assert held == {"k2", "k3"}
-        with QuestionLeases(begin).hold(["k2", "k4"]) as others:
+        with QuestionLeases(DatabaseLeases(begin)).hold(["k2", "k4"]) as others:
             assert others == {"k4"}, "a living process of this machine holds its lease"
     monkeypatch.setattr(question_leases, "_SECONDS", 0.4)
     with leases.hold(["k2"]) as held:
         time.sleep(1)
-        with QuestionLeases(begin).hold(["k2"]) as others:
+        with QuestionLeases(DatabaseLeases(begin)).hold(["k2"]) as others:
             assert held == {"k2"} and not others, "it is renewed"
     engine.dispose()

@@ -27,7 +27,8 @@ from backends.chat import (
 )
 from backends.plugin_loader import ModelIdentity
 from backends.replies.reply_database import parse_database_url, translate_database_errors
-from backends.replies.reply_store import ReplyStore, answers_digest, reply_key
+from backends.replies.reply_keys import answers_digest, reply_key
+from backends.replies.reply_store import ReplyStore, open_reply_store
 from builders.errors import UserError
 from tests.postgres import postgres
 
@@ -42,11 +43,13 @@ def server() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", "bucket"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty store's file, or its URL on a real server."""
     if request.param == "sqlite":
         return str(tmp_path / "deep" / "replies.sqlite")
+    if request.param == "bucket":
+        return f"{request.getfixturevalue('object_service').url}/replies"
     import psycopg
 
     url: str = request.getfixturevalue("server")
@@ -70,10 +73,10 @@ ANSWERS = [
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.thorough
 def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str, answer: ChatAnswer) -> None:
-    with ReplyStore(location) as store:
+    with open_reply_store(location) as store:
         assert store.find(["k"]) == {}
         assert keep(store, answer) == replace(answer, raw="")
-    with ReplyStore(location) as store:
+    with open_reply_store(location) as store:
         assert store.find(["other", "k"]) == {"k": replace(answer, raw="")}
         assert store.raw("k") == answer.raw
         assert store.raw("other") is None
@@ -81,7 +84,7 @@ def test_an_answer_is_found_again_by_another_who_opens_the_store(location: str, 
 
 
 def test_a_failure_that_may_pass_is_no_answer_but_what_was_sent_is_kept(location: str) -> None:
-    with ReplyStore(location) as store:
+    with open_reply_store(location) as store:
         keep(store, Failure("not_json", "transient", "", "<html>"))
         assert store.find(["k"]) == {}
         assert store.raw("k") == "<html>"
@@ -92,7 +95,7 @@ def test_a_failure_that_may_pass_is_no_answer_but_what_was_sent_is_kept(location
 def test_what_lasts_longer_takes_the_place_of_what_does_not(location: str) -> None:
     passing, final = Failure("not_json", "transient", "", "x"), Failure("content_filter", "final", "", "y")
     first, second = Reply("first", "stop"), Reply("second", "stop")
-    with ReplyStore(location) as store:
+    with open_reply_store(location) as store:
         assert keep(store, passing) == passing
         assert keep(store, final) == replace(final, raw="")
         assert keep(store, passing) == replace(final, raw="")
@@ -106,7 +109,7 @@ def test_odd_characters_in_what_servers_send_do_no_harm(location: str) -> None:
     odd = Failure(
         "not_json\x00", "final", "half \ud800 a character, a NUL \x00", "\udcff\x00" + "x" * 2 * MAX_RAW_CHARACTERS
     )
-    with ReplyStore(location) as store:
+    with open_reply_store(location) as store:
         keep(store, odd)
         found = store.find(["k"])["k"]
         assert isinstance(found, Failure)
@@ -117,7 +120,7 @@ def test_odd_characters_in_what_servers_send_do_no_harm(location: str) -> None:
 @pytest.mark.thorough
 def test_thousands_are_found_at_once(location: str) -> None:
     keys = [f"key {n}" for n in range(1700)]
-    with ReplyStore(location) as store:
+    with open_reply_store(location) as store:
         store.save(MODEL, [(key, QUESTION, Reply(key, "stop")) for key in keys])
         found = store.find([*keys, "unknown"])
     assert {key: answer.text for key, answer in found.items() if isinstance(answer, Reply)} == {k: k for k in keys}
@@ -125,7 +128,7 @@ def test_thousands_are_found_at_once(location: str) -> None:
 
 def _write(location: str, who: int, start: Any, told: Any) -> None:
     start.wait()
-    with ReplyStore(location) as store:
+    with open_reply_store(location) as store:
         texts = [keep(store, Reply(f"{who}", "stop"), f"key {n}") for n in range(30)]
     told.put([answer.text for answer in texts if isinstance(answer, Reply)])
 
@@ -150,7 +153,7 @@ def test_processes_and_threads_that_answer_the_same_agree_on_the_first_reply(loc
 
 
 def test_nothing_is_created_for_a_look(tmp_path: Path) -> None:
-    with ReplyStore(tmp_path / "replies.sqlite") as store:
+    with open_reply_store(tmp_path / "replies.sqlite") as store:
         assert store.find(["k"]) == {}
         assert store.identities() == []
         assert store.raw("k") is None
@@ -159,7 +162,7 @@ def test_nothing_is_created_for_a_look(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_survives_the_machines_stop(tmp_path: Path) -> None:
-    with ReplyStore(tmp_path / "replies.sqlite") as store:
+    with open_reply_store(tmp_path / "replies.sqlite") as store:
         keep(store, ANSWERS[0])
         with store._opened().connect() as connection:  # the setting is the connection's own
             assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
@@ -236,12 +239,12 @@ def test_the_digest_of_answers_changes_with_every_text_and_not_with_what_was_cou
 def test_a_store_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     path.write_bytes(b"no database, but long enough to be taken for one" * 40)
-    with ReplyStore(path) as store, pytest.raises(UserError, match=r"replies\.sqlite.*not a database"):
+    with open_reply_store(path) as store, pytest.raises(UserError, match=r"replies\.sqlite.*not a database"):
         keep(store, ANSWERS[0])
     path.unlink()
     sqlite3.connect(path).close()
     (tmp_path / "file").touch()
-    with ReplyStore(tmp_path / "file" / "replies.sqlite") as store, pytest.raises(UserError, match="fix that"):
+    with open_reply_store(tmp_path / "file" / "replies.sqlite") as store, pytest.raises(UserError, match="fix that"):
         keep(store, ANSWERS[0])
 
 
@@ -266,7 +269,7 @@ def test_a_password_that_the_driver_repeats_is_struck_out() -> None:
 )
 def test_the_password_of_a_database_is_in_no_error(url: str) -> None:
     pytest.importorskip("psycopg")
-    with pytest.raises(UserError) as error, ReplyStore(url) as store:
+    with pytest.raises(UserError) as error, open_reply_store(url) as store:
         store.find(["k"])
     assert SECRET not in str(error.value)
     assert "pass-word" not in str(error.value)

@@ -7,7 +7,7 @@ import pytest
 from backends import chat
 from backends.chat import ChatRequest, Failure, GenerationParameters, Message, Reply
 from backends.plugin_loader import ModelIdentity
-from backends.replies.reply_store import reply_key
+from backends.replies.reply_keys import reply_key
 from backends.replies.transcripts import Transcript
 from builders.errors import UserError
 from tests.flows.transcript_recording import format_header, format_line

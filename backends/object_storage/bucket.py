@@ -24,6 +24,7 @@ _CONNECT_SECONDS, _WAIT_SECONDS = 10, 60
 _DEADLINE_SECONDS, _LEAST_BYTES_PER_SECOND = 120, 100_000  # of a whole object
 _PART_BYTES = 8 << 20  # of a large upload
 _PIECE_BYTES = 1 << 20
+_LISTED_AT_ONCE = 1000  # objects in one answer, at most
 _TAKEN = {409, 412}  # a condition that does not hold; two writers at once
 _UNKNOWN = "find out what else writes to the bucket; delete that object, or use another folder"
 _NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
@@ -66,26 +67,36 @@ class Bucket:
 
     def list_sizes(self, prefix: str) -> dict[str, int]:
         """Returns the bytes of each object below the prefix, by key. Raises UserError."""
-        found: dict[str, Any] = self._list(prefix, lambda place: self._files.find(place, detail=True), {})
-        start = len(self._name) + 1
-        return {place[start:]: int(entry["size"]) for place, entry in found.items()}
+        from fsspec.asyn import sync
+
+        found: dict[str, int] = self._try(prefix, lambda: sync(self._files.loop, self._list_pages, prefix))
+        return found
+
+    async def _list_pages(self, prefix: str) -> dict[str, int]:
+        """What s3fs finds, too, which asks twice more where there is nothing."""
+        sizes: dict[str, int] = {}
+        request: dict[str, Any] = {"Bucket": self._name, "Prefix": prefix, "MaxKeys": _LISTED_AT_ONCE}
+        while True:
+            answer = await self._files._call_s3("list_objects_v2", **request)
+            sizes |= {entry["Key"]: int(entry["Size"]) for entry in answer.get("Contents", ())}
+            if not answer.get("IsTruncated"):
+                return sizes
+            request["ContinuationToken"] = answer["NextContinuationToken"]
 
     def list_names(self, prefix: str) -> list[str]:
         """Returns the names of the folders and objects right below the prefix, which ends with a slash. Raises
         UserError."""
-        found: list[str] = self._list(prefix, lambda place: self._files.ls(place, detail=False, refresh=True), [])
-        return [place.rstrip("/").rpartition("/")[2] for place in found]
 
-    def _list(self, prefix: str, work: Callable[[str], R], empty: R) -> R:
-        def list_or_none() -> R:
+        def list_or_none() -> list[str]:
             try:
-                return work(f"{self._name}/{prefix}")
+                found: list[str] = self._files.ls(f"{self._name}/{prefix}", detail=False, refresh=True)
+                return found
             except FileNotFoundError as error:
                 if _error_code(error) == "NoSuchBucket":
                     raise
-                return empty
+                return []
 
-        return self._try(prefix, list_or_none)
+        return [place.rstrip("/").rpartition("/")[2] for place in self._try(prefix, list_or_none)]
 
     def read(self, key: str, max_bytes: int) -> bytes | None:
         """Returns an object's bytes, None where there is none. Raises UserError, also for more than `max_bytes`."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -265,3 +266,19 @@ def test_a_large_file_goes_in_parts_that_may_fail(fault: str, service: ObjectSer
     assert to.read("sets/large", len(large)) == large
     with pytest.raises(UserError, match="has more than"):
         to.read("sets/large", len(large) - 1)
+
+
+def test_a_list_goes_on_over_its_pages_and_begins_again_where_one_is_cut(
+    service: ObjectService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket, "_LISTED_AT_ONCE", 2)
+    for name in ("a", "b 1", "ü", "deep/c", "d"):
+        service.ask("PUT", f"sets/{quote(name)}", b"xyz")
+    service.ask("PUT", "setsbeside", b"x")
+    found = bucket.Bucket(BucketFolder.parse(service.url))
+    service.fault_of = lambda _method, _key, number: cut_in_the_middle if number == 2 else None
+    assert found.list_sizes("sets/") == dict.fromkeys(["sets/a", "sets/b 1", "sets/ü", "sets/deep/c", "sets/d"], 3)
+    service.asked.clear()
+    assert found.list_sizes("none/") == {} and len(service.asked) == 1
+    with pytest.raises(UserError, match="is not there"):
+        bucket.Bucket(BucketFolder.parse("s3://no-such-bucket")).list_sizes("x/")

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from backends.replies.bucket_objects import AnswerPlace, BucketAnswer
 from builders.errors import UserError
@@ -149,6 +150,5 @@ def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     return (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE))
 
 
-def _as_answer(row: tuple[object, ...]) -> BucketAnswer:
-    key, generation, *fields = row
-    return BucketAnswer(AnswerPlace(str(key), int(str(generation))), *fields)  # type: ignore[arg-type]
+def _as_answer(row: tuple[Any, ...]) -> BucketAnswer:
+    return BucketAnswer(AnswerPlace(row[0], row[1]), *row[2:])

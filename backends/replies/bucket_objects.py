@@ -21,7 +21,6 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
@@ -46,8 +45,7 @@ class AnswerPlace(NamedTuple):
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class BucketAnswer:
+class BucketAnswer(NamedTuple):
     """A stored answer, with the columns of the database. `raw` is "" where it comes from a pack."""
 
     place: AnswerPlace

@@ -83,14 +83,22 @@ def _measure(
     query, image = sample.query[chosen], sample.image[chosen]
     rows, shares = system.row[query], 1 / ideal[query]
     values = np.bincount(query, worth[rows, image] * shares, minlength=len(relevant)).astype(np.float64)[measured]
-    null = [
-        (worth[rows, part[:, image]] * shares).sum(axis=1) / len(measured)
-        for part in np.array_split(permutations, 1 + permutations.shape[0] * len(image) // _AT_ONCE)
-        if len(part)
-    ]
+    null = _permute(worth, rows, image, shares, permutations) / len(measured)
     ids = sample.queries["query_id"].astype(str).to_numpy()[measured].tolist()
     chance: FloatArray = (relevant / ideal * discounts.mean())[measured]
-    return ShortcutResult(system.name, ids, values, chance, np.concatenate(null))
+    return ShortcutResult(system.name, ids, values, chance, null)
+
+
+def _permute(
+    worth: FloatArray, row: RowIndices, image: RowIndices, shares: FloatArray, permutations: RowIndices
+) -> FloatArray:
+    """Returns the sum of all pairs' worth for each permutation of the images."""
+    places, pair = np.unique(row * worth.shape[1] + image, return_inverse=True)
+    if len(places) < len(image):  # queries that one row answers share many pairs
+        (row, image), shares = np.divmod(places, worth.shape[1]), np.bincount(pair, shares).astype(np.float64)
+    parts = np.array_split(permutations, 1 + permutations.shape[0] * len(image) // _AT_ONCE)
+    null: list[FloatArray] = [(worth[row, part[:, image]] * shares).sum(axis=1) for part in parts if len(part)]
+    return np.concatenate(null)
 
 
 def _order(scores: FloatArray, tie_order: FloatArray) -> AnyArray:

@@ -1,12 +1,14 @@
 """Ten planted leaks are found, each by the system that uses it; sets without a leak give no alarm."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from builders.benchmark_set import Tables
+from builders.shortcuts.judged_sample import MAX_IMAGES, draw_sample
 from builders.shortcuts.shortcut_test import describe_shortcuts, measure_shortcuts
 from evaluation.chance import expected_by_chance
 from evaluation.ground_truth import index_qrels
@@ -155,6 +157,29 @@ def test_chance_is_that_of_the_metric_and_of_the_permuted_truths() -> None:
     result = measure_shortcuts(tables)[0]
     assert np.allclose(result.chance, expected)
     assert abs(result.null.mean() - result.chance.mean()) < 3 * result.null.std() / np.sqrt(len(result.null))
+
+
+def test_of_a_large_set_each_query_keeps_at_most_a_thousand_images_whatever_the_order_of_the_judgments() -> None:
+    tables, query, image = draw_set(5, 30, 3_000, 1_500)
+    counts = np.bincount(query)
+    sample, again = (draw_sample(replace(tables, qrels=qrels)) for qrels in (tables.qrels, tables.qrels[::-1]))
+    assert len(query) > MAX_IMAGES and counts.max() > 1_000 > counts.min()
+    assert sample.relevant_counts().tolist() == np.minimum(counts, 1_000).tolist()
+    judged = set(zip(query.tolist(), image.tolist(), strict=True))
+    pairs, pairs_again = (set(zip(one.query.tolist(), one.image.tolist(), strict=True)) for one in (sample, again))
+    assert pairs == pairs_again and pairs <= judged
+
+
+def test_judgments_of_images_that_the_set_lacks_are_left_out() -> None:
+    tables = draw_set(6)[0]
+    lost = tables.qrels["image_id"][0]
+    images = tables.images[tables.images["image_id"] != lost].reset_index(drop=True)
+    sample, kept = draw_sample(replace(tables, images=images)), tables.qrels[tables.qrels["image_id"] != lost]
+    ids = [table[name].to_numpy() for table, name in ((sample.queries, "query_id"), (sample.images, "image_id"))]
+    assert 0 < len(kept) < len(tables.qrels)
+    assert [*zip(ids[0][sample.query], ids[1][sample.image], strict=True)] == [
+        *zip(kept["query_id"], kept["image_id"], strict=True)
+    ]
 
 
 def test_too_few_queries_measure_nothing() -> None:

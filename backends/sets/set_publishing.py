@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,11 +82,12 @@ def publish_set(
     def write(staging: Path, version: int, parent: dict[str, Any] | None) -> None:
         content = manifest(digest, version, parent)
         written = {name: table for name, table in arrow.items() if table.num_rows or name not in _LEFT_OUT_IF_EMPTY}
-        files = [_write_table(staging, f"{name}.parquet", table) for name, table in written.items()]
+        with ThreadPoolExecutor(max_workers=1) as other_core:  # Arrow encodes without the interpreter
+            readme = other_core.submit(lambda: card(content).encode())
+            files = [_write_table(staging, f"{name}.parquet", table) for name, table in written.items()]
         if images is not None:
             files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
-        readme = card({**content, "files": files}).encode()
-        files.append(_write(staging, "README.md", lambda file: file.write(readme)))
+        files.append(_write(staging, "README.md", lambda file: file.write(readme.result())))
         content["files"] = sorted(files, key=lambda file: str(file["path"]))
         content["manifest_digest"] = manifest_digest(content)
         _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))

@@ -68,6 +68,15 @@ def _write_manifest(version: Path, whole: dict[str, Any]) -> None:
     (version / "manifest.json").write_text(text)
 
 
+def test_a_card_that_fails_publishes_nothing(tmp_path: Path) -> None:
+    def fail(_content: dict[str, Any]) -> str:
+        raise ValueError("no card")
+
+    with pytest.raises(ValueError, match="no card"):
+        publish_set(tables(), manifest, fail, tmp_path / "pets")
+    assert [path.name for path in (tmp_path / "pets").iterdir() if path.name != ".lock"] == []
+
+
 def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: Path) -> None:
     first = put(tmp_path / "pets", tables())
     again = put(tmp_path / "pets", tables())

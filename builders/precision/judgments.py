@@ -146,7 +146,7 @@ def _patterns(witness: list[Any]) -> tuple[Ints, list[tuple[int, ...]]]:
         local, distinct = pd.factorize(column)  # a concept accepts few labels: the product cannot overflow
         codes = codes * max(len(distinct), 1) + local
     pattern, _ = pd.factorize(codes)
-    first = np.flatnonzero(~pd.Series(pattern).duplicated().to_numpy())
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(pattern), prepend=-1))
     return pattern, [tuple(int(column[row]) for column in witness) for row in first]
 
 
@@ -226,10 +226,11 @@ def _assemble(
 ) -> pd.DataFrame:
     """Returns the qrels in (query, image) order; `image_row` is in id order already."""
     ordered = [blocks[query_id] for query_id in query_ids]
-    image = _joined([judged.image_row for judged, _ in ordered], np.int32)
-    why = _joined([codes[judged.pattern] for judged, codes in ordered], np.int32)
+    counts = [len(judged.image_row) for judged, _ in ordered]
+    image = _joined([judged.image_row for judged, _ in ordered], _code_type(len(image_ids)))
+    why = _joined([codes[judged.pattern] for judged, codes in ordered], _code_type(len(evidence)))
     judge_of_text = np.array([by_rule for _, by_rule in evidence.values()], dtype=np.int8)
-    query = np.repeat(np.arange(len(ordered), dtype=np.int32), [len(judged.image_row) for judged, _ in ordered])
+    query = np.repeat(np.arange(len(ordered), dtype=_code_type(len(ordered))), counts)
     return pd.DataFrame(
         {
             "query_id": categorical_from_codes(query_ids, query),
@@ -240,6 +241,11 @@ def _assemble(
         },
         copy=False,
     )
+
+
+def _code_type(count: int) -> Any:
+    """Returns the type that pandas gives codes of so many categories: with another it would copy them."""
+    return next(kind for kind in (np.int8, np.int16, np.int32) if count < np.iinfo(kind).max)
 
 
 def _joined(parts: list[Any], kind: Any) -> Any:

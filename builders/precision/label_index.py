@@ -59,7 +59,7 @@ def bit_positions(packed: BitWords) -> Ints:
     """Returns the positions of the set bits, ascending."""
     filled = np.flatnonzero(packed)  # most words of a rare mix are zero
     bits = np.unpackbits(packed[filled].view(np.uint8), bitorder="little")
-    at = np.flatnonzero(bits)
+    at = np.flatnonzero(bits.view(bool))  # several times as fast as of numbers
     positions: Ints = filled[at >> 6] * 64 + (at & 63)
     return positions
 
@@ -73,6 +73,8 @@ def test_bits(bits: BitWords, positions: Ints) -> BoolArray:
 def pack_image_rows(label: Ints, image: Ints, label_count: int, image_count: int) -> BitWords:
     """Returns a row of bits per label with the images of its pairs."""
     word_count = max(1, -(-image_count // 64))
+    if label_count <= 1 << 16:
+        label = label.astype(np.uint16)  # sorts several times as fast
     order = np.argsort(label, kind="stable")
     bounds = np.searchsorted(label[order], np.arange(label_count + 1))
     out = np.zeros((label_count, word_count), dtype="<u8")

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +17,37 @@ def item_location(item: Any) -> str | None:
     return str(location) if isinstance(location, str | Path) else None
 
 
-def hand_over(item: Any, channel: socket.socket) -> bool:
-    """Opens the item's file and sends its descriptor. Returns False where it has none that can be opened: then the
-    worker finds out why."""
-    location = item_location(item)
+def hand_over(items: Sequence[Any], channel: socket.socket) -> list[bool]:
+    """Opens the items' files and sends their descriptors in one message. Returns which items have one; none for those
+    that cannot be opened: then the worker finds out why."""
+    handles = [_open_location(item_location(item)) for item in items]
+    opened = [handle for handle in handles if handle is not None]
     try:
-        handle = os.open(location or "", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
-    except (OSError, ValueError):  # ValueError: not a possible file name
-        return False
-    try:
-        socket.send_fds(channel, [b"f"], [handle], socket.MSG_DONTWAIT)  # a hostile worker may receive none
+        if opened:
+            socket.send_fds(channel, [b"f"], opened, socket.MSG_DONTWAIT)  # a hostile worker may receive none
     except OSError:
-        return False
+        return [False] * len(items)
     finally:
-        os.close(handle)
-    return True
+        for handle in opened:
+            os.close(handle)
+    return [handle is not None for handle in handles]
 
 
-def receive_file(item: Any, channel: socket.socket) -> None:
-    """Receives the descriptor of the item's file."""
-    _, handles, _, _ = socket.recv_fds(channel, 1, 1)
-    if handles:
-        _open[item_location(item) or ""] = handles[0]
+def _open_location(location: str | None) -> int | None:
+    try:
+        return os.open(location or "", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
+    except (OSError, ValueError):  # ValueError: not a possible file name
+        return None
+
+
+def receive_files(count: int, channel: socket.socket) -> list[int]:
+    """Receives the descriptors of so many files, in their order."""
+    return socket.recv_fds(channel, 1, count)[1] if count else []
+
+
+def offer_file(item: Any, handle: int) -> None:
+    """Makes the descriptor that of the item's file, until `drop_file`."""
+    _open[item_location(item) or ""] = handle
 
 
 def drop_file() -> None:

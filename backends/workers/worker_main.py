@@ -12,12 +12,13 @@ import signal
 import socket
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple
 
-from backends.workers.handed_files import drop_file, receive_file
+from backends.workers.handed_files import drop_file, offer_file, receive_files
 from backends.workers.worker_answers import DONE, LENGTH, OUT_OF_MEMORY, RAISED, frame_answer, read_answer
 from backends.workers.worker_rights import WorkerRights, drop_rights
 
@@ -82,12 +83,13 @@ def _answers(job: WorkerJob, batch: ItemBatch, channel: socket.socket) -> Iterat
     """Yields framed answers, those of a group together. The last is b"" where memory ran out: nothing is allocated
     before the memory of the item is free."""
     results: list[Any] = []
+    files = deque(receive_files(sum(batch.has_file), channel))
     started = monotonic()
     for number, item in enumerate(batch.items):
         failure: bytes | None = None
         try:
-            if batch.has_file[number]:
-                receive_file(item, channel)
+            if batch.has_file[number] and files:
+                offer_file(item, files.popleft())
             results.append(job.work(item))
         except MemoryError:
             results, failure = [], b""

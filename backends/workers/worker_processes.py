@@ -22,8 +22,8 @@ M = TypeVar("M")
 R = TypeVar("R")
 
 DEFAULT_LIMITS = WorkerLimits()
-_MAX_IN_FLIGHT = 32  # items sent to a worker ahead, so that it never waits
-_FINISH_BATCH = 16  # items finished and answered at once
+_MAX_IN_FLIGHT = 64  # items sent to a worker ahead, so that it never waits
+_FINISH_BATCH = 32  # items finished and answered at once
 _RETIRES_AFTER = 20_000  # items: the memory that a decoder leaks is freed with its worker
 
 
@@ -50,12 +50,12 @@ def map_in_workers(
     """Yields the results in the order of the items. `work` is a function of a module (not of `__main__`), or a
     `partial` of one.
 
-    `finish` also runs in the worker: it turns the return values of `work` for up to 16 items into results; where that
+    `finish` also runs in the worker: it turns the return values of `work` for up to 32 items into results; where that
     fails, each item is repeated alone. The work may write below the existing folder `writable` alone, and connect only
     where an item, or its `location`, is a URL (backends/workers/worker_rights.py).
 
     Raises what `work` raises, with the worker's traceback as a note, and UserError where no worker starts. Items are
-    consumed up to 32 ahead of the results. Any number of threads may call this; each has its own worker.
+    consumed up to 64 ahead of the results. Any number of threads may call this; each has its own worker.
     """
     return _MappedItems(work, finish, limits, writable).map(iter(items))
 

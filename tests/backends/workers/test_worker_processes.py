@@ -4,6 +4,7 @@ The work is mostly `eval`: the items are the deeds.
 """
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -106,10 +107,10 @@ def test_a_deed_among_those_that_are_finished_together_costs_the_one_item(deed: 
     assert results[:37] + results[40:] == [*range(37), *range(40, 70)] and results[38] == 1
 
 
-def test_up_to_sixteen_are_finished_at_once_and_the_slow_do_not_keep_the_others_waiting() -> None:
+def test_up_to_32_are_finished_at_once_and_the_slow_do_not_keep_the_others_waiting() -> None:
     found = list(map_in_workers(eval, map(str, range(50)), finish=enumerate))
     assert [value for _, value in found] == list(range(50))
-    assert max(place for place, _ in found) == 15
+    assert max(place for place, _ in found) == 31
     slow = ["__import__('time').sleep(0.3)"] * 4
     assert [place for place, _ in map_in_workers(eval, slow, QUICK, finish=enumerate)] == [0] * 4
 
@@ -403,6 +404,14 @@ def test_where_workers_start_no_more_the_build_ends_and_not_every_item_is_lost(
     assert [next(results), next(results)] == [WorkerFailure("worker_crashed", "exit status 7")] * 2
     with pytest.raises(UserError, match="does not start"):
         next(results)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_a_worker_asks_the_system_only_once_for_the_memory_that_each_group_of_items_needs() -> None:
+    deed = "[bytearray(b'x') * (1 << 20) for _ in range(8)] and __import__('resource').getrusage(0).ru_minflt"
+    first, *_, last = map_in_workers(eval, [deed] * 22)
+    pages = 8 * (1 << 20) // os.sysconf("SC_PAGE_SIZE")
+    assert last - first < pages, "20 times as many if what an item frees goes back to the system"
 
 
 def test_an_idle_worker_holds_no_file_of_its_last_item_open(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from backends.images.jpeg_fast_path import (
     decode_reduced,
     find_damage,
     read_plain_jpeg_header,
+    read_tables,
 )
 from backends.images.jpeg_scans import exceeds_scan_work
 from builders.array_types import GreyImage
@@ -151,8 +152,9 @@ def decode_and_digest(
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
-        _limit_scans(data, size, plain.layers, plain.coded_from, most)
-        digest.update(checksum_coded_data(data, plain.layers, plain.coded_from))
+        if not plain.has_one_scan:
+            _limit_scans(data, size, plain.layers, plain.coded_from, most)
+        digest.update(checksum_coded_data(data, plain.layers, plain.coded_from, plain.tables))
         grey, damage = decode_reduced(data, size, longer)
         digest.update(grey)
         return DecodedFrame(size, plain.exif, grey, damage)
@@ -194,7 +196,8 @@ def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, 
     factor = -(-max(image.size) // longer)
     span = _span(image)
     if isinstance(image, _Jpeg):
-        digest.update(checksum_coded_data(data, image.layers, image.coded_from))
+        tables = read_tables(data, image.coded_from)
+        digest.update(checksum_coded_data(data, image.layers, image.coded_from, tables))
         small = _grey(image, span)
         grey = np.asarray(small.reduce(factor) if factor > 1 else small)
         digest.update(grey)

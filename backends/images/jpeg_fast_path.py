@@ -17,7 +17,9 @@ from simplejpeg import decode_jpeg
 from builders.array_types import GreyImage
 
 _SOS, _EXIF = 0xFFDA, 0xFFE1
-_FRAMES = {0xFFC0, 0xFFC1, 0xFFC2}  # baseline, extended, progressive, with Huffman codes
+_SEGMENT = struct.Struct(">HH")  # mark and length
+_PROGRESSIVE = 0xFFC2
+_FRAMES = {0xFFC0, 0xFFC1, _PROGRESSIVE}  # baseline, extended, progressive, with Huffman codes
 _SKIPPED = {0xFFC4, 0xFFDB, 0xFFDD, 0xFFFE, *range(0xFFE0, 0xFFF0)}  # tables, comments, application segments
 _TABLES = {0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD, 0xEE}  # markers of segments that decide what the codes mean
 _LEAST_SHORT = 80  # px that the shorter side keeps
@@ -30,32 +32,40 @@ _LOSS = re.compile(
 
 
 class JpegHeader(NamedTuple):
-    """The header of a JPEG. `coded_from` is the offset of the first scan's data."""
+    """The header of a JPEG. `coded_from` is the offset of the first scan's data, `tables` are the segments that decide
+    what it means, and `has_one_scan` says that the first scan is of all layers and not progressive."""
 
     width: int
     height: int
     layers: int
     coded_from: int
     exif: bytes
+    tables: bytes
+    has_one_scan: bool
 
 
 def read_plain_jpeg_header(data: bytes) -> JpegHeader | None:
     """Returns the header of a file of complete segments with one frame of 8 bits, in grey or three colours; None for
     any other. libjpeg must find exactly this size: Pillow's decoder trusts the size that it is given, and would write
     past the end of the buffer."""
-    place, exif, frame = 2, b"", None
-    while place + 4 <= len(data):
-        mark, length = struct.unpack_from(">HH", data, place)
+    place, exif, frame, end, is_progressive = 2, b"", None, len(data), False
+    tables: dict[int, bytes] = {}
+    while place + 4 <= end:
+        mark, length = _SEGMENT.unpack_from(data, place)
         if mark == _SOS:
-            is_whole = length >= 2 and place + 2 + length <= len(data)
-            return JpegHeader(*frame, place + 2 + length, exif) if frame and is_whole else None
+            if not frame or length < 2 or place + 2 + length > end:
+                return None
+            has_one_scan = not is_progressive and length == 6 + 2 * frame[2]
+            return JpegHeader(*frame, place + 2 + length, exif, _join_tables(tables), has_one_scan)
         if mark in _FRAMES:
             if frame or not (frame := _frame(data, place, length)):
                 return None
+            is_progressive = mark == _PROGRESSIVE
         elif mark not in _SKIPPED or length < 2:
             return None
         elif mark == _EXIF and data.startswith(b"Exif\x00\x00", place + 4):
             exif += data[place + (10 if exif else 4) : place + 2 + length]
+        _add_table(tables, data, place, mark & 0xFF, length)
         place += 2 + length
     return None
 
@@ -119,17 +129,17 @@ def choose_reduction(size: tuple[int, int], longer: int) -> int:
     return scale
 
 
-def checksum_coded_data(data: bytes, layers: int, coded_from: int) -> bytes:
+def checksum_coded_data(data: bytes, layers: int, coded_from: int, tables: bytes) -> bytes:
     """Returns checksums of the coded data and of the tables that it needs, for the colours, which the grey decode
     leaves out."""
     end = data.rfind(b"\xff\xd9")
     codes = zlib.crc32(memoryview(data)[coded_from:end])
-    return b"%d %d %d %d" % (layers, end - coded_from, codes, zlib.crc32(_read_tables(data, coded_from)))
+    return b"%d %d %d %d" % (layers, end - coded_from, codes, zlib.crc32(tables))
 
 
-def _read_tables(data: bytes, coded_from: int) -> bytes:
-    """Returns the tables and the frame before the first scan. Files that divide them otherwise into segments have the
-    same ones."""
+def read_tables(data: bytes, coded_from: int) -> bytes:
+    """Returns the tables and the frame before the first scan of any JPEG. Files that divide them otherwise into
+    segments have the same ones."""
     tables: dict[int, bytes] = {}
     place = 2
     while (place := data.find(b"\xff", place, coded_from)) >= 0 and place + 4 <= coded_from:
@@ -137,7 +147,16 @@ def _read_tables(data: bytes, coded_from: int) -> bytes:
         if mark in (0x00, 0xFF):  # padding
             place += 1
             continue
-        if mark in _TABLES and (mark != 0xEE or data.startswith(b"Adobe", place + 4)):
-            tables[mark] = tables.get(mark, b"") + data[place + 4 : place + 2 + length]
+        _add_table(tables, data, place, mark, length)
         place += 2 + length
+    return _join_tables(tables)
+
+
+def _add_table(tables: dict[int, bytes], data: bytes, place: int, mark: int, length: int) -> None:
+    """Adds a segment to the tables by mark, unless it is of another kind."""
+    if mark in _TABLES and (mark != 0xEE or data.startswith(b"Adobe", place + 4)):
+        tables[mark] = tables.get(mark, b"") + data[place + 4 : place + 2 + length]
+
+
+def _join_tables(tables: dict[int, bytes]) -> bytes:
     return b"".join(b"%d %d " % (mark, len(table)) + table for mark, table in sorted(tables.items()))

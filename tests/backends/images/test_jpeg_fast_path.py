@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, JpegImagePlugin
 
-from backends.images.jpeg_fast_path import JpegHeader, choose_reduction, decode_reduced, read_plain_jpeg_header
+from backends.images.jpeg_fast_path import (
+    JpegHeader,
+    choose_reduction,
+    decode_reduced,
+    read_plain_jpeg_header,
+    read_tables,
+)
 
 
 def saved(mode: str = "RGB", size: tuple[int, int] = (90, 60), **options: Any) -> bytes:
@@ -32,10 +38,11 @@ def with_exif() -> bytes:
 
 
 def by_pillow(data: bytes) -> JpegHeader:
-    """What Pillow's parser finds, as ours says it."""
+    """What Pillow's parser finds, as ours says it; the tables as they are found in any file."""
     image = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
     assert image.fp is not None
-    return JpegHeader(*image.size, image.layers, image.fp.tell(), image.info.get("exif", b""))
+    exif, coded_from, has_one_scan = image.info.get("exif", b""), image.fp.tell(), not image.info.get("progressive")
+    return JpegHeader(*image.size, image.layers, coded_from, exif, read_tables(data, coded_from), has_one_scan)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from backends.images.image_reading import ScannedImage, decode_image, turn_upright
+from backends.images.image_reading import ScannedImage, complete_image, decode_image, turn_upright
 from builders.gallery.perceptual_hash import (
     FREQUENCY_COUNT,
     PerceptualHash,
@@ -18,9 +18,10 @@ CROPS = [*list(product((0, 0.05), repeat=4))[1:], (0.025,) * 4]
 
 def hash_crops(location: str) -> list[PerceptualHash]:
     """Returns the hashes of CROPS of an image that have enough structure; none of one that cannot be read."""
-    decoded = decode_image(location)
-    if isinstance(decoded, ScannedImage):
+    file = decode_image(location)
+    if isinstance(file, ScannedImage):
         return []
+    decoded = complete_image(file)
     upright = turn_upright(decoded.grey, decoded.hash_turn)
     height, width = upright.shape
     low = [

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from backends.images.image_reading import ScannedImage, decode_image, turn_upright
+from backends.images.image_reading import ScannedImage, complete_image, decode_image, turn_upright
 from builders.overlap.pdq_hash import compute_pdq
 
 _LONGER = 1024  # px: the longer side that is hashed has at most this, and 512 where the file has as many
@@ -17,8 +17,9 @@ class PdqHash(NamedTuple):
 
 def hash_pdq(location: str) -> PdqHash:
     """Returns the hashes of an image; none of one that cannot be read."""
-    decoded = decode_image(location, _LONGER)
-    if isinstance(decoded, ScannedImage):
+    file = decode_image(location, _LONGER)
+    if isinstance(file, ScannedImage):
         return PdqHash()
+    decoded = complete_image(file)
     grey = turn_upright(decoded.grey, decoded.hash_turn)
     return PdqHash(compute_pdq(grey), compute_pdq(grey[:, ::-1]))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from builders.array_types import GreyImage, RowIndices
+from builders.array_types import FloatArray, GreyImage, RowIndices
 
 GUIDE_SIDE = 96  # px: the longer side of the image that points are looked for in
 PATCH_SIDES = (29, 32, 35)  # px; a tenth apart
@@ -48,8 +48,7 @@ def compute_patch_features(guides: list[GreyImage], has_borders: list[bool]) -> 
     owners, places = _find_points(stacked, np.array([guide.shape for guide in guides]).reshape(-1, 2))
     patches = np.zeros(len(places), PATCH_TYPE)
     patches["row"], patches["column"] = places.T
-    for number, side in enumerate(PATCH_SIDES):
-        patches["hashes"][:, number] = _hash_patches(stacked, owners, places, side)
+    patches["hashes"] = _hash_patches(stacked, owners, places)
     ends = np.searchsorted(owners, np.arange(len(guides) + 1)).tolist()
     thumbnails = zip(_reduce(stacked), guides, has_borders, strict=True)
     return [
@@ -95,34 +94,48 @@ def _sum_shifted(values: _Shorts, step: int, axis: int) -> _Shorts:
 
 
 def _window_maximum(values: _Shorts, axis: int) -> _Shorts:
-    """Returns the maximum of each 2 * _APART + 1 lines."""
-    count = values.shape[axis] - 2 * _APART
-    largest = _lines(values, 0, count, axis).copy()
-    for offset in range(1, 2 * _APART + 1):
-        np.maximum(largest, _lines(values, offset, count, axis), out=largest)
-    return largest
+    """Returns the maximum of each 2 * _APART + 1 lines: of 2, of 4 and of 7 lines, each from the one before."""
+    for step in (1, 2, _APART):
+        count = values.shape[axis] - step
+        values = np.maximum(_lines(values, 0, count, axis), _lines(values, step, count, axis))
+    return values
 
 
 def _lines(values: _Shorts, start: int, count: int, axis: int) -> _Shorts:
     return values[:, start : start + count] if axis == 1 else values[:, :, start : start + count]
 
 
-@lru_cache(maxsize=len(PATCH_SIDES))
-def _cosines(side: int) -> NDArray[np.float32]:
-    """Returns the 8 lowest frequencies (8, side) of the DCT, rounded."""
-    angles = np.pi / (2 * side) * np.outer(np.arange(8), 2 * np.arange(side) + 1)
-    rounded: NDArray[np.float32] = np.rint(np.cos(angles) * (1 << _BITS)).astype(np.float32)
-    return rounded
+@lru_cache(maxsize=1)
+def _cosines() -> NDArray[np.float32]:
+    """Returns the 8 lowest frequencies of the DCT of each side of a patch, rounded (sides, 8, pixels): around the
+    middle of the largest one, 0 outside."""
+    largest = PATCH_SIDES[-1]
+    cosines = np.zeros((len(PATCH_SIDES), 8, largest), np.float32)
+    for own, side in zip(cosines, PATCH_SIDES, strict=True):
+        angles = np.pi / (2 * side) * np.outer(np.arange(8), 2 * np.arange(side) + 1)
+        first = largest // 2 - side // 2
+        own[:, first : first + side] = np.rint(np.cos(angles) * (1 << _BITS))
+    return cosines
 
 
-def _hash_patches(stacked: NDArray[np.uint8], owners: RowIndices, places: RowIndices, side: int) -> NDArray[np.uint64]:
-    """Returns the hash of the patch of this side around each place; 0 for one without structure."""
-    count, cosines, corners = len(places), _cosines(side), places - side // 2
-    pixels = sliding_window_view(stacked, (side, side), axis=(1, 2))[owners, corners[:, 0], corners[:, 1]]
-    across = (pixels.astype(np.float32).reshape(-1, side) @ cosines.T).reshape(count, side, 8)
-    low = across.transpose(0, 2, 1).astype(np.float64).reshape(-1, side) @ cosines.T.astype(np.float64)
-    low = low.reshape(count, 64)
-    low[:, 0] = 0  # the brightness
+def _hash_patches(stacked: NDArray[np.uint8], owners: RowIndices, places: RowIndices) -> NDArray[np.uint64]:
+    """Returns the hashes (places, sides) of the patches around each place; 0 for one without structure."""
+    count, cosines, largest = len(places), _cosines(), PATCH_SIDES[-1]
+    corners = places - largest // 2
+    pixels = sliding_window_view(stacked, (largest, largest), axis=(1, 2))[owners, corners[:, 0], corners[:, 1]]
+    # One product for all sides. The frequencies come first, so that the next one needs no transposed copy.
+    across = cosines.reshape(-1, largest) @ pixels.astype(np.float32).reshape(-1, largest).T
+    hashes = np.empty((count, len(PATCH_SIDES)), np.uint64)
+    for number, (side, own) in enumerate(zip(PATCH_SIDES, cosines, strict=True)):
+        rows = across[8 * number : 8 * number + 8].astype(np.float64).reshape(-1, largest)
+        low = (rows @ own.T.astype(np.float64)).reshape(8, count, 8).transpose(1, 0, 2).reshape(count, 64)
+        hashes[:, number] = _pack_bits(low, side)
+    return hashes
+
+
+def _pack_bits(low: FloatArray, side: int) -> NDArray[np.uint64]:
+    """Returns the hash of each patch from its frequencies (patches, 64), which are set to 0 for the brightness."""
+    low[:, 0] = 0
     ordered = np.sort(low, axis=1)
     bits = np.packbits(low > ((ordered[:, 31] + ordered[:, 32]) / 2)[:, None], axis=1)
     has_structure = ordered[:, 53] - ordered[:, 10] >= _LEAST_STRUCTURE * (side**2 << 2 * _BITS)

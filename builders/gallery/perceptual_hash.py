@@ -61,11 +61,13 @@ class PerceptualHash(NamedTuple):
 
 def dct_coefficients(grey: NDArray[np.uint8], turn: int = 0) -> DctCoefficients:
     """Returns the 64 lowest frequencies (64,), row by row, of a grey image (height, width) of at most 320 x 320 after a
-    transform (0 to 7, in the order of the hashes); integers, in the units of `compute_perceptual_hashes`."""
-    height, width = grey.shape
+    transform (0 to 7, in the order of the hashes); integers, in the units of `compute_perceptual_hashes`. Of images of
+    one size (images, height, width), with the same transform, those of each (images, 64)."""
+    *images, height, width = grey.shape
     rows = _weights(height) @ grey.astype(np.float32)
-    low: DctCoefficients = (rows.astype(np.float64) @ _weights(width).T).ravel()
-    return (_SIGNS * low).take(_FROM[turn]) if turn else low
+    low: DctCoefficients = rows.astype(np.float64).reshape(-1, width) @ _weights_across(width)
+    low = low.reshape(*images, FREQUENCY_COUNT)
+    return (low[..., None, :] * _SIGNS).reshape(*images, -1).take(_FROM[turn], axis=-1) if turn else low
 
 
 @lru_cache(maxsize=MAX_GREY_SIDE)
@@ -80,6 +82,12 @@ def _weights(side: int) -> NDArray[np.float32]:
     from_the_end = weights[:, ::-1] * _ACROSS[0, :, None]
     rounded: NDArray[np.float32] = np.rint((weights + from_the_end) / (2 * _UNITS)).astype(np.float32)
     return rounded
+
+
+@lru_cache(maxsize=MAX_GREY_SIDE)
+def _weights_across(side: int) -> NDArray[np.float64]:
+    """Returns the same weights for the second product (pixels, frequencies)."""
+    return np.ascontiguousarray(_weights(side).T.astype(np.float64))
 
 
 def compute_perceptual_hashes(low: DctCoefficients) -> list[PerceptualHash]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from builders.array_types import FloatArray, GreyImage, RowIndices
+from builders.array_types import FloatArray, GreyImage
 
 ContentBox = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
 
@@ -19,29 +19,41 @@ _LEAST_SHARE = 0.2  # of a side that is content; otherwise nothing is removed fr
 
 def find_content_boxes(images: Sequence[GreyImage]) -> list[ContentBox]:
     """Returns the box of each grey image (height, width) without its borders, and without the line next to each of
-    them, which is often a mix of both. Images of one size are looked at together, which is faster."""
-    boxes: dict[int, ContentBox] = {}
-    for shape in {image.shape for image in images}:
-        places = [place for place, image in enumerate(images) if image.shape == shape]
-        stacked = np.stack([images[place] for place in places])
-        columns, rows = _blurred_bars(stacked.transpose(0, 2, 1)), _blurred_bars(stacked)
-        for place, is_framed, across, down in zip(places, _have_even_edges(stacked), columns, rows, strict=True):
-            whole = across, down, shape[1] - across, shape[0] - down
-            boxes[place] = _find_framed_content(images[place]) if is_framed else whole
-    return [boxes[place] for place in range(len(images))]
+    them, which is often a mix of both. The edges of all images, on which it depends for most, are looked at together,
+    which is faster."""
+    if not images:
+        return []
+    columns, rows = _have_smooth_edges([image.T for image in images]), _have_smooth_edges(images)
+    return [
+        _find_framed_content(image) if is_framed else _find_inside_bars(image, across, down)
+        for image, is_framed, across, down in zip(images, _have_even_edges(images), columns, rows, strict=True)
+    ]
 
 
-def _have_even_edges(stacked: GreyImage) -> list[bool]:
+def _have_even_edges(images: Sequence[GreyImage]) -> list[bool]:
     """Returns for each image whether a line at its edge is of one colour."""
-    spreads = [np.ptp(lines, axis=2) for lines in (stacked[:, [0, -1]], stacked[:, :, [0, -1]].transpose(0, 2, 1))]
-    return [bool(value <= _EVEN) for value in np.concatenate(spreads, axis=1).min(axis=1)]
+    edges = np.empty((len(images), 4, max(max(image.shape) for image in images)), np.uint8)
+    for lines, image in zip(edges, images, strict=True):
+        for line, edge in zip(lines, (image[0], image[-1], image[:, 0], image[:, -1]), strict=True):
+            line[: len(edge)] = edge
+            line[len(edge) :] = edge[0]
+    spreads = edges.max(axis=2) - edges.min(axis=2)
+    is_even: list[bool] = (spreads <= _EVEN).any(axis=1).tolist()
+    return is_even
 
 
 def _find_framed_content(grey: GreyImage) -> ContentBox:
     left, top, right, bottom = _inside_uniform_borders(grey)
-    content = grey[None, top:bottom, left:right]
-    (across,), (down,) = _blurred_bars(content.transpose(0, 2, 1)), _blurred_bars(content)
-    return left + across, top + down, right - across, bottom - down
+    content = grey[top:bottom, left:right]
+    (is_smooth_across,), (is_smooth_down,) = _have_smooth_edges([content.T]), _have_smooth_edges([content])
+    inner = _find_inside_bars(content, is_smooth_across, is_smooth_down)
+    return left + inner[0], top + inner[1], left + inner[2], top + inner[3]
+
+
+def _find_inside_bars(grey: GreyImage, is_smooth_across: bool, is_smooth_down: bool) -> ContentBox:
+    across = _blurred_bar(grey.T) if is_smooth_across else 0
+    down = _blurred_bar(grey) if is_smooth_down else 0
+    return across, down, grey.shape[1] - across, grey.shape[0] - down
 
 
 def _inside_uniform_borders(grey: GreyImage) -> ContentBox:
@@ -71,27 +83,41 @@ def _border(lines: GreyImage) -> int:
     return count + 1 if count < len(lines) else count
 
 
-def _blurred_bars(stacked: GreyImage) -> list[int]:
-    """Returns for each image (count, lines, pixels) the number of lines to remove at both ends: up to a step from one
-    line to the next that is far larger than all before it, at the same distance from both ends."""
-    bars = np.zeros(len(stacked), np.intp)
-    least, most = (max(low, round(share * stacked.shape[1])) for low, share in zip((3, 0), _BAR, strict=True))
+def _have_smooth_edges(images: Sequence[GreyImage]) -> list[bool]:
+    """Returns for each image (lines, pixels) whether blurred bars are possible: its first lines hardly differ, as in
+    few photos."""
+    least = np.array([_bar_limits(len(image))[0] for image in images])
+    counts = np.array([-(-image.shape[1] // _BAR_STRIDE) for image in images])
+    sampled = np.zeros((len(images), least.max() + 1, counts.max()), np.int16)
+    for place, image in enumerate(images):
+        lines = image[: least[place] + 1, ::_BAR_STRIDE]
+        sampled[place, : lines.shape[0], : lines.shape[1]] = lines
+    roughness = np.abs(np.diff(sampled, axis=1)).sum(axis=2)
+    roughness[np.arange(least.max()) >= least[:, None]] = 0  # lines that are no longer at the edge
+    is_smooth: list[bool] = (roughness.sum(axis=1) < _SMOOTH * least * counts).tolist()
+    return is_smooth
+
+
+def _bar_limits(lines: int) -> tuple[int, int]:
+    """Returns how many lines a blurred bar has at least and at most."""
+    least, most = _BAR
+    return max(3, round(least * lines)), round(most * lines)
+
+
+def _blurred_bar(grey: GreyImage) -> int:
+    """Returns the number of lines of an image (lines, pixels) to remove at both ends: up to a step from one line to the
+    next that is far larger than all before it, at the same distance from both ends."""
+    least, most = _bar_limits(len(grey))
     if most <= least:
-        return bars.tolist()
-    sampled = stacked[:, :, ::_BAR_STRIDE]
-    roughness = np.abs(np.diff(sampled[:, : least + 1].astype(np.int16), axis=1)).sum(axis=(1, 2))
-    smooth = np.flatnonzero(roughness < _SMOOTH * least * sampled.shape[2])  # not so in most photos
-    if len(smooth):
-        steps = np.abs(np.diff(sampled[smooth].astype(np.int16), axis=1)).mean(axis=2)  # between a line and the next
-        before, after = _first_steps(steps[:, :most]), _first_steps(steps[:, ::-1][:, :most])
-        is_bar = (np.minimum(before, after) >= least) & (np.abs(before - after) <= 2)
-        bars[smooth] = np.where(is_bar, np.maximum(before, after) + 1, 0)
-    return bars.tolist()
+        return 0
+    sampled = grey[:, ::_BAR_STRIDE].astype(np.int16)
+    steps = np.abs(np.diff(sampled, axis=0)).mean(axis=1)  # between a line and the next
+    before, after = _first_step(steps[:most]), _first_step(steps[::-1][:most])
+    return max(before, after) + 1 if min(before, after) >= least and abs(before - after) <= 2 else 0
 
 
-def _first_steps(steps: FloatArray) -> RowIndices:
-    """Returns for each image (count, steps) the number of lines before the first large step; 0 if there is none."""
-    earlier = np.pad(steps[:, :-2], ((0, 0), (2, 0)))  # a step may take two lines
-    is_large = (steps >= _STEP) & (steps >= _TIMES * np.maximum.accumulate(earlier, axis=1))
-    counts: RowIndices = np.where(is_large.any(axis=1), is_large.argmax(axis=1) + 1, 0)
-    return counts
+def _first_step(steps: FloatArray) -> int:
+    """Returns the number of lines before the first large step; 0 if there is none."""
+    earlier = np.pad(steps[:-2], (2, 0))  # a step may take two lines
+    is_large = (steps >= _STEP) & (steps >= _TIMES * np.maximum.accumulate(earlier))
+    return int(is_large.argmax()) + 1 if is_large.any() else 0

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.images.image_reading import decode_image, describe_images, read_image
+from backends.images.exif import Exif
+from backends.images.image_reading import DecodedFile, decode_image, describe_images, read_image
 
 
 def image(path: Path, size: tuple[int, int] = (60, 40), kind: str = "JPEG", mode: str = "RGB", **options: Any) -> Path:
@@ -97,9 +98,20 @@ def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
     paths = [noisy(tmp_path / f"{n}.jpg", size=(300 + 40 * n, 200)) for n in range(5)]
     (tmp_path / "none.jpg").write_bytes(b"<html>")
     paths[2:2] = [tmp_path / "none.jpg", tmp_path / "gone.jpg", image(tmp_path / "plain.png", kind="PNG")]
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    paths += [noisy(tmp_path / f"turned {n}.jpg", size=(300, 200), exif=turned) for n in range(2)]
     assert describe_images([decode_image(path) for path in paths]) == [read_image(path) for path in paths]
     assert describe_images([decode_image(tmp_path / "none.jpg")])[0].reason == "not_an_image"
     assert describe_images([]) == []
+
+
+def test_a_group_of_decoded_files_holds_no_whole_file(tmp_path: Path) -> None:
+    """The EXIF block of a TIFF is the file: 32 of them would be held at once."""
+    large, small = noisy(tmp_path / "large.tif", "TIFF", (400, 300)), noisy(tmp_path / "small.jpg")
+    for path, kind in ((large, Exif), (small, bytes)):
+        decoded = decode_image(path)
+        assert isinstance(decoded, DecodedFile) and isinstance(decoded.exif, kind)
 
 
 def test_neither_a_pipe_nor_a_folder_nor_a_link_nor_a_socket_is_an_image(tmp_path: Path) -> None:

@@ -195,3 +195,12 @@ def test_the_content_is_found_within_its_borders(edit: object, size: tuple[int, 
     assert abs(left - inset[0]) <= 2 and abs(top - inset[1]) <= 2
     assert abs(right - left - size[0]) <= 4 and abs(bottom - top - size[1]) <= 4
     assert unframed == (0, 0, *size)
+
+
+def test_borders_are_the_same_whatever_is_looked_at_with_an_image() -> None:
+    edits = [framed(0.1, "white"), letterboxed(1, None), lambda image: image, lambda image: image.crop((0, 0, 5, 3))]
+    sizes = [(320, 240), (200, 300), (120, 90)]
+    images = [np.asarray(edit(photo(5, size)).convert("L")) for edit in edits for size in sizes]
+    boxes = find_content_boxes(images)
+    assert boxes == [find_content_boxes([image])[0] for image in images] and find_content_boxes([]) == []
+    assert boxes[6:9] == [(0, 0, *size) for size in sizes] and all(box[:2] != (0, 0) for box in boxes[:6])

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from builders.array_types import GreyImage
-from builders.gallery.quality import compute_quality_scores
+from builders.gallery.quality import QualityScores, compute_quality_scores
 
 
 def scene(width: int = 300, height: int = 200, seed: int = 1) -> Image.Image:
@@ -39,23 +39,27 @@ def grey(image: Image.Image) -> GreyImage:
     return np.asarray(image)
 
 
+def score(image: GreyImage) -> QualityScores:
+    return compute_quality_scores(image[None])[0]
+
+
 def test_brightness_is_the_mean() -> None:
-    assert compute_quality_scores(np.full((150, 200), 51, np.uint8)).brightness == pytest.approx(0.2)
+    assert score(np.full((150, 200), 51, np.uint8)).brightness == pytest.approx(0.2)
     dark = scene().point(lambda value: value // 10)
-    assert compute_quality_scores(grey(dark)).brightness < 0.1 < compute_quality_scores(grey(scene())).brightness < 0.9
+    assert score(grey(dark)).brightness < 0.1 < score(grey(scene())).brightness < 0.9
 
 
 def test_contrast_is_near_0_for_what_is_nearly_uniform_and_1_for_half_black_half_white() -> None:
     half = np.zeros((150, 200), np.uint8)
     half[:, 100:] = 255
-    assert compute_quality_scores(half).contrast == pytest.approx(1)
+    assert score(half).contrast == pytest.approx(1)
     faint = scene().point(lambda value: 120 + value // 25)
-    assert compute_quality_scores(grey(faint)).contrast < 0.05 < compute_quality_scores(grey(scene())).contrast
+    assert score(grey(faint)).contrast < 0.05 < score(grey(scene())).contrast
 
 
 def test_sharpness_falls_with_the_blur() -> None:
     blurred = [scene().filter(ImageFilter.GaussianBlur(sigma * 300 / 512)) for sigma in (0, 1, 2, 3, 5)]
-    found = [compute_quality_scores(grey(image)).sharpness for image in blurred]
+    found = [score(grey(image)).sharpness for image in blurred]
     assert found == sorted(found, reverse=True)
     assert found[0] > 0.5 and found[3] < 0.47
 
@@ -63,9 +67,9 @@ def test_sharpness_falls_with_the_blur() -> None:
 def test_sharpness_is_the_same_for_an_image_of_another_size() -> None:
     large = scene(1200, 800)
     sizes = [large.resize((side, side * 2 // 3), Image.Resampling.LANCZOS) for side in (160, 200, 250, 320)]
-    found = [compute_quality_scores(grey(image)).sharpness for image in sizes]
+    found = [score(grey(image)).sharpness for image in sizes]
     assert max(found) - min(found) < 0.12
-    small = compute_quality_scores(grey(large.resize((80, 53), Image.Resampling.LANCZOS)))
+    small = score(grey(large.resize((80, 53), Image.Resampling.LANCZOS)))
     assert small.sharpness < 0.3, "80 pixels are a blur at 512"
 
 
@@ -73,27 +77,35 @@ def test_sharpness_is_the_same_for_an_image_of_another_size() -> None:
     "shade", [lambda v: v, lambda v: 255 - v, lambda v: 30 + v * 4 // 5], ids=["light", "dark", "grey"]
 )
 def test_flatness_is_high_for_a_page_and_low_for_a_scene_with_sky(shade: Any) -> None:
-    assert compute_quality_scores(grey(page().point(shade))).flatness > 0.5
-    assert compute_quality_scores(grey(scene().point(shade))).flatness < 0.35
+    assert score(grey(page().point(shade))).flatness > 0.5
+    assert score(grey(scene().point(shade))).flatness < 0.35
 
 
 def test_no_even_pattern_of_lines_is_overlooked() -> None:
     """Rows looked at in even steps would all fall on the same shade."""
     for period in range(2, 40):
         lines = np.tile((np.arange(200) % period < (period + 1) // 2)[:, None] * np.uint8(255), (1, 250))
-        assert compute_quality_scores(lines).contrast > 0.8, period
+        assert score(lines).contrast > 0.8, period
 
 
 def test_a_uniform_image_is_flat_and_not_sharp() -> None:
-    assert compute_quality_scores(np.full((150, 200), 255, np.uint8)) == (1.0, 0.0, 0.0, 1.0)
+    assert score(np.full((150, 200), 255, np.uint8)) == (1.0, 0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 60), (4, 60), (60, 4)])
 def test_a_strip_too_narrow_for_steps_both_ways_is_flat_and_not_sharp(shape: tuple[int, int]) -> None:
     noise = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
-    assert compute_quality_scores(noise)[2:] == (0.0, 1.0)
+    assert score(noise)[2:] == (0.0, 1.0)
 
 
 @given(arrays(np.uint8, st.tuples(st.integers(1, 60), st.integers(1, 60))))
 def test_every_image_scores_between_0_and_1(image: GreyImage) -> None:
-    assert all(0 <= score <= 1 for score in compute_quality_scores(image))
+    assert all(0 <= score <= 1 for score in score(image))
+
+
+def test_images_of_one_size_have_the_same_scores_together_as_alone() -> None:
+    images = [grey(scene(seed=seed)) for seed in (1, 2)] + [np.full((200, 300), 255, np.uint8)]
+    assert compute_quality_scores(np.stack(images)) == [score(image) for image in images]
+    assert compute_quality_scores(np.stack(images)[:, :3]) == [score(image[:3]) for image in images], (
+        "too flat for steps"
+    )

@@ -52,6 +52,7 @@ SCAN = {
     "opencv_reduced": "OpenCV reduced, own hash",
     "simplejpeg_eighth": "simplejpeg at 1/8, own hash",
     "limit_scan": "limit: libjpeg-turbo at 1/8, nothing else",
+    "scan_floor": "floor: read, sha256, checksum of codes, decode at ours' scale",
     "scan_alone": "ours, one process, not isolated",
     "scan_isolated": "ours, isolated, 1 worker",
     "scan_isolated_twice": "ours, isolated, 2 workers on 2 cores",

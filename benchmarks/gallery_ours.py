@@ -8,6 +8,7 @@ Prints one line of JSON, as benchmarks/gallery_peers.py does; or a list of perce
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import sys
@@ -46,6 +47,22 @@ def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     processor += processor_seconds_of_children() - workers_before
     worker = max(peak_mb(child) for child in child_processes())
     return {"pictures": sum(counts), "seconds": seconds, "processor": processor, "peak": peak_mb(), "worker": worker}
+
+
+def scan_floor(files: list[Path]) -> Figures:
+    """What no scan can leave out: read the file, sha256, the checksum of all codes, decode at the scan's scale."""
+    from backends.images.image_decoding import GREY_SIDE
+    from backends.images.jpeg_fast_path import checksum_coded_data, decode_reduced, read_plain_jpeg_header
+
+    def work(path: Path) -> None:
+        data = path.read_bytes()
+        hashlib.sha256(data).hexdigest()
+        if (header := read_plain_jpeg_header(data)) is None:
+            sys.exit(f"not a plain JPEG: {path}")
+        checksum_coded_data(data, header.layers, header.coded_from, header.tables)
+        decode_reduced(data, (header.width, header.height), GREY_SIDE)
+
+    return measure_each(work, files, None)
 
 
 def render(files: list[Path], keep: Path | None = None) -> Figures:
@@ -91,6 +108,7 @@ def processor_seconds_of_children() -> float:
 
 WAYS: dict[str, Callable[[list[Path]], Any]] = {
     "scan_alone": scan_alone,
+    "scan_floor": scan_floor,
     "scan_isolated": scan_isolated,
     "scan_isolated_twice": partial(scan_isolated, workers=2),
     "hashes": hashes,

@@ -11,6 +11,9 @@ AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "flows/images/test_c
 UPLOAD, OBJECT_FAULTS = "backends/object_storage/set_upload.py", "backends/object_storage/test_object_faults.py"
 UPLOADS = "backends/object_storage/test_set_upload.py"
 BUCKET, OBJECTS = "backends/replies/test_bucket_replies.py", "backends/replies/bucket_objects.py"
+BUCKET_FAULTS, BUCKETS = "backends/replies/test_bucket_faults.py", "backends/object_storage/bucket.py"
+ANSWERS, REPLIES_THERE = "backends/replies/bucket_answers.py", "backends/replies/bucket_replies.py"
+PUT_NEW, PUT = "self._bucket.put_new(key, data)", "self._bucket.put(key, data)"
 BYTES_FIRST = "backends/test_durable_files.py::bytes_are_waited_for"
 
 
@@ -58,13 +61,7 @@ MUTANTS = [
         "fsync of the rows of pages", "backends/web/fetch_database.py", "synchronous=full", "synchronous=off", PAGES
     ),
     Mutant("fsync of replies", "backends/replies/reply_database.py", "synchronous=FULL", "synchronous=OFF", REPLIES),
-    Mutant(
-        "condition of a manifest",
-        "backends/object_storage/bucket.py",
-        ', IfNoneMatch="*"',
-        "",
-        f"{OBJECT_FAULTS}::one_wins",
-    ),
+    Mutant("condition of a manifest", BUCKETS, ', IfNoneMatch="*"', "", f"{OBJECT_FAULTS}::one_wins"),
     Mutant(
         "second look for the objects", UPLOAD, "if missing else []:", "if False else []:", f"{OBJECT_FAULTS}::confirmed"
     ),
@@ -82,45 +79,27 @@ MUTANTS = [
         "",
         f"{UPLOADS}::changed_object",
     ),
+    Mutant("condition of a replaced object", BUCKETS, ", IfMatch=tag", "", f"{BUCKET}::between"),
+    Mutant("condition of a reply", ANSWERS, f"if {PUT_NEW}:", f"if {PUT} is None:", f"{BUCKET}::gives_way"),
+    Mutant("a confirmed reply", ANSWERS, f"if {PUT_NEW}:", "if True:", f"{BUCKET_FAULTS}::killed_leaves"),
     Mutant(
-        "condition of a replaced object", "backends/object_storage/bucket.py", ", IfMatch=tag", "", f"{BUCKET}::between"
-    ),
-    Mutant(
-        "condition of a reply",
-        "backends/replies/bucket_answers.py",
-        "if self._bucket.put_new(key, data):",
-        "if self._bucket.put(key, data) is None:",
-        f"{BUCKET}::gives_way",
-    ),
-    Mutant(
-        "a failure that is cached",
+        "a reply alone is cached",
         "backends/replies/answer_cache.py",
         ' if one.kind == "reply"',
         "",
         f"{BUCKET}::gives_way",
     ),
-    Mutant("digest of a reply", OBJECTS, "if checksum != _sha256(rest).encode():", "if False:", f"{BUCKET}::believed"),
-    Mutant("key in a reply", OBJECTS, "if found != place:", "if False:", f"{BUCKET}::believed"),
+    Mutant("digest of a reply", OBJECTS, "checksum != _sha256(rest).encode()", "False", f"{BUCKET_FAULTS}::believed"),
+    Mutant("key in a reply", OBJECTS, "if found != place:", "if False:", f"{BUCKET_FAULTS}::believed"),
     Mutant(
-        "digest of a pack of replies",
+        "digest of a pack",
         OBJECTS,
-        'if _sha256(data) != url.rpartition("/")[2].rpartition("-")[2]:',
-        "if False:",
-        f"{BUCKET}::an_index",
+        "_sha256(data) != url.rpartition",
+        "not url.rpartition",
+        f"{BUCKET_FAULTS}::an_index",
     ),
     Mutant(
-        "check of conditions",
-        "backends/replies/bucket_replies.py",
-        "                self._check_conditions(bucket)\n",
-        "",
-        f"{BUCKET}::ignores",
-    ),
-    Mutant(
-        "a reply is confirmed before it is returned",
-        "backends/replies/bucket_answers.py",
-        "            if self._bucket.put_new(key, data):\n                return",
-        "            if True:\n                return",
-        f"{BUCKET}::killed_leaves",
+        "check of conditions", REPLIES_THERE, "self._check_conditions(bucket)\n", "pass\n", f"{BUCKET_FAULTS}::ignores"
     ),
     Mutant("fsync of an audit's folder", AUDITS, "            sync_folder(staging)\n", "", AUDIT),
     Mutant("fsync of an audit's name", AUDITS, "            sync_folder(folder.parent)\n", "", AUDIT),

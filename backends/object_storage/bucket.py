@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from backends.object_storage.set_urls import BucketFolder
 from backends.offline import is_offline
@@ -25,6 +26,7 @@ _DEADLINE_SECONDS, _LEAST_BYTES_PER_SECOND = 120, 100_000  # of a whole object
 _PART_BYTES = 8 << 20  # of a large upload
 _PIECE_BYTES = 1 << 20
 _LISTED_AT_ONCE = 1000  # objects in one answer, at most
+_DELETED_AT_ONCE = 1000
 _TAKEN = {409, 412}  # a condition that does not hold; two writers at once
 _UNKNOWN = "find out what else writes to the bucket; delete that object, or use another folder"
 _NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
@@ -32,6 +34,17 @@ _NEXT_STEP = "check the network and the service, then run the same command: what
 
 class _CutBodyError(OSError):
     """An object's body that ended too early."""
+
+
+class ObjectTooLargeError(UserError):
+    """Raised for an object that has more bytes than it may have."""
+
+
+class ListedObject(NamedTuple):
+    """An object's bytes, and when it was stored, in seconds since 1970 by the service's clock."""
+
+    size: int
+    stored_at: float
 
 
 class Bucket:
@@ -67,20 +80,25 @@ class Bucket:
 
     def list_sizes(self, prefix: str) -> dict[str, int]:
         """Returns the bytes of each object below the prefix, by key. Raises UserError."""
+        return {key: listed.size for key, listed in self.list_objects(prefix).items()}
+
+    def list_objects(self, prefix: str) -> dict[str, ListedObject]:
+        """Returns what the service states of each object below the prefix, by key. Raises UserError."""
         from fsspec.asyn import sync
 
-        found: dict[str, int] = self._try(prefix, lambda: sync(self._files.loop, self._list_pages, prefix))
+        found: dict[str, ListedObject] = self._try(prefix, lambda: sync(self._files.loop, self._list_pages, prefix))
         return found
 
-    async def _list_pages(self, prefix: str) -> dict[str, int]:
+    async def _list_pages(self, prefix: str) -> dict[str, ListedObject]:
         """What s3fs finds, too, which asks twice more where there is nothing."""
-        sizes: dict[str, int] = {}
+        listed: dict[str, ListedObject] = {}
         request: dict[str, Any] = {"Bucket": self._name, "Prefix": prefix, "MaxKeys": _LISTED_AT_ONCE}
         while True:
             answer = await self._files._call_s3("list_objects_v2", **request)
-            sizes |= {entry["Key"]: int(entry["Size"]) for entry in answer.get("Contents", ())}
+            for entry in answer.get("Contents", ()):
+                listed[entry["Key"]] = ListedObject(int(entry["Size"]), _seconds(entry.get("LastModified")))
             if not answer.get("IsTruncated"):
-                return sizes
+                return listed
             request["ContinuationToken"] = answer["NextContinuationToken"]
 
     def list_names(self, prefix: str) -> list[str]:
@@ -109,13 +127,26 @@ class Bucket:
         tag = self._stream(key, pieces.append, max_bytes, pieces.clear)
         return None if tag is None else (b"".join(pieces), tag)
 
-    def stream(self, key: str, write: Callable[[bytes], object], max_bytes: int, restart: Callable[[], object]) -> bool:
+    def stream(
+        self,
+        key: str,
+        write: Callable[[bytes], object],
+        max_bytes: int,
+        restart: Callable[[], object],
+        start: int | None = None,
+    ) -> bool:
         """Writes an object's bytes piece by piece; False where there is none. `restart` is called before the first
-        piece of each attempt: a connection may end in the middle. Raises UserError, also for more than `max_bytes`."""
-        return self._stream(key, write, max_bytes, restart) is not None
+        piece of each attempt: a connection may end in the middle. With `start`, the `max_bytes` from that byte on are
+        all that is asked for. Raises UserError, ObjectTooLargeError for more than `max_bytes`."""
+        return self._stream(key, write, max_bytes, restart, start) is not None
 
     def _stream(
-        self, key: str, write: Callable[[bytes], object], max_bytes: int, restart: Callable[[], object]
+        self,
+        key: str,
+        write: Callable[[bytes], object],
+        max_bytes: int,
+        restart: Callable[[], object],
+        start: int | None = None,
     ) -> str | None:
         from fsspec.asyn import sync
 
@@ -124,7 +155,7 @@ class Bucket:
         def read_all() -> str | None:
             restart()
             try:
-                return str(sync(self._files.loop, self._stream_once, key, write, max_bytes, timeout=deadline))
+                return str(sync(self._files.loop, self._stream_once, key, write, max_bytes, start, timeout=deadline))
             except FileNotFoundError as error:
                 if _error_code(error) == "NoSuchBucket":
                     raise
@@ -132,15 +163,16 @@ class Bucket:
 
         return self._try(key, read_all)
 
-    async def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int) -> str:
-        response = await self._files._call_s3("get_object", Bucket=self._name, Key=key)
+    async def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int, start: int | None) -> str:
+        part = {} if start is None else {"Range": f"bytes={start}-{start + max_bytes - 1}"}
+        response = await self._files._call_s3("get_object", Bucket=self._name, Key=key, **part)
         count = 0
         async with response["Body"] as body:
             while piece := await _read_piece(body):
                 count += len(piece)
                 if count > max_bytes:
                     reason = f"has more than the {max_bytes:,} bytes that it may have"
-                    raise UserError(_STAGE, self.url_of(key), reason, _UNKNOWN)
+                    raise ObjectTooLargeError(_STAGE, self.url_of(key), reason, _UNKNOWN)
                 write(piece)
         return str(response["ETag"])
 
@@ -152,6 +184,15 @@ class Bucket:
     def put(self, key: str, data: bytes) -> None:
         """Stores an object. Raises UserError."""
         self._try(key, lambda: self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data))
+
+    def delete(self, keys: list[str]) -> None:
+        """Removes objects, and leaves out those that are gone. Raises UserError."""
+        for start in range(0, len(keys), _DELETED_AT_ONCE):
+            self._delete_together(keys[start : start + _DELETED_AT_ONCE])
+
+    def _delete_together(self, keys: list[str]) -> None:
+        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        self._try(keys[0], lambda: self._files.call_s3("delete_objects", Bucket=self._name, Delete=wanted))
 
     def put_new(self, key: str, data: bytes) -> bool:
         """Stores an object where none is, in one step; False where one is there, which may be that of an attempt whose
@@ -224,6 +265,10 @@ def _service_errors() -> tuple[type[Exception], ...]:
     from botocore.exceptions import BotoCoreError, ClientError
 
     return OSError, BotoCoreError, ClientError, aiohttp.ClientError
+
+
+def _seconds(moment: Any) -> float:
+    return moment.timestamp() if isinstance(moment, datetime) else 0.0
 
 
 def _response_of(error: BaseException) -> dict[str, Any]:

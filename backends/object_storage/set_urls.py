@@ -59,9 +59,13 @@ class BucketFolder:
         """The URL."""
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
 
+    def below(self, name: str) -> BucketFolder:
+        """Returns a folder below this one."""
+        return BucketFolder(self.bucket, f"{self.prefix}/{name}".lstrip("/"))
+
     def set_url(self, name: str, version: int | None = None) -> SetUrl:
         """Returns the address of a set in the folder."""
-        return SetUrl(BucketFolder(self.bucket, f"{self.prefix}/{name}".lstrip("/")), name, version)
+        return SetUrl(self.below(name), name, version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,11 @@ from flows.steps import current_run, step
 _SET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(/v[1-9][0-9]{0,8})?")
 
 
+def find_work_folder(definition: SetDefinition) -> BucketFolder | None:
+    """Returns where the set's work is kept in a bucket; None where its definition names no such place."""
+    return None if definition.work is None else BucketFolder.parse(definition.work).below(definition.name)
+
+
 @step("fetch")
 def fetch_gallery(definition: SetDefinition) -> None:
     """Put the gallery of a recall set into the definition's `out`, where it is named and only the bucket has it. Raises

@@ -9,12 +9,12 @@ from backends.durable_files import write_page
 from backends.sets import set_files
 from backends.sets.set_publishing import check_locks
 from builders.errors import UserError
-from flows.bucket_output import fetch_gallery, fetch_newest_versions, publish_to_bucket
+from flows.bucket_output import fetch_gallery, fetch_newest_versions, find_work_folder, publish_to_bucket
 from flows.definition_checks import check_before_build
 from flows.pages.set_pages import RenderSetPage, render_judged_page
 from flows.prefect_runs.build_parameters import BuildParameters
 from flows.set_publication import BuildResult, BuiltTables, check_decision_logs, publish_built
-from flows.steps import current_run, step
+from flows.steps import current_run, keep_work_at, step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,10 @@ class SetKind:
 
     def build_set(self, definition: Any) -> BuildResult:
         """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
+        with keep_work_at(find_work_folder(definition)):
+            return self._build_set(definition)
+
+    def _build_set(self, definition: Any) -> BuildResult:
         fetch_gallery(definition)  # the checks look for it
         check_before_build(definition)
         fetch_newest_versions(definition)

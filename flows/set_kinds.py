@@ -7,6 +7,7 @@ from typing import Any
 from backends.durable_files import write_page
 from backends.sets import set_files
 from backends.sets.overlap_files import describe_overlap
+from flows.bucket_output import fetch_gallery, find_work_folder
 from flows.definitions import SetDefinition
 from flows.gallery_set import GALLERY_SET
 from flows.generated_set import GENERATED_SET
@@ -16,6 +17,7 @@ from flows.recall_set import RECALL_SET
 from flows.set_kind import SetKind
 from flows.set_names import check_set_name
 from flows.set_publication import BuildResult
+from flows.steps import keep_work_at
 
 SET_KINDS: dict[str, SetKind] = {
     kind.name: kind for kind in (GALLERY_SET, PRECISION_SET, RECALL_SET, GENERATED_SET, IMPORTED_SET)
@@ -39,7 +41,9 @@ def plan_set(definition: SetDefinition) -> dict[str, Any]:
     if plan is None:
         raise ValueError(f"a set of kind {definition.kind} has no plan")
     check_set_name(definition)
-    return plan(definition)
+    with keep_work_at(find_work_folder(definition)):
+        fetch_gallery(definition)
+        return plan(definition)
 
 
 def write_set_page(path: Path, page: Path) -> None:

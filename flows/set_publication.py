@@ -255,7 +255,7 @@ def _publish(
 
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
-    dumped = definition.model_dump(mode="json", exclude={"out", "publish_to", "replies", "lose_at_most"})
+    dumped = definition.model_dump(mode="json", exclude={"out", "publish_to", "work", "replies", "lose_at_most"})
     resolved: dict[str, Any] = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from backends.object_storage.set_urls import BucketFolder
 from backends.offline import forbid_connections
 from builders.errors import UserError
 from flows.clusters import Cluster, PartFuture, describe_lost_part
@@ -53,7 +54,8 @@ class SilentReporter:
 class BuildRun:
     """How one build runs. `rescan`: read images again that were read before; `offline`: connect to no other host than
     `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `accept_loss`: go on where a
-    decision log lost decisions; `durations`: the seconds of each step; `cluster`: whose workers do the parts."""
+    decision log lost decisions; `durations`: the seconds of each step; `cluster`: its workers do the parts; `work`: the
+    set's folder in a bucket where they leave what they made, None: they write into the folders of this machine."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
@@ -64,6 +66,7 @@ class BuildRun:
     durations: dict[str, float] = field(default_factory=dict)
     engine_hosts: tuple[str, ...] = ()
     cluster: Cluster | None = None
+    work: BucketFolder | None = None
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
         """Run one step in this thread, and add its seconds to `durations`."""
@@ -164,6 +167,16 @@ def active_run(run: BuildRun) -> Iterator[BuildRun]:
     try:
         with forbid_connections(run.engine_hosts) if run.offline else nullcontext():
             yield run
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def keep_work_at(folder: BucketFolder | None) -> Iterator[None]:
+    """Have the steps of this context keep their work in a folder of a bucket; None: on this machine."""
+    token = _current.set(replace(current_run(), work=folder))
+    try:
+        yield
     finally:
         _current.reset(token)
 

@@ -172,14 +172,18 @@ def _count_reusable_rows(job: ScanPartJob) -> int:
 
 def _other_layouts(job: ScanPartJob, columns: Sequence[str]) -> list[pa.Table]:
     """Reads the parts that share items with this one in stores of more or fewer parts."""
-    tables = []
-    for path in sorted(job.folder.glob("*.parquet")):
-        if not (name := _NAME.fullmatch(path.name)) or (parts := int(name[2])) == job.parts:
-            continue
-        number = int(name[1])
-        if number * job.parts < (job.number + 1) * parts and job.number * parts < (number + 1) * job.parts:
-            tables.append(read_checked(path, columns))
+    others = (path for path in sorted(job.folder.glob("*.parquet")) if path.name != job.path.name)
+    tables = [read_checked(path, columns) for path in others if shares_items(job, path.name)]
     return [table for table in tables if table is not None]
+
+
+def shares_items(job: ScanPartJob, name: str) -> bool:
+    """Whether a file of this name is a part that can have items of the job, in this store or in one of more or fewer
+    parts."""
+    if not (found := _NAME.fullmatch(name)):
+        return False
+    number, parts = int(found[1]), int(found[2])
+    return number * job.parts < (job.number + 1) * parts and job.number * parts < (number + 1) * job.parts
 
 
 def _empty_row(item: str, failure: RefusedItem | WorkerFailure) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from backends.bounded_parquet import read_parquet, read_parquet_schema
 from backends.checked_parquet import read_checked, write_checked
 from backends.contained_paths import contained_path
 from builders.array_types import Vectors
@@ -19,19 +20,38 @@ class VectorStore:
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         name = hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
-        self._folder = contained_path(folder, name, "keep vectors")
+        self.folder = contained_path(folder, name, "keep vectors")
 
     def read(self, image_ids: Sequence[str], dimensions: int) -> tuple[Vectors, NDArray[np.bool_]]:
         """Returns vectors (n, dimensions), and which rows are known (n,); the others are zero. Damaged files are
         skipped."""
-        return _read_files(self._folder, image_ids, dimensions)
+        return _read_files(self.folder, image_ids, dimensions)
 
-    def add(self, image_ids: Sequence[str], vectors: Vectors) -> None:
-        """Adds vectors (n, dimensions); replaces a file with the same ids."""
+    def add(self, image_ids: Sequence[str], vectors: Vectors) -> Path:
+        """Adds vectors (n, dimensions), and returns their file; replaces a file with the same ids."""
         name = hashlib.sha256("\n".join(image_ids).encode()).hexdigest()[:16]
         column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel(), pa.float32()), vectors.shape[1])
         table = pa.table({"image_id": pa.array(image_ids, pa.string()), "vector": column})
-        write_checked(self._folder / f"{name}.parquet", table)
+        path = self.folder / f"{name}.parquet"
+        write_checked(path, table)
+        return path
+
+
+def is_sound_vector_file(path: Path) -> bool:
+    """Whether a file that others may have written is one of a vector store, with finite numbers. Reads it within the
+    limits of `bounded_parquet`."""
+    try:
+        names, vector = zip(*((field.name, field.type) for field in read_parquet_schema(path)), strict=True)
+        if names != ("image_id", "vector") or not pa.types.is_fixed_size_list(vector[1]):
+            return False
+        if vector[0] != pa.string() or vector[1].value_type != pa.float32() or not vector[1].list_size:
+            return False
+        table = read_parquet(path)
+    except (OSError, pa.ArrowException, ValueError):
+        return False
+    column = table["vector"].combine_chunks()
+    has_all = not (table["image_id"].null_count or column.null_count or column.values.null_count)
+    return has_all and bool(np.isfinite(column.values.to_numpy()).all()) and read_checked(path) is not None
 
 
 def read_most_complete_vectors(folder: Path, keys: Sequence[str]) -> Vectors | None:

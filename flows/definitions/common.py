@@ -84,8 +84,10 @@ class Definition(StrictModel):
 class SetDefinition(Definition):
     """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory. `publish_to`: a
     folder in object storage that gets each version, too; an `out` that is such a URL is this key, with the work in
-    `s3-work/`. `lose_at_most`: the share of the last version's queries (of its images, if it has no queries) that a
-    build may lose without being stopped, besides what people dropped; null: all of them."""
+    `s3-work/`. `work`: a folder in object storage that keeps what was read from images, rendered and encoded: workers,
+    and builds on other machines, need to share nothing else. `lose_at_most`: the share of the last version's queries
+    (of its images, if it has no queries) that a build may lose without being stopped, besides what people dropped;
+    null: all of them."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -94,6 +96,7 @@ class SetDefinition(Definition):
     seed: int = 0
     out: OutputFolder = Path("datasets")
     publish_to: BucketUrl | None = None
+    work: BucketUrl | None = None
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
 
     @model_validator(mode="before")

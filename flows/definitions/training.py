@@ -127,6 +127,8 @@ class TrainingDefinition(SetDefinition):
 
     @model_validator(mode="after")
     def _towers_fit(self) -> TrainingDefinition:
+        if self.work is not None:
+            raise ValueError("a training keeps nothing in a bucket: leave out work")
         if self.publish_to is not None:
             raise ValueError("models are stored on disk: give a folder as out, and no publish_to")
         if self.images.architecture in RECURRENT_ARCHITECTURES:

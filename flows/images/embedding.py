@@ -21,6 +21,7 @@ from builders.cosine_background import choose_cosine_cut, measure_image_backgrou
 from builders.manifest_records import ModelRecord, Provenance, ThresholdRecord
 from builders.nearest_neighbours import find_pairs_above
 from builders.records import digest_start_of_image_id
+from flows.images.kept_vectors import KeptVectors
 from flows.steps import Advance, current_run, step
 
 _WRITE_EVERY = 1024  # between two writes
@@ -137,7 +138,10 @@ def encode_with_cache(
     """Returns the vectors (n, dimensions) of different keys, and which are known. `encode` gets the new keys and
     returns the positions of those that it could encode, and their vectors. A folder that cannot be written is reported
     once."""
-    store = VectorStore(folder.absolute(), fingerprint)
+    store, work = VectorStore(folder.absolute(), fingerprint), current_run().work
+    kept = None if work is None else KeptVectors(store.folder, work)
+    if kept is not None:
+        kept.exchange()
     vectors, is_known = store.read(keys, dimensions)
     missing = np.flatnonzero(~is_known)
     is_writable = True
@@ -147,14 +151,16 @@ def encode_with_cache(
             encoded_rows, encoded = encode([keys[place] for place in part.tolist()], advance)
             done = part[encoded_rows]
             vectors[done], is_known[done] = encoded, True
-            is_writable = is_writable and _store_vectors(store, [keys[place] for place in done.tolist()], encoded)
+            is_writable = is_writable and _store_vectors(store, kept, [keys[place] for place in done.tolist()], encoded)
     return vectors, is_known
 
 
-def _store_vectors(store: VectorStore, keys: list[str], vectors: Vectors) -> bool:
+def _store_vectors(store: VectorStore, kept: KeptVectors | None, keys: list[str], vectors: Vectors) -> bool:
     try:
         if keys:
-            store.add(keys, vectors)
+            path = store.add(keys, vectors)
+            if kept is not None:
+                kept.store(path)
     except OSError as error:
         current_run().reporter.log(f"vectors are not kept for the next time ({error.strerror})")
         return False

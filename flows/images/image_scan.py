@@ -13,12 +13,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from backends.object_storage.kept_scan_parts import count_kept_rows
 from backends.sources import scan_parts
 from backends.sources.image_folder import ImageFolder
 from backends.sources.image_sources import ImageSource
 from backends.sources.source_names import encode_item
 from builders.errors import UserError
 from builders.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA
+from flows.images.kept_scan import kept_scan_folder, scan_in_bucket
 from flows.steps import current_run, map_parts, step
 
 _DIGESTED_AT_ONCE = 1 << 21  # images: each time all parts are read
@@ -82,8 +84,12 @@ def scan_images(
 ) -> ScannedImages:
     """Scans every item that was not scanned before. `items` are sorted; parts are stored below the set's `folder`."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
-    work = partial(scan_parts.scan_part, rescan=current_run().rescan)
-    map_parts("scan pictures", work, jobs, len(items), "pictures")
+    run = current_run()
+    if run.work is not None and jobs:
+        scan_in_bucket(jobs, run.work)
+    else:
+        work = partial(scan_parts.scan_part, rescan=run.rescan)
+        map_parts("scan pictures", work, jobs, len(items), "pictures")
     scan_parts.remove_stale_parts(jobs)
     return ScannedImages(jobs, source_columns)
 
@@ -116,4 +122,6 @@ def scan_listed_files(root: Path, files: Sequence[Path | None], folder: Path) ->
 def count_scanned(source: ImageSource, items: pa.Array, folder: Path) -> int:
     """Counts the items that were scanned before, without checking whether they changed since."""
     jobs = scan_parts.plan_scan_parts(source, items, scan_parts.scan_store_folder(folder.absolute()))
+    if (work := current_run().work) is not None and jobs:
+        return count_kept_rows(jobs, kept_scan_folder(work, jobs))
     return scan_parts.count_reusable_rows(jobs)

@@ -2,40 +2,25 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from backends.contained_paths import contained_path
-from backends.durable_files import file_sha256
 from backends.file_errors import translate_write_errors
 from backends.images.rendered_digests import read_recorded_digests, record_digests
-from backends.images.rendering import RenderJob, read_rendered_size, run_render_job
+from backends.images.rendering import read_rendered_size
 from backends.sets.manifest_reading import read_manifest
 from backends.sets.set_files import read_image_digests
-from backends.workers import worker_processes
 from builders.errors import UserError
 from builders.ledger import Rejection, rejection_table
 from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, is_square_mode
 from flows.definitions import RenderOptions
-from flows.steps import Advance, map_parts, step
-
-IMAGES_A_PART = 1000
-MIN_PARTS = 16  # a small album, too, keeps all cores busy
-_RECORD_EVERY = 64  # images: after kill -9, at most these of each part are rendered again
-
-
-class RenderPartJob(NamedTuple):
-    """An image of a part: its source and the sha256 of that (None: unknown), the file to write, and the digests that an
-    intact file there may have."""
-
-    location: str
-    sha256: str | None
-    target: str
-    intact: frozenset[str]
+from flows.images.kept_rendering import render_in_bucket
+from flows.images.render_parts import RenderPartJob, render_all
+from flows.steps import current_run, step
 
 
 @step("render pictures")
@@ -51,7 +36,6 @@ def render_images(
     (image_id, file_name) with `path` as in the set and their rendered sizes, without those that failed; the ledger's
     rows of these; and the folder of the rendered files."""
     set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)
-    size = max(1, min(IMAGES_A_PART, len(set_paths) // MIN_PARTS))
     intact = find_intact_digests(folder, rendered_folder, set_paths)
     jobs = [
         RenderPartJob(
@@ -62,9 +46,8 @@ def render_images(
         )
         for location, sha256, path in zip(locations, digests, set_paths, strict=True)
     ]
-    parts = [jobs[start : start + size] for start in range(0, len(jobs), size)]
-    done = map_parts("render pictures", partial(_render_part, render.size, render.mode), parts, len(jobs), "pictures")
-    failures = [fault for part in done for fault in part]
+    work = current_run().work
+    failures = render_all(jobs, render) if work is None else render_in_bucket(jobs, render, rendered_folder, work)
     failed_images = [(name, *fault) for name, fault in zip(images["file_name"], failures, strict=True) if fault]
     failure_rows = rejection_table(
         Rejection(name, "quarantined", reason, detail=detail) for name, reason, detail in failed_images
@@ -120,42 +103,3 @@ def find_intact_digests(folder: Path, rendered_folder: Path, set_paths: Sequence
                 listed += read_image_digests(manifest.parent, read_manifest(manifest.parent)).items()
         record_digests(rendered_folder, [(path, sha256) for path, sha256 in listed if path in unrecorded])
         return read_recorded_digests(rendered_folder)
-
-
-def _render_part(size: int, mode: str, jobs: list[RenderPartJob], advance: Advance) -> list[tuple[str, str] | None]:
-    """Returns per image None, or why it could not be rendered. Intact files are left as they are."""
-    failures: list[tuple[str, str] | None] = [None] * len(jobs)
-    folder = Path(jobs[0].target).parents[2]
-    written: list[tuple[str, str]] = []
-    try:
-        unrendered = [number for number, job in enumerate(jobs) if not _is_intact(Path(job.target), job.intact)]
-        advance(len(jobs) - len(unrendered))
-        wanted = [
-            RenderJob(job.location, job.target, size, mode, job.sha256) for job in map(jobs.__getitem__, unrendered)
-        ]
-        folder.mkdir(parents=True, exist_ok=True)
-        results = worker_processes.map_in_workers(run_render_job, wanted, writable=folder)
-        try:
-            for number, result in zip(unrendered, results, strict=True):
-                if isinstance(result, str):
-                    written.append((Path(jobs[number].target).relative_to(folder).as_posix(), result))
-                else:
-                    failures[number] = (result[0], result[1])
-                if len(written) >= _RECORD_EVERY:
-                    record_digests(folder, written)
-                    written = []
-                advance(1)
-        finally:
-            record_digests(folder, written)
-    except OSError as error:
-        place = error.filename or folder
-        next_step = "fix that, then run the same command: what was rendered is kept"
-        raise UserError("render pictures", place, error.strerror or str(error), next_step) from None
-    return failures
-
-
-def _is_intact(file: Path, digests: frozenset[str]) -> bool:
-    try:
-        return bool(digests) and file_sha256(file)[0] in digests
-    except FileNotFoundError:
-        return False

@@ -22,13 +22,15 @@ Fault = Callable[["ObjectService", dict[str, Any], Callable[..., Any]], Iterable
 @dataclass
 class ObjectService:
     """The running service. `fault_of(method, key, number)` names what a request suffers, None: nothing; `number` counts
-    the requests of a method for a key from 1. `asked`: method and key of every request."""
+    the requests of a method for a key from 1. `asked`: method and key of every request; `askers`: whose they were, by
+    the id of their access key."""
 
     app: Answer
     port: int = 0
     bucket: str = field(default_factory=lambda: f"sets-{uuid.uuid4().hex[:12]}")
     fault_of: Callable[[str, str, int], Fault | None] = lambda _method, _key, _number: None
     asked: list[tuple[str, str]] = field(default_factory=list)
+    askers: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
 
     @property
@@ -46,6 +48,7 @@ class ObjectService:
             return self.app(environ, start_response)
         with self.lock:
             self.asked.append((method, key))
+            self.askers.append(find_asker(environ))
             number = self.asked.count((method, key))
         if fault := self.fault_of(method, key, number):
             return fault(self, environ, start_response)
@@ -67,6 +70,11 @@ class ObjectService:
         """The keys of all objects (at most a thousand)."""
         listed = self.ask("GET", "?list-type=2").decode()
         return [part.partition("</Key>")[0] for part in listed.split("<Key>")[1:]]
+
+
+def find_asker(environ: dict[str, Any]) -> str:
+    """The id of the access key of a request."""
+    return str(environ.get("HTTP_AUTHORIZATION", "")).partition("Credential=")[2].partition("/")[0]
 
 
 def busy(_service: ObjectService, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

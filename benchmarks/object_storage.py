@@ -77,13 +77,18 @@ def _answers(address: str) -> bool:
         return False
 
 
-def build_set(folder: Path, count: int) -> Path:
-    """Returns a gallery of so many drawn JPEGs of a few kilobytes, all different."""
-    (folder / "drawn").mkdir()
+def draw_images(folder: Path, count: int, side: tuple[int, int] = SIDE) -> None:
+    """Draws so many JPEGs, all different."""
+    folder.mkdir()
     for number in range(count):
         noise = np.random.default_rng(number).integers(0, 256, (24, 32, 3), dtype=np.uint8)
-        image = Image.fromarray(noise).resize(SIDE, Image.Resampling.BICUBIC)
-        image.save(folder / "drawn" / f"{number:05}.jpg", quality=85)
+        image = Image.fromarray(noise).resize(side, Image.Resampling.BICUBIC)
+        image.save(folder / f"{number:05}.jpg", quality=85)
+
+
+def build_set(folder: Path, count: int) -> Path:
+    """Returns a gallery of so many drawn JPEGs of a few kilobytes, all different."""
+    draw_images(folder / "drawn", count)
     keys = {"kind": "gallery", "name": "drawn", "images": str(folder / "drawn"), "out": str(folder / "sets")}
     return qt.build({**keys, "near_duplicates": {"distance": None}, "render": {"size": SIDE[0]}}).path
 

@@ -44,6 +44,7 @@ DISTANCE = 6
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VIPS_CONCURRENCY", "NO_ALBUMENTATIONS_UPDATE"), "1"
 )
+WORKER_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(64 << 20)}  # as builds set it
 SCAN = {
     "imagededup_phash": "imagededup PHash (no EXIF, no digest)",
     "cleanvision_duplicates": "cleanvision duplicates (no EXIF)",
@@ -79,11 +80,12 @@ def measure(way: str, folder: Path, peers: str, keep: Path | None = None) -> Any
     program = [sys.executable, here / "gallery_ours.py"] if way in WAYS else [peers, here / "gallery_peers.py"]
     # Not for the peers: the project's datasets/ would pass for Hugging Face's package.
     found_from = {"PYTHONPATH": str(here.parent)} if way in WAYS else {}
+    kept = WORKER_MEMORY if way == "render" else {}
     answer = subprocess.run(
         [*map(str, program), way, str(folder), *(["--keep", str(keep)] if keep else [])],
         capture_output=True,
         text=True,
-        env=os.environ | ONE_THREAD | found_from,
+        env=os.environ | ONE_THREAD | found_from | kept,
         preexec_fn=partial(os.sched_setaffinity, 0, cores if way.endswith("twice") else {max(cores)}),
     )
     if answer.returncode:

@@ -67,9 +67,7 @@ def scan_floor(files: list[Path]) -> Figures:
 
 def render(files: list[Path], keep: Path | None = None) -> Figures:
     from backends.images.rendering import render_image
-    from backends.workers.worker_main import keep_freed_memory
 
-    keep_freed_memory()  # as the worker processes do that render for a build
     return measure_each(lambda path: render_image(path.read_bytes(), SIDE, "squash"), files, keep)
 
 

@@ -36,7 +36,7 @@ def convert_to_srgb(image: Image.Image, profile: Any) -> Image.Image:
         transform = _transform(profile, image.mode)
         if transform:
             image = ImageCms.applyTransform(image, transform) or image
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 @lru_cache(maxsize=8)  # an album comes from a few cameras

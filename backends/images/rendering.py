@@ -1,7 +1,7 @@
 """Rendered images of sets (JPEG, upright, in sRGB on white, without metadata) and thumbnails.
 
 The result is that of a full decode and Pillow's LANCZOS. A JPEG far larger than the result is decoded at 1/2, 1/4 or
-1/8 of its size, where the difference is not visible (SSIM over 0.98; see `_SCALES`).
+1/8 of its size, where the difference is not visible (SSIM over 0.99; see `_SCALES`).
 """
 
 import hashlib
@@ -28,11 +28,12 @@ from backends.images.resampling import CropBox, ImageSize, resample
 # From an image's width and height: the size of the result, and the part of the image that it shows.
 _Layout = Callable[[float, float], tuple[ImageSize, CropBox]]
 
+RENDERER = 2  # raised whenever the bytes of rendered images change: each has folders of its own
 _GREY = (128, 128, 128)
 _THUMBNAIL_QUALITY = 82
 # Divisors of libjpeg, and how many times larger than the result the decoded image must still be: near that limit
 # libjpeg's small transforms are worse than LANCZOS.
-_SCALES = ((8, 4.0), (4, 3.0), (2, 1.7))
+_SCALES = ((8, 4.0), (4, 3.0), (2, 2.2))
 _UNEVEN = 1.2  # by how much one direction may fall short if the other compensates
 
 

@@ -29,7 +29,7 @@ def render_in_bucket(
 ) -> list[RenderFault]:
     """Returns per image None, or why it could not be rendered. Files of `rendered_folder` that are not intact come from
     the bucket, below `work`; what it lacks is rendered by tasks. Raises UserError."""
-    images = KeptImages(work.below(f"rendered/{render.size}-{render.mode}"), render, rendered_folder)
+    images = KeptImages(work.below(f"rendered/{rendered_folder.name}"), render, rendered_folder)
     faults: list[RenderFault] = [None] * len(jobs)
     paths = [Path(job.target).relative_to(rendered_folder).as_posix() for job in jobs]
     missing = [number for number, job in enumerate(jobs) if not is_intact(Path(job.target), job.intact)]

@@ -29,9 +29,6 @@ class PartFuture(Protocol):
     def result(self) -> Any:
         """Wait for the result, or raise the error of the part."""
 
-    def cancel(self) -> Any:
-        """Leave the part undone, if it has not begun."""
-
 
 class Cluster(NamedTuple):
     """The workers of a cluster. `submit` calls a function with its arguments on one of them; all must pickle."""
@@ -126,9 +123,6 @@ class _RayFuture(NamedTuple):
 
     def result(self) -> Any:
         return self.ray.get(self.reference)
-
-    def cancel(self) -> None:
-        self.ray.cancel(self.reference)
 
 
 def _not_installed(kind: str) -> UserError:

@@ -86,13 +86,9 @@ class BuildRun:
 
 
 def _run_on_cluster(cluster: Cluster, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
-    futures = [submit_part(cluster, work, part) for part in parts]
-    try:
-        for future in futures:
-            yield finish_part(cluster, future, advance)
-    finally:
-        for future in futures:
-            future.cancel()  # of no effect on those that are done
+    """After an error, parts that were not waited for end with the cluster's block."""
+    for future in [submit_part(cluster, work, part) for part in parts]:
+        yield finish_part(cluster, future, advance)
 
 
 def submit_part(cluster: Cluster, work: PartWork[T, Any], part: T) -> PartFuture:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, JpegImagePlugin
 
@@ -156,8 +156,11 @@ SOWN = [saved(size=(33, 20)), with_exif()[:3000] + saved(size=(33, 20))[2:], sav
 
 
 @given(st.sampled_from(SOWN), st.integers(0, 2**32))
+@example(SOWN[0], 109248)  # a table of quantization that ends early
+@example(SOWN[0], 3450)  # a header of the first scan with another length
 def test_a_header_with_anything_changed_is_pillows_still_or_none(data: bytes, seed: int) -> None:
-    """A size other than libjpeg's would have its decoder write where nothing is ours."""
+    """A size other than libjpeg's would have its decoder write where nothing is ours. A table that Pillow's parser
+    refuses is refused by libjpeg; a changed first scan may leave open whether it is the only one."""
     rng, changed = random.Random(seed), bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
         place = rng.randrange(2, min(len(changed), 700))
@@ -171,4 +174,12 @@ def test_a_header_with_anything_changed_is_pillows_still_or_none(data: bytes, se
         else:
             changed[place:place] = b"\xff" + bytes([rng.randrange(0xC0, 0x100)]) + bytes([0, rng.randrange(20)])
     found = read_plain_jpeg_header(bytes(changed))
-    assert found is None or found == by_pillow(bytes(changed))
+    if found is None:
+        return
+    try:
+        expected = by_pillow(bytes(changed))
+    except SyntaxError:
+        with pytest.raises(ValueError):
+            decode_reduced(bytes(changed), (found.width, found.height), 320)
+    else:
+        assert found in (expected, expected._replace(has_one_scan=False))

@@ -28,7 +28,6 @@ from backends.images.resampling import CropBox, ImageSize, resample
 # From an image's width and height: the size of the result, and the part of the image that it shows.
 _Layout = Callable[[float, float], tuple[ImageSize, CropBox]]
 
-RENDERER = 2  # raised whenever the bytes of rendered images change: each has folders of its own
 _GREY = (128, 128, 128)
 _THUMBNAIL_QUALITY = 82
 # Divisors of libjpeg, and how many times larger than the result the decoded image must still be: near that limit

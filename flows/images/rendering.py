@@ -11,7 +11,7 @@ import pandas as pd
 from backends.contained_paths import contained_path
 from backends.file_errors import translate_write_errors
 from backends.images.rendered_digests import read_recorded_digests, record_digests
-from backends.images.rendering import RENDERER, read_rendered_size
+from backends.images.rendering import read_rendered_size
 from backends.sets.manifest_reading import read_manifest
 from backends.sets.set_files import read_image_digests
 from builders.errors import UserError
@@ -19,7 +19,7 @@ from builders.ledger import Rejection, rejection_table
 from builders.rendered_sizes import RENDERED_SIZE_COLUMNS, is_square_mode
 from flows.definitions import RenderOptions
 from flows.images.kept_rendering import render_in_bucket
-from flows.images.render_parts import RenderPartJob, is_intact, render_all
+from flows.images.render_parts import RenderPartJob, render_all
 from flows.steps import current_run, step
 
 
@@ -83,22 +83,10 @@ def render_every_image(
 
 
 def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -> tuple[list[str], Path]:
-    """Returns the paths of the images within a set, and the folder below the set's own that stores them. That of the
-    renderer before is used where it holds all of them intact: no version mixes renderers, and what models answered
-    about these files holds. Raises UserError where a folder is a link."""
-    set_paths = [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids]
-    name = f".rendered/{render.size}-{render.mode}"
-    former = contained_path(folder.absolute(), name, "render pictures")
-    if set_paths and _holds_all(folder, former, set_paths):
-        return set_paths, former
-    return set_paths, contained_path(folder.absolute(), f"{name}-{RENDERER}", "render pictures")
-
-
-def _holds_all(folder: Path, rendered_folder: Path, set_paths: Sequence[str]) -> bool:
-    if not all((rendered_folder / path).exists() for path in set_paths):
-        return False
-    intact = find_intact_digests(folder, rendered_folder, set_paths)
-    return all(is_intact(rendered_folder / path, frozenset(intact.get(path, ()))) for path in set_paths)
+    """Returns the paths of the images within a set, and the folder below the set's own that stores them. Raises
+    UserError where that is a link."""
+    rendered_folder = contained_path(folder.absolute(), f".rendered/{render.size}-{render.mode}", "render pictures")
+    return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
 
 
 def find_intact_digests(folder: Path, rendered_folder: Path, set_paths: Sequence[str]) -> dict[str, set[str]]:

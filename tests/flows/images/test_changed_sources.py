@@ -83,7 +83,7 @@ def test_files_that_an_earlier_release_rendered_are_taken_as_the_versions_list_t
     pile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(pile)
-    rendered = pile.parent / "sets" / "album" / ".rendered" / "512-longer_side-2"
+    rendered = pile.parent / "sets" / "album" / ".rendered" / "512-longer_side"
     before = {path: path.stat().st_ino for path in rendered.rglob("*.jpg")}
     (rendered / "rendered.txt").unlink()
     draw(pile / "new.jpg", 7)

@@ -75,6 +75,6 @@ def require_a_reply(stage: str, name: str, answers: Sequence[ChatAnswer]) -> Non
         raise UserError(stage, name, reason, next_step)
 
 
-def choose_bucket(failure: Failure) -> str:
+def choose_ledger_bucket(failure: Failure) -> str:
     """Returns the ledger's bucket of an item whose question failed: pending where the next run may have more luck."""
     return "rejected" if failure.kind == "final" else "pending"

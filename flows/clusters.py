@@ -44,7 +44,7 @@ def cluster_hosts(runner: str) -> tuple[str, ...]:
     return ("127.0.0.1", "::1", "localhost", *([host] if host else []))
 
 
-def check_runner(name: str) -> None:
+def _check_runner(name: str) -> None:
     """Raise UserError for a runner that there is not."""
     kind, _, address = name.partition(":")
     if kind not in RUNNERS or (kind == "threads" and address):
@@ -56,7 +56,7 @@ def use_cluster(runner: str, workers: int) -> Iterator[Cluster | None]:
     """Yield the cluster of a runner: dask or ray with `:ADDRESS` is one that is up, without it one of so many workers,
     for this build; None for threads. Raises UserError for an unknown runner, one that is not installed, and a cluster
     that does not answer."""
-    check_runner(runner)
+    _check_runner(runner)
     kind, _, address = runner.partition(":")
     for name, value in _QUIET_SETTINGS.items():
         os.environ.setdefault(name, value)

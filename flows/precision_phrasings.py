@@ -19,7 +19,7 @@ from builders.precision import phrasings
 from builders.precision.phrasings import Finding, Phrasing
 from builders.precision.tag_tree import LANGUAGES
 from flows.call_forecasts import forecast_calls, summarize_forecasts
-from flows.chat_session import ChatSession, choose_bucket, open_chat_session, require_a_reply
+from flows.chat_session import ChatSession, choose_ledger_bucket, open_chat_session, require_a_reply
 from flows.definitions import PrecisionDefinition
 from flows.definitions.precision import PHRASING_PROMPTS
 from flows.precision_labels import LabelVocabulary
@@ -111,7 +111,9 @@ def add_phrasings(
 
 def _record_reworded(queries: pd.DataFrame, answers: Sequence[ChatAnswer], ledger: Ledger) -> None:
     rows = [
-        Rejection(text, choose_bucket(one), one.reason, query_id, language=language, text=text, detail=one.detail)
+        Rejection(
+            text, choose_ledger_bucket(one), one.reason, query_id, language=language, text=text, detail=one.detail
+        )
         for query_id, language, text, one in zip(
             queries["query_id"], queries["language"], queries["text"], answers, strict=True
         )

@@ -124,7 +124,7 @@ class Bucket:
     def read_tagged(self, key: str, max_bytes: int) -> tuple[bytes, str] | None:
         """Returns an object's bytes and the tag of its present content, as `read` does."""
         pieces: list[bytes] = []
-        tag = self._stream(key, pieces.append, max_bytes, pieces.clear)
+        tag = self.stream(key, pieces.append, max_bytes, pieces.clear)
         return None if tag is None else (b"".join(pieces), tag)
 
     def stream(
@@ -134,20 +134,11 @@ class Bucket:
         max_bytes: int,
         restart: Callable[[], object],
         start: int | None = None,
-    ) -> bool:
-        """Writes an object's bytes piece by piece; False where there is none. `restart` is called before the first
-        piece of each attempt: a connection may end in the middle. With `start`, the `max_bytes` from that byte on are
-        all that is asked for. Raises UserError, ObjectTooLargeError for more than `max_bytes`."""
-        return self._stream(key, write, max_bytes, restart, start) is not None
-
-    def _stream(
-        self,
-        key: str,
-        write: Callable[[bytes], object],
-        max_bytes: int,
-        restart: Callable[[], object],
-        start: int | None = None,
     ) -> str | None:
+        """Writes an object's bytes piece by piece, and returns the tag of its content; None where there is none.
+        `restart` is called before the first piece of each attempt: a connection may end in the middle. With `start`,
+        the `max_bytes` from that byte on are all that is asked for. Raises UserError, ObjectTooLargeError for more
+        than `max_bytes`."""
         from fsspec.asyn import sync
 
         deadline = _DEADLINE_SECONDS + max_bytes / _LEAST_BYTES_PER_SECOND

@@ -107,7 +107,7 @@ class KeptObjects:
             file.truncate()
 
         try:
-            return self._bucket.stream(self._key(name), file.write, max_bytes, restart, start)
+            return self._bucket.stream(self._key(name), file.write, max_bytes, restart, start) is not None
         except ObjectTooLargeError:
             return False
 

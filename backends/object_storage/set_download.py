@@ -180,7 +180,7 @@ def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
                 with translate_write_errors(_STAGE, kept):  # else it would look like an error of the service
                     target.write(piece)
 
-            is_there = remote.bucket.stream(key, write, file.size, restart)
+            is_there = remote.bucket.stream(key, write, file.size, restart) is not None
         if not is_there or (digest.hexdigest(), size) != (file.sha256, file.size):
             reason = "differs from the manifest: its checksum is another" if is_there else "is missing"
             raise UserError(_STAGE, f"{remote.url}/{file.path}", f"{reason} ({remote.bucket.url_of(key)})", _REPAIR)

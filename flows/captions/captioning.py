@@ -16,7 +16,7 @@ from builders.recall.caption_cleaning import CleanedCaption, clean_caption, clea
 from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.recall.caption_overrides import CaptionOverrides, select_caption_overrides
 from flows.captions.caption_limits import find_max_lengths, limit_caption_tokens
-from flows.chat_session import ChatSession, choose_bucket, require_a_reply
+from flows.chat_session import ChatSession, choose_ledger_bucket, require_a_reply
 from flows.definitions import RecallDefinition
 from flows.prompt_loading import load_cleaning_rules, load_prompt
 from flows.steps import step
@@ -115,7 +115,7 @@ def caption_images(
     answers_with_caption = [answer for answer, good in zip(answers, has_caption, strict=True) if good]
     pairs = zip(answers, has_caption, strict=True)
     without_caption = [answer for answer, good in pairs if isinstance(answer, Failure) and not good]
-    buckets = [choose_bucket(failure) for failure in without_caption]
+    buckets = [choose_ledger_bucket(failure) for failure in without_caption]
     reasons, details = [one.reason for one in without_caption], [one.detail for one in without_caption]
     rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
     ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)

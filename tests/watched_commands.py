@@ -109,6 +109,7 @@ def run_watched(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("VICTIM_KEY", SECRET)
     monkeypatch.setenv("TMPDIR", str(work))
+    monkeypatch.setattr("tempfile.tempdir", None)  # which Python remembers from before
     started, needed = time.monotonic(), _forget_peak()
     with _WATCH.watching(tmp_path, [work, tmp_path / "sets", Path(os.environ["XDG_STATE_HOME"])]) as seen, _alarm():
         problems, printed = run()

@@ -17,7 +17,7 @@ from backends import exporters
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
 from tests.images import make_jpeg
-from tests.small_sets import small_tables
+from tests.small_sets import make_whole_manifest
 
 folder, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 picture = make_jpeg((9, 9, 9))
@@ -32,8 +32,9 @@ queries = pd.DataFrame({"query_id": ["q_" + i[:20] for i in ids], "text": ids, "
 names = ["query_id", "image_id", "judged_by", "evidence"]
 qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": images["image_id"],
                       "relevance": np.ones(number, dtype=np.int8), "judged_by": "caption", "evidence": None})
-described = {"name": "big", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "",
-             "manifest_digest": "m", "grades": {"1": "right"}, "known_limitations": [], "files": []}
+counts = {"images": number, "queries": number, "judgments": number, "by_style": {"caption/en": number}}
+described = make_whole_manifest(name="big", version=1, kind="recall", title="t", manifest_digest="m", counts=counts,
+                                grades={"1": "right"})
 stored = StoredSet(folder, Tables(queries, images, qrels.astype(dict.fromkeys(names, "category"))), described)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 exporters.export_set(name, stored, folder / "out")

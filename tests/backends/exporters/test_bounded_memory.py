@@ -26,15 +26,16 @@ picture += np.random.default_rng(0).bytes(10_000)
 (folder / "images" / "a.jpg").write_bytes(picture)
 ids = sorted(hashlib.sha256(str(n).encode()).hexdigest() for n in range(number))
 images = pd.DataFrame({"image_id": ["img_" + i[:20] for i in ids], "path": str(folder.absolute() / "images/a.jpg"),
-                       "file_name": ids, "sha256": hashlib.sha256(picture).hexdigest(), "width": 24, "height": 16})
+                       "file_name": ids, "sha256": hashlib.sha256(picture).hexdigest(), "width": 24, "height": 16,
+                       "licence": None})
 queries = pd.DataFrame({"query_id": ["q_" + i[:20] for i in ids], "text": ids, "language": "en", "style": "caption",
                         "level": 1})
 names = ["query_id", "image_id", "judged_by", "evidence"]
 qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": images["image_id"],
                       "relevance": np.ones(number, dtype=np.int8), "judged_by": "caption", "evidence": None})
 counts = {"images": number, "queries": number, "judgments": number, "by_style": {"caption/en": number}}
-described = make_whole_manifest(name="big", version=1, kind="recall", title="t", manifest_digest="m", counts=counts,
-                                grades={"1": "right"})
+described = make_whole_manifest(name="big", version=1, kind="recall", title="t", content_digest="c",
+                                manifest_digest="m", counts=counts, grades={"1": "right"}, files=[])
 stored = StoredSet(folder, Tables(queries, images, qrels.astype(dict.fromkeys(names, "category"))), described)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 exporters.export_set(name, stored, folder / "out")

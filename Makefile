@@ -1,18 +1,20 @@
 # The only two commands a newcomer needs are `make demo` and `make test`.
 VENV ?= .venv
+NEWEST ?= .venv-newest
 PYTHON ?= python3
-# Installed first and by itself: a range would take the newest, with several GB for GPUs. Another build of it, or another
-# index: make test TORCH=… TORCH_ARGS="--index-url …"
-TORCH ?= torch==2.13.0
-TORCH_ARGS ?=
+# Installed by itself: a range would take the newest, with several GB for GPUs. Another build of it, or another index:
+# make test TORCH=… TORCH_ARGS="--index-url …"
+export TORCH ?= torch==2.13.0
+export TORCH_ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: demo test test-all test-slow check bench clean
+.PHONY: demo test test-all test-slow test-newest check lock bench clean
 # With bytecode written, whatever the environment says: the tests start hundreds of processes that would each compile the
 # project anew. A crashed worker process ends the run: restarted, it can leave the others waiting for the tests that it held.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
+IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(IN_PARALLEL)
 
 demo: $(STAMP)
 	$(BIN)/querytruth demo --out demo
@@ -53,15 +55,34 @@ bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet playwright
 	$(BIN)/python benchmarks/review_page.py
 
-$(STAMP): pyproject.toml
+# Each lock holds what the one before it holds, and more: a newcomer who wants to see the demo waits for no tool of tests.
+$(STAMP): pyproject.toml locks/run.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH_ARGS) "$(TORCH)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python locks/environment.py locks/run.txt
 	touch $(STAMP)
 
-$(DEV_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	touch $(DEV_STAMP)
+$(DEV_STAMP): pyproject.toml locks/dev.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python locks/environment.py locks/dev.txt
+	touch $(STAMP) $(DEV_STAMP)
+
+# The newest releases within the ranges of pyproject.toml, which are what a wheel may meet. They are not locked: a failure
+# tells of a library that changed.
+test-newest:
+	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python locks/environment.py --newest
+	PYTHONDONTWRITEBYTECODE= $(NEWEST)/bin/python -m pytest $(IN_PARALLEL) -m "not slow and not thorough"
+
+# Locks the newest releases within the ranges; UPGRADE="--upgrade-package NAME" moves one package alone. torch is left out,
+# and what else every build of it needs is put in (locks/torch.in).
+UPGRADE ?= --upgrade
+COMPILE := $(BIN)/python -m uv pip compile --quiet --universal --generate-hashes --no-emit-package torch \
+	--custom-compile-command "make lock" --overrides locks/without-torch.txt $(UPGRADE)
+lock: $(DEV_STAMP)
+	$(COMPILE) --output-file locks/run.txt pyproject.toml locks/torch.in --extra postgres
+	$(COMPILE) --output-file locks/dev.txt pyproject.toml locks/torch.in --extra dev --constraints locks/run.txt
+	echo uv | $(COMPILE) --output-file locks/uv.txt -
+	$(BIN)/python locks/environment.py --tested
 
 clean:
-	rm -rf $(VENV) .peers demo
+	rm -rf $(VENV) $(NEWEST) .peers demo

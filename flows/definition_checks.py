@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends import chat
+from backends.library_versions import describe_newer, read_library_versions
 from backends.sets import set_files
 from backends.sources import image_sources
 from builders.errors import UserError
@@ -114,6 +115,7 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
     if isinstance(definition, GeneratedDefinition):
         yield "endpoint of topics", lambda: _ask_endpoint(load_chat_model(definition))
     yield "disk", lambda: _measure_disk(definition.out)
+    yield "libraries", lambda: describe_newer(read_library_versions())
 
 
 def _count_images(images: str, skip: Path) -> str:

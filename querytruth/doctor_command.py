@@ -1,4 +1,4 @@
-"""`querytruth doctor`: checks a definition before a build."""
+"""`querytruth doctor`: compares the libraries with the tested ones, and checks a definition before a build."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,16 +10,21 @@ from querytruth.options import DefinitionOutOption, JsonOption, OverridesOption,
 
 
 def doctor(
-    definition: Annotated[Path, typer.Argument(help="The definition, a YAML file.", metavar="DEFINITION.yaml")],
+    definition: Annotated[
+        Path | None, typer.Argument(help="The definition, a YAML file. Without one: the libraries alone.")
+    ] = None,
     set_: OverridesOption = [],  # noqa: B006 - typer needs a list
     out: DefinitionOutOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Check folders, keys, models, endpoints and disk before a build; builds and downloads nothing. Exit 1 where a
-    build would fail.
+    """Check libraries, folders, keys, models, endpoints and disk before a build; builds and downloads nothing. Exit 1
+    where a build would fail.
 
     Example: querytruth doctor recall.yaml
     """
+    if definition is None:
+        _show_libraries(json)
+        return
     from flows.definition_checks import check_definition
     from querytruth.api import set_builds
 
@@ -37,3 +42,17 @@ def doctor(
             terminal.out.print(line, markup=False, soft_wrap=True)
     if any(check.problem is not None for check in checks):
         raise typer.Exit(1)
+
+
+def _show_libraries(is_json: bool) -> None:
+    from backends.library_versions import describe_newer, read_library_versions
+
+    versions = read_library_versions()
+    if is_json:
+        terminal.print_json([one._asdict() | {"state": one.state} for one in versions])
+        return
+    rows: list[list[object]] = [
+        [one.name, one.installed or "-", one.tested, "" if one.state == "tested" else one.state] for one in versions
+    ]
+    terminal.print_table("Libraries", ["library", "installed", "tested", "state"], rows)
+    terminal.out.print(describe_newer(versions), markup=False, soft_wrap=True)

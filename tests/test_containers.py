@@ -27,11 +27,18 @@ def test_hadolint_finds_nothing() -> None:
 
 def test_the_image_has_the_torch_of_the_makefile_and_a_tested_python() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
-    (pinned,) = re.findall(r"^TORCH \?= (\S+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    (pinned,) = re.findall(r"^export TORCH \?= (\S+)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert f'ARG TORCH="{pinned}"' in dockerfile
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     for version in re.findall(r"^FROM python:(\S+)-slim", dockerfile, re.MULTILINE):
         assert f"Programming Language :: Python :: {version}" in project
+
+
+def test_the_image_installs_what_was_tested() -> None:
+    lines = re.findall(r"pip (?:install|wheel) (.*?)(?: \\\n|\n)", (ROOT / "Dockerfile").read_text("utf-8"))
+    locked, torch, *of_the_project = lines
+    assert "--require-hashes --requirement /locks/run.txt" in locked and '"${TORCH}"' in torch
+    assert of_the_project and all("--no-deps" in line for line in of_the_project)
 
 
 def test_the_image_is_built_from_every_file_that_the_wheel_needs() -> None:
@@ -42,7 +49,7 @@ def test_the_image_is_built_from_every_file_that_the_wheel_needs() -> None:
     assert kept >= {name.rstrip("*") for name in re.findall(r'"(.*?)"', include)}
     shipped = {f"datasets/{name}" for name in re.findall(r'"shipped/(.*?)/\*"', data)}
     assert {name for name in shipped if not kept.intersection([name, *map(str, Path(name).parents)])} == set()
-    assert kept >= {"pyproject.toml", "README.md", "LICENSE", "prefect.yaml"}
+    assert kept >= {"pyproject.toml", "README.md", "LICENSE", "prefect.yaml", "locks"}
     assert all((ROOT / name).exists() for name in kept)
 
 

@@ -26,7 +26,7 @@ test-all: test
 	$(PYTEST) -m "thorough and not slow"
 
 test-slow: $(DEV_STAMP)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "slow or not slow"
+	$(PYTEST) --dist worksteal -m slow
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff format --check .

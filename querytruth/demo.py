@@ -40,7 +40,11 @@ def demo(
     from flows.sample_album_files import check_sample_captions, draw_sample_album
 
     # State, settings and server of Prefect are below the demo's folder, apart from the user's own.
-    os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute()))
+    home = Path(os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute())))
+    with translate_write_errors("draw album", out, "or give --out another folder"):
+        home.mkdir(
+            mode=0o700, parents=True, exist_ok=True
+        )  # Prefect makes it alone, and warns where its parent is not there
     with _one_server(prefect) as wait_until_ready:
         with translate_write_errors("draw album", out, "or give --out another folder"), terminal.reported_run():
             album_images = draw_sample_album(out / "album")

@@ -19,6 +19,26 @@ from tests.object_service import ObjectService, object_environment, serve_object
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
+class FailuresAtOnce:
+    """Names each failure when it happens: a long run is not waited for to its end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = crash.message if crash else str(report.longrepr)
+            reporter.write_line(f"\nFAILED {report.nodeid}: {message[:300].splitlines()[0] if message else ''}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the line about each failure, but not in xdist's workers, which send theirs to the one process."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FailuresAtOnce(config))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Ends the run with one line that says how many tests were skipped, and for the lack of what."""
     reasons: Counter[str] = Counter()
@@ -67,13 +87,14 @@ def reply_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def shared() -> Callable[[str], Path]:
-    """A folder or file of the real data; the test is skipped, saying so, where it is not there."""
+    """A folder or file of the real data: from the collection beside the checkout, else from what of it may be passed on
+    and lies in tests/data. The test is skipped, saying so, where it is in neither."""
 
     def locate(name: str) -> Path:
-        path = SHARED / name
-        if not path.exists():
-            pytest.skip(f"real data {name} is not here")
-        return path
+        for root in (SHARED, Path(__file__).parent / "data"):
+            if (root / name).exists():
+                return root / name
+        pytest.skip(f"real data {name} is not here: large, or not to be passed on (tests/data/README.md)")
 
     return locate
 

@@ -33,6 +33,7 @@ from backends.environment_faults import (
     library_of,
     make_environment_fault,
     may_be_environment_fault,
+    translate_environment_faults,
 )
 from backends.models.devices import choose_device
 from backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
@@ -109,7 +110,8 @@ class LocalChatModel:
 
     @cached_property
     def _weights(self) -> LoadedModel:
-        return self._load_model(self._options, self.identity.revision)
+        with translate_environment_faults("load chat model", self.identity.name):
+            return self._load_model(self._options, self.identity.revision)
 
     @cached_property
     def _batch(self) -> int:

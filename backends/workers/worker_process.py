@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from backends.environment_faults import is_certain_environment_fault, make_environment_fault
+from backends.environment_faults import make_environment_fault
 from backends.workers.handed_files import hand_over
 from backends.workers.worker_answers import (
     LENGTH,
@@ -102,7 +102,7 @@ class WorkerProcess:
         self.served += 1
         kind, value = answer
         if kind == RAISED:
-            if is_certain_environment_fault(value):
+            if type(value) is ImportError:  # of a decoder; a start reports a module that is missing
                 raise make_environment_fault("work in a process", "images", value)
             raise value
         if kind == OUT_OF_MEMORY:

@@ -14,11 +14,18 @@ from PIL import Image
 from backends import chat
 from backends.chat import ChatImage, ChatRequest, Failure, Message
 from builders.errors import UserError
+from flows.audits.audit_judge import judge_pool
+from flows.audits.audit_pools import pool_set
+from flows.audits.judge_requests import open_judge_store
 from flows.definition_replies import open_definition_replies
 from flows.definitions import load_definition
+from flows.dual_encoder_training import train_dual_encoder
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
 from querytruth import app
+from tests.flows.bars_set import write_bars_set
+from tests.flows.test_dual_encoder_training import keys as keys_of_training
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -199,6 +206,38 @@ def test_an_embedder_of_texts_or_images_that_is_broken_is_one_line(
         with pytest.raises(UserError, match=rf"embed .*no attribute 'dtype', in {library} \d+\.") as shown:
             encode(items)  # type: ignore[operator]
         assert "\n" not in str(shown.value)
+
+
+def test_a_training_on_a_broken_library_is_one_line_and_goes_on_when_it_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_bars_set(tmp_path)
+    definition = load_definition(None, keys_of_training(tmp_path, "bars", "steps.epochs=1"), "training")
+    with monkeypatch.context() as broken, active_run(BuildRun(workers=1)):
+        broken.setattr(torch.amp.GradScaler, "scale", None)
+        with pytest.raises(
+            UserError, match=r"\(train\).*TypeError: 'NoneType' object is not callable, in torch \d"
+        ) as shown:
+            train_dual_encoder(definition)  # type: ignore[arg-type]
+        assert "\n" not in str(shown.value)
+    with active_run(BuildRun(workers=1)):
+        assert train_dual_encoder(definition).is_new  # type: ignore[arg-type]
+
+
+def test_a_judge_on_a_broken_library_stores_no_grade(
+    tmp_path: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_small_set(tmp_path, small_tables(), render={"size": 32, "mode": "longer_side"})
+    run = tmp_path / "tiny.trec"
+    run.write_text(f"{query_id_of('dog')} Q0 {image_id_of('dog')} 0 1 x\n")
+    pooled = pool_set(tmp_path / "sets" / "small" / "v1", [run], 1)
+    judge = chat.load_chat_model("qwen_vl", name=str(qwen), num_beams=1, max_new_tokens=2, min_new_tokens=0)
+    break_generate(monkeypatch, transformers.Qwen2_5_VLForConditionalGeneration, lambda _: ERRORS[0])
+    with active_run(BuildRun()), pytest.raises(UserError, match=r"DynamicLayer.*transformers") as shown:
+        judge_pool(judge, pooled)
+    assert "transient" not in str(shown.value)
+    with open_judge_store(pooled.stored) as store:
+        assert store.identities() == []
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="it has CUDA")

@@ -23,22 +23,27 @@ def generate_with_beams(model: Any, inputs: dict[str, Any], config: Any) -> Any:
     is_known = model.config.model_type in _READ_ONCE and type(model) not in _left_to_transformers
     if config.num_beams == 1 or not is_known:
         return model.generate(**inputs, generation_config=config)
+    filled = _fill_cache(model, inputs, config)  # raises where the questions or the library are at fault
     try:
-        return _generate_from_shared_prompts(model, inputs, config)
+        return _generate_from_cache(model, filled, inputs, config)
     except Exception as error:
         if is_out_of_memory(error):
             raise
         reason = f"{type(error).__name__}: {error}"
-    tokens = model.generate(**inputs, generation_config=config)  # raises where the questions are at fault
+    tokens = model.generate(**inputs, generation_config=config)
     _left_to_transformers.add(type(model))
     _log.warning("prompts are processed once per beam, which is slower: transformers' caches changed (%s)", reason)
     return tokens
 
 
-def _generate_from_shared_prompts(model: Any, inputs: dict[str, Any], config: Any) -> Any:
+def _fill_cache(model: Any, inputs: dict[str, Any], config: Any) -> Any:
+    """Returns the output of `generate` for the first token of each question, with the cache of the prompts."""
     ends = {"eos_token_id": config.eos_token_id, "pad_token_id": config.pad_token_id}
     once = GenerationConfig(max_new_tokens=1, num_beams=1, do_sample=False, return_dict_in_generate=True, **ends)
-    filled = model.generate(**inputs, generation_config=once)
+    return model.generate(**inputs, generation_config=once)
+
+
+def _generate_from_cache(model: Any, filled: Any, inputs: dict[str, Any], config: Any) -> Any:
     name = next(name for name in _CACHE_NAMES if name in filled)
     cache = filled[name]
     cache.crop(-1)  # generation continues from the prompt's last token

@@ -45,7 +45,7 @@ from builders.errors import UserError, first_line
 Conversation = list[dict[str, Any]]  # messages; a content is a text, or parts {"type": "image"} and {"type": "text"}
 _Question = tuple[ChatRequest, Conversation]
 _ON_CPU, _ON_GPU = 8, 64  # questions in a batch to begin with; halved when memory runs out
-_UNPROVEN = 4  # questions that are tried until a model has answered one here: none of its libraries may work
+_FIRST_BATCH, _MAX_SUSPECTS = 2, 4  # questions, until a model has answered one here: its libraries may not work
 _REPLACEMENT_CHARACTER = "\ufffd"
 
 
@@ -144,7 +144,7 @@ class LocalChatModel:
         for group in alike.values():
             rest = sorted(group, key=lambda place: self._weights.size(requests[place]))
             while rest:
-                size = self._batch if self._is_proven else min(self._batch, _UNPROVEN)
+                size = self._batch if self._is_proven else min(self._batch, _FIRST_BATCH)
                 batch, rest = rest[:size], rest[size:]
                 yield batch
 
@@ -177,7 +177,7 @@ class LocalChatModel:
                 if is_whole:
                     self._ask_harmless_question(questions[0], error)
                 self._suspects += len(questions) == 1
-                if self._suspects >= _UNPROVEN and not self._is_proven:
+                if self._suspects >= _MAX_SUSPECTS and not self._is_proven:
                     raise self._environment_fault(error) from None
         if len(questions) == 1:
             return [Failure("out_of_memory" if is_memory else "generation_failed", "transient", detail)]

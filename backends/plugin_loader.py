@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from backends.environment_faults import make_environment_fault
 from builders.errors import UserError, suggest_choice
 
 
@@ -52,7 +53,7 @@ class PluginPackage:
             raise self._unknown_name_error(plugin, f"is no {self.noun}", plugin, self.list_plugins())
         try:
             return importlib.import_module(f"{self.name}.{plugin}")
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise self._missing_library_error(plugin, error) from None
 
     def options_class(self, plugin: str) -> type[BaseModel]:
@@ -82,7 +83,7 @@ class PluginPackage:
         parsed = self.parse_options(plugin, options)
         try:
             return self.import_plugin(plugin).load(parsed)
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise self._missing_library_error(plugin, error) from None
 
     def _unknown_name_error(self, item: str, reason: str, unknown: str, known: list[str]) -> UserError:
@@ -90,11 +91,13 @@ class PluginPackage:
         choices = "" if suggestion.startswith("choose") else f" (choose from {', '.join(known)})"
         return UserError(self.stage, item, reason, suggestion + choices)
 
-    def _missing_library_error(self, plugin: str, error: ModuleNotFoundError) -> UserError:
+    def _missing_library_error(self, plugin: str, error: ImportError) -> UserError:
         return missing_library_error(self.stage, plugin, error)
 
 
 def missing_library_error(stage: str, item: str, error: ImportError) -> UserError:
-    """Returns the error of something that needs a library which is not installed."""
+    """Returns the error of something that needs a library which is not installed, or cannot be imported."""
+    if not isinstance(error, ModuleNotFoundError):
+        return make_environment_fault(stage, item, error)
     library = str(error.name).partition(".")[0]
     return UserError(stage, item, f"needs {library}, which is not installed", f"pip install {library}")

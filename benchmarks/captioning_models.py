@@ -24,10 +24,7 @@ TEMPLATE = (
     "<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ c.text }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-CLASSES = {
-    "Qwen2.5-VL": ("Qwen2_5_VLConfig", "Qwen2_5_VLForConditionalGeneration"),
-    "Qwen3-VL": ("Qwen3VLConfig", "Qwen3VLForConditionalGeneration"),
-}
+CONFIG_CLASSES = {"Qwen2.5-VL": "Qwen2_5_VLConfig", "Qwen3-VL": "Qwen3VLConfig"}
 FULL: dict[str, dict[str, dict[str, Any]]] = {
     "Qwen2.5-VL": {
         "text_config": {
@@ -130,16 +127,15 @@ def make_config(kind: str, size: str) -> Any:
     places = {"image_token_id": "<|image_pad|>", "video_token_id": "<|video_pad|>"}
     places |= {"vision_start_token_id": "<|vision_start|>", "vision_end_token_id": "<|vision_end|>"}
     named = {name: ids[token] for name, token in places.items()}
-    return getattr(transformers, CLASSES[kind][0])(**sizes, **named, tie_word_embeddings=False)
+    return getattr(transformers, CONFIG_CLASSES[kind])(**sizes, **named, tie_word_embeddings=False)
 
 
 def init_random_model(kind: str, size: str, device: str, dtype: str) -> Any:
     """A model whose weights are drawn on the device; on `meta` it has none and takes no memory."""
     torch.manual_seed(7)
     with torch.device(device):
-        return getattr(transformers, CLASSES[kind][1])._from_config(
-            make_config(kind, size), dtype=getattr(torch, dtype)
-        )
+        auto_class = transformers.AutoModelForImageTextToText
+        return auto_class.from_config(make_config(kind, size), dtype=getattr(torch, dtype))
 
 
 def save_random_model(kind: str, size: str, device: str, dtype: str, folder: Path) -> int:

@@ -41,7 +41,11 @@ Measured = dict[str, tuple[float, float, int, int]]  # seconds by the clock and 
 def counted_requests() -> Iterator[list[str]]:
     """Yields the names of the requests to the service within the block."""
     asked: list[str] = []
-    call = AioBaseClient._make_api_call
+    call = vars(AioBaseClient).get("_make_api_call")
+    if call is None:
+        print("aiobotocore changed: requests are not counted")
+        yield asked
+        return
 
     async def counted(client: Any, name: str, parameters: Any) -> Any:
         asked.append(name)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from prefect.settings import Settings
-from prefect.settings.legacy import _get_settings_fields
+from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
@@ -53,10 +53,22 @@ def test_the_image_is_built_from_every_file_that_the_wheel_needs() -> None:
     assert all((ROOT / name).exists() for name in kept)
 
 
+def setting_names(settings: Any) -> set[str]:
+    """The environment variables of a group of Prefect's settings and the groups in it."""
+    names = set()
+    for name, field in settings.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            names |= setting_names(field.annotation)
+        names.add(f"{settings.model_config.get('env_prefix', '')}{name}".upper())
+        choices = getattr(field.validation_alias, "choices", [field.validation_alias])
+        names |= {choice.upper() for choice in choices if isinstance(choice, str)}
+    return names
+
+
 def test_the_services_name_settings_of_prefect_and_each_other() -> None:
     services = COMPOSE["services"]
     assert set(services) == {"database", "server", "worker"}
-    known = set(_get_settings_fields(Settings))
+    known = setting_names(Settings)
     for service in services.values():
         names = {name for name in service["environment"] if name.startswith("PREFECT_")}
         assert names <= known

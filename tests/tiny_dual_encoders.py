@@ -24,8 +24,7 @@ def save_dual_encoder(kind: str, folder: Path, seed: int = 0) -> Path:
 
 
 def _clip() -> tuple[Any, ...]:
-    from transformers import CLIPConfig, CLIPModel, CLIPTokenizer
-    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+    from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel, CLIPTokenizer
 
     start, end = "<|startoftext|>", "<|endoftext|>"
     vocabulary = _numbered([*LETTERS, *(letter + "</w>" for letter in LETTERS), start, end])
@@ -39,8 +38,7 @@ def _clip() -> tuple[Any, ...]:
 
 
 def _chinese_clip() -> tuple[Any, ...]:
-    from transformers import BertTokenizer, ChineseCLIPConfig, ChineseCLIPModel
-    from transformers.models.chinese_clip.image_processing_pil_chinese_clip import ChineseCLIPImageProcessorPil
+    from transformers import BertTokenizer, ChineseCLIPConfig, ChineseCLIPImageProcessorPil, ChineseCLIPModel
 
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"狗猫人车一只的", *LETTERS, *("##" + c for c in LETTERS)]
     text = _TEXT | {"vocab_size": len(tokens)}
@@ -53,8 +51,7 @@ def _chinese_clip() -> tuple[Any, ...]:
 
 def _siglip() -> tuple[Any, ...]:
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, SiglipConfig, SiglipModel
-    from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+    from transformers import PreTrainedTokenizerFast, SiglipConfig, SiglipImageProcessorPil, SiglipModel
 
     letters = _numbered(["</s>", "<unk>", " ", *LETTERS])
     tokenizer = Tokenizer(models.WordLevel(letters, unk_token="<unk>"))

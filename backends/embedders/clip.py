@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from backends.embedders import EmbedderOptions
+from backends.environment_faults import translate_environment_faults
 from backends.models.batching import encode_in_batches, to_rgb
 from backends.models.devices import choose_device
 from backends.models.hub_models import (
@@ -72,19 +73,21 @@ class ClipEmbedder:
     def _encode_image_batch(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:
         filled = [to_rgb(image) for image in part]
         filled += filled[-1:] * (self.batch - len(part))
-        inputs = self._processor(filled, return_tensors="pt")
-        return self._normalized_features(self._model.get_image_features, inputs)[: len(part)]
+        with translate_environment_faults("embed pictures", self.name, self._model):
+            inputs = self._processor(filled, return_tensors="pt")
+            return self._normalized_features(self._model.get_image_features, inputs)[: len(part)]
 
     def _encode_text_batch(self, part: list[str]) -> Vectors:
-        inputs = self._tokenizer(
-            part,
-            padding="max_length" if self._is_siglip else True,
-            truncation=True,
-            max_length=self._limit,
-            return_attention_mask=not self._is_siglip,
-            return_tensors="pt",
-        )
-        return self._normalized_features(self._model.get_text_features, inputs)
+        with translate_environment_faults("embed texts", self.name, self._model):
+            inputs = self._tokenizer(
+                part,
+                padding="max_length" if self._is_siglip else True,
+                truncation=True,
+                max_length=self._limit,
+                return_attention_mask=not self._is_siglip,
+                return_tensors="pt",
+            )
+            return self._normalized_features(self._model.get_text_features, inputs)
 
     def _normalized_features(self, features: Any, inputs: Any) -> Vectors:
         import torch

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from backends.embedders import EmbedderOptions
+from backends.environment_faults import translate_environment_faults
 from backends.models.batching import encode_in_batches, to_rgb
 from backends.models.devices import choose_device
 from backends.models.training_checkpoints import DESCRIPTION, create_tower, read_checkpoint
@@ -65,7 +66,7 @@ class DualEncoderEmbedder:
         from baselines.dual_encoder.augmentation import center_crop
 
         filled = np.concatenate([pixels, np.repeat(pixels[-1:], self.batch - len(pixels), axis=0)])
-        with torch.inference_mode():
+        with translate_environment_faults("embed pictures", self.name, torch), torch.inference_mode():
             cropped = center_crop(torch.from_numpy(filled).to(self._device), self.size)
             rows: Vectors = self._model.encode_images(cropped).cpu().numpy()
         return rows[: len(pixels)]
@@ -73,8 +74,8 @@ class DualEncoderEmbedder:
     def _encode_text_batch(self, part: list[str]) -> Vectors:
         import torch
 
-        ids, mask = tokenize_texts(self._tokenizer, part + part[-1:] * (self.batch - len(part)), self.length)
-        with torch.inference_mode():
+        with translate_environment_faults("embed texts", self.name, torch), torch.inference_mode():
+            ids, mask = tokenize_texts(self._tokenizer, part + part[-1:] * (self.batch - len(part)), self.length)
             vectors = self._model.encode_texts(*(torch.from_numpy(rows).to(self._device) for rows in (ids, mask)))
             rows: Vectors = vectors.cpu().numpy()
         return rows[: len(part)]

@@ -16,6 +16,7 @@ from PIL import Image
 from pydantic import Field
 
 from backends.embedders import EmbedderOptions
+from backends.environment_faults import translate_environment_faults
 from backends.models.batching import encode_in_batches
 from backends.models.devices import choose_device
 from backends.models.hub_models import (
@@ -105,9 +106,10 @@ class SentenceEmbedder:
             raise UserError("embed texts", self.name, reason, next_step)
 
     def _encode(self, items: list[Any]) -> Vectors:
-        rows = self._model.encode(
-            items, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
-        )
+        with translate_environment_faults("embed texts or pictures", self.name, self._model):
+            rows = self._model.encode(
+                items, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+            )
         vectors: Vectors = np.asarray(rows, dtype=np.float32)
         return vectors
 

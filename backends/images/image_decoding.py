@@ -7,6 +7,7 @@ truncated and damaged files are found.
 
 import io
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from PIL import (
     WebPImagePlugin,
 )
 
+from backends.environment_faults import may_be_environment_fault
 from backends.images.image_headers import check_png, count_gif_frames, read_webp_size
 from backends.images.jpeg_fast_path import (
     checksum_coded_data,
@@ -105,6 +107,21 @@ def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile
         frames = int(getattr(image, "n_frames", 1))
     _limit(image.size, frames, most)
     return image, frames
+
+
+def check_decoder(kind: str, error: Exception, decode: Callable[[bytes], object]) -> None:
+    """Raises ImportError where an error is the library's and no file's: a small image of the format fails as well. (An
+    error of this kind crosses the border of a worker process.)"""
+    if not may_be_environment_fault(error):
+        return
+    data = io.BytesIO()
+    try:
+        Image.new("RGB", (64, 64), "grey").save(data, kind)
+        decode(data.getvalue())
+    except Exception as again:  # any other error says nothing about the library
+        if may_be_environment_fault(again):
+            reason = f"{kind} cannot be decoded here ({type(again).__name__}: {again}), by Pillow {version('pillow')}"
+            raise ImportError(reason) from None
 
 
 def _limit(size: tuple[int, int], frames: int, most: int) -> None:

@@ -17,7 +17,7 @@ from PIL import Image
 
 from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, read_stream
 from backends.images.exif import Exif, read_exif
-from backends.images.image_decoding import GREY_SIDE, TooManyPixels, TooManyScans, decode_and_digest
+from backends.images.image_decoding import GREY_SIDE, TooManyPixels, TooManyScans, check_decoder, decode_and_digest
 from backends.images.image_headers import JPEG_XL_STARTS, sniff_format
 from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
@@ -254,6 +254,7 @@ def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFil
     except MemoryError:  # not the file's fault
         raise
     except Exception as error:  # Pillow's decoders raise any exception on hostile files
+        check_decoder(kind, error, lambda own: decode_and_digest(kind, own, MAX_PIXELS, hashlib.sha256(), longer))
         raise _Unusable("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
     known |= {"sha256": hashlib.sha256(data).hexdigest(), "format": kind, "width": width, "height": height}
     if damage:

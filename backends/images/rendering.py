@@ -20,7 +20,7 @@ from backends.durable_files import write_atomically
 from backends.images.bounded_reading import read_bounded
 from backends.images.exif import read_exif
 from backends.images.image_colours import convert_to_srgb, flatten_to_8_bits
-from backends.images.image_decoding import exif_block, open_limited
+from backends.images.image_decoding import check_decoder, exif_block, open_limited
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES, MAX_PIXELS, TRANSPOSE_BY_ORIENTATION
 from backends.images.resampling import CropBox, ImageSize, resample
@@ -164,10 +164,10 @@ _LAYOUTS = {"longer_side": _fit_within, "squash": _squash, "fit": _fit, "crop": 
 
 def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
     """Returns the resized image, upright, in RGB. It is turned last, when it is small: layouts are symmetric."""
+    kind = sniff_format(data)
+    if kind is None:
+        raise RenderingError("not a picture")
     try:
-        kind = sniff_format(data)
-        if kind is None:
-            raise RenderingError("not a picture")
         image, _ = open_limited(kind, data, MAX_PIXELS)
         drafted = _draft(image, layout, len(data)) if kind == "JPEG" else None
         image.load()
@@ -179,6 +179,7 @@ def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
     except (RenderingError, MemoryError):
         raise
     except Exception as error:  # Pillow's decoders raise any exception on hostile files
+        check_decoder(kind, error, lambda own: open_limited(kind, own, MAX_PIXELS)[0].load())
         raise RenderingError(f"{type(error).__name__}: {error}"[:200]) from error
 
 

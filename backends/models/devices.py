@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from backends.environment_faults import library_of
 from backends.plugin_loader import missing_library_error
 from builders.errors import UserError, first_line
 
@@ -18,5 +19,6 @@ def choose_device(device: str | None, stage: str, next_step: str = "give the dev
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
-        raise UserError(stage, name, f"cannot be used ({first_line(error)})", next_step) from None
+        reason = f"cannot be used ({first_line(error)}; {library_of(error, torch)})"
+        raise UserError(stage, name, reason, next_step) from None
     return torch.device(name)

@@ -6,6 +6,12 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from backends.environment_faults import (
+    is_certain_environment_fault,
+    library_of,
+    make_environment_fault,
+    may_be_environment_fault,
+)
 from backends.offline import is_offline
 from builders.errors import UserError, first_line
 from builders.strict_json import refuse_repeated_keys
@@ -139,8 +145,12 @@ def silence_transformers() -> None:
 
 
 def make_loading_error(stage: str, name: str, error: Exception) -> UserError:
-    """Returns the UserError for files of a model that cannot be loaded."""
+    """Returns the UserError for files of a model, or a library, that cannot be loaded."""
+    if is_certain_environment_fault(error):
+        return make_environment_fault(stage, name, error)
     reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
+    if may_be_environment_fault(error):  # or the files are of another kind
+        reason += f", in {library_of(error)}"
     return UserError(stage, name, reason, download_hint(name))
 
 

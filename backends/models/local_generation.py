@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from PIL import Image
 from pydantic import Field
 
 from backends.chat import (
@@ -26,6 +27,15 @@ from backends.chat import (
     always_continue,
     check_reply,
 )
+from backends.environment_faults import (
+    is_certain_environment_fault,
+    is_out_of_memory,
+    library_of,
+    make_environment_fault,
+    may_be_environment_fault,
+    translate_environment_faults,
+)
+from backends.models.devices import choose_device
 from backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
 from backends.option_paths import PathOrName
 from backends.plugin_loader import ModelIdentity, PluginOptions, missing_library_error
@@ -35,6 +45,7 @@ from builders.errors import UserError, first_line
 Conversation = list[dict[str, Any]]  # messages; a content is a text, or parts {"type": "image"} and {"type": "text"}
 _Question = tuple[ChatRequest, Conversation]
 _ON_CPU, _ON_GPU = 8, 64  # questions in a batch to begin with; halved when memory runs out
+_FIRST_BATCH, _MAX_SUSPECTS = 2, 4  # questions, until a model has answered one here: its libraries may not work
 _REPLACEMENT_CHARACTER = "\ufffd"
 
 
@@ -95,10 +106,12 @@ class LocalChatModel:
         name, revision = resolve_model_revision(options.name, options.revision)
         self.identity = ModelIdentity(name, revision, options.generation_settings() | settings)
         self._options, self._load_model = options, load_model
+        self._is_proven, self._suspects = False, 0  # has it answered; questions in a row with an error of a library
 
     @cached_property
     def _weights(self) -> LoadedModel:
-        return self._load_model(self._options, self.identity.revision)
+        with translate_environment_faults("load chat model", self.identity.name):
+            return self._load_model(self._options, self.identity.revision)
 
     @cached_property
     def _batch(self) -> int:
@@ -106,7 +119,8 @@ class LocalChatModel:
         return self._options.batch_size or (_ON_CPU if self._weights.model.device.type == "cpu" else _ON_GPU)
 
     def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
-        """Generates in batches of questions of similar size. Returns the answers in the order of the requests."""
+        """Generates in batches of questions of similar size. Returns the answers in the order of the requests. Raises
+        EnvironmentFault where a library, a driver or a device fails for every question."""
         answers: list[ChatAnswer] = [NOT_ASKED] * len(requests)
         for places in self._batches(requests):
             prepared = [(place, self._weights.conversation(requests[place])) for place in places]
@@ -130,25 +144,49 @@ class LocalChatModel:
         for group in alike.values():
             rest = sorted(group, key=lambda place: self._weights.size(requests[place]))
             while rest:
-                batch, rest = rest[: self._batch], rest[self._batch :]
+                size = self._batch if self._is_proven else min(self._batch, _FIRST_BATCH)
+                batch, rest = rest[:size], rest[size:]
                 yield batch
 
-    def _generate_halving(self, questions: Sequence[_Question]) -> list[ChatAnswer]:
-        """Halves a batch that fails, down to the single question at fault."""
+    def _ask_harmless_question(self, question: _Question, error: Exception) -> None:
+        """Raises EnvironmentFault where even this question, with a white image and one letter, has such an error."""
+        request, conversation = question
+        harmless = [message | {"content": _make_harmless(message["content"])} for message in conversation]
+        try:
+            self._generate_batch([(ChatRequest((), request.parameters), harmless)])
+        except Exception as again:  # any other error says nothing about the library
+            if may_be_environment_fault(again):
+                raise self._environment_fault(error) from None
+
+    def _environment_fault(self, error: Exception) -> UserError:
+        return make_environment_fault("ask chat model", self.identity.name, error, self._weights.model)
+
+    def _generate_halving(self, questions: Sequence[_Question], is_whole: bool = True) -> list[ChatAnswer]:
+        """Halves a batch that fails, down to the single question at fault. Raises EnvironmentFault where a harmless
+        question fails as well, and where the first questions of a model all do: there is no sign that it ever works."""
         if not questions:
             return []
         try:
-            return self._generate_batch(questions)
+            answers = self._generate_batch(questions)
+            self._suspects = 0
+            return answers
         except Exception as error:  # transformers raises any exception
-            is_memory = _is_out_of_memory(error)
+            is_memory = is_out_of_memory(error)
             detail = "" if is_memory else " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            if may_be_environment_fault(error):
+                if is_whole:
+                    self._ask_harmless_question(questions[0], error)
+                self._suspects += len(questions) == 1
+                if self._suspects >= _MAX_SUSPECTS and not self._is_proven:
+                    raise self._environment_fault(error) from None
         if len(questions) == 1:
             return [Failure("out_of_memory" if is_memory else "generation_failed", "transient", detail)]
         middle = len(questions) // 2
         if is_memory:
             _free_memory()
             self._batch = min(self._batch, middle)
-        return self._generate_halving(questions[:middle]) + self._generate_halving(questions[middle:])
+        parts = questions[:middle], questions[middle:]
+        return [answer for part in parts for answer in self._generate_halving(part, is_whole=False)]
 
     def _generate_batch(self, questions: Sequence[_Question]) -> list[ChatAnswer]:
         torch, _ = import_torch_and_transformers()
@@ -167,6 +205,7 @@ class LocalChatModel:
         new = sequences[:, inputs["input_ids"].shape[1] :].tolist()
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+        self._is_proven = self._is_proven or bool(questions[0][0].messages)  # the harmless question has none
         return [
             self._answer(request, tokens, set(ends), length)
             for (request, _), tokens, length in zip(questions, new, lengths, strict=True)
@@ -213,7 +252,9 @@ def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto
     if not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
     device = options.device
-    if device == "auto":
+    if device != "auto":
+        choose_device(device, "load chat model")  # before weights are read, for minutes
+    else:
         device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     dtype = options.dtype
     if dtype == "auto":
@@ -243,14 +284,21 @@ def hub_revision(revision: str) -> str | None:
 
 def loading_error(name: str, error: Exception) -> UserError:
     """Returns a UserError with the first line of transformers' message."""
+    if is_certain_environment_fault(error):
+        return make_environment_fault("load chat model", name, error)
     next_step = "give the folder or the hub's name of a model of this kind"
-    return UserError("load chat model", name, first_line(error), next_step)
+    reason = first_line(error)
+    if may_be_environment_fault(error):  # or the files are of another kind
+        reason += f" ({type(error).__name__}, {library_of(error)})"
+    return UserError("load chat model", name, reason, next_step)
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    message = str(error).lower()
-    markers = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in message for w in markers))
+def _make_harmless(content: Any) -> Any:
+    """Returns a message's content with a white image for each image, and one letter for each text."""
+    if isinstance(content, str):
+        return "a"
+    white = {"type": "image", "image": Image.new("RGB", (224, 224), "white")}
+    return [white if "image" in part else {"type": "text", "text": "a"} for part in content]
 
 
 def _free_memory() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.durable_files import file_sha256, replace_atomically, sync_folder, write_atomically
+from backends.environment_faults import is_certain_environment_fault, make_environment_fault
 from backends.models.hub_models import (
     WEIGHTS_WITHOUT_CODE,
     WITHOUT_CODE,
@@ -63,6 +64,8 @@ def create_tower(architecture: str, options: dict[str, Any], **fitting: int) -> 
         wanted = {key: value for key, value in fitting.items() if hasattr(known, key)} | options
         return _without_pooler(AutoModel.from_config(AutoConfig.for_model(architecture, **wanted), **WITHOUT_CODE))
     except Exception as error:  # invalid configurations raise any exception
+        if is_certain_environment_fault(error):
+            raise make_environment_fault(_STAGE, architecture, error) from None
         reason = f"cannot be made ({type(error).__name__}: {first_line(error)})"
         next_step = "name a type of transformers, such as resnet, vit or bert, and options of its configuration"
         raise UserError(_STAGE, architecture, reason, next_step) from None
@@ -160,6 +163,8 @@ def read_state(folder: Path) -> dict[str, Any] | None:
     try:
         state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # damaged archives raise any exception
+        if is_certain_environment_fault(error):
+            raise make_environment_fault("resume", file, error) from None
         reason = f"cannot be read ({type(error).__name__})"
         raise UserError("resume", file, reason, "remove the file: the training begins anew") from None
     return state

@@ -7,6 +7,7 @@ request has limits: seconds to connect and to wait, attempts, bytes.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -84,17 +85,14 @@ class Bucket:
 
     def list_objects(self, prefix: str) -> dict[str, ListedObject]:
         """Returns what the service states of each object below the prefix, by key. Raises UserError."""
-        from fsspec.asyn import sync
+        return self._try(prefix, lambda: self._list_pages(prefix))
 
-        found: dict[str, ListedObject] = self._try(prefix, lambda: sync(self._files.loop, self._list_pages, prefix))
-        return found
-
-    async def _list_pages(self, prefix: str) -> dict[str, ListedObject]:
+    def _list_pages(self, prefix: str) -> dict[str, ListedObject]:
         """What s3fs finds, too, which asks twice more where there is nothing."""
         listed: dict[str, ListedObject] = {}
         request: dict[str, Any] = {"Bucket": self._name, "Prefix": prefix, "MaxKeys": _LISTED_AT_ONCE}
         while True:
-            answer = await self._files._call_s3("list_objects_v2", **request)
+            answer = self._files.call_s3("list_objects_v2", **request)
             for entry in answer.get("Contents", ()):
                 listed[entry["Key"]] = ListedObject(int(entry["Size"]), _seconds(entry.get("LastModified")))
             if not answer.get("IsTruncated"):
@@ -139,14 +137,12 @@ class Bucket:
         `restart` is called before the first piece of each attempt: a connection may end in the middle. With `start`,
         the `max_bytes` from that byte on are all that is asked for. Raises UserError, ObjectTooLargeError for more
         than `max_bytes`."""
-        from fsspec.asyn import sync
-
         deadline = _DEADLINE_SECONDS + max_bytes / _LEAST_BYTES_PER_SECOND
 
         def read_all() -> str | None:
             restart()
             try:
-                return str(sync(self._files.loop, self._stream_once, key, write, max_bytes, start, timeout=deadline))
+                return self._stream_once(key, write, max_bytes, start, deadline)
             except FileNotFoundError as error:
                 if _error_code(error) == "NoSuchBucket":
                     raise
@@ -154,17 +150,26 @@ class Bucket:
 
         return self._try(key, read_all)
 
-    async def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int, start: int | None) -> str:
+    def _stream_once(
+        self, key: str, write: Callable[[bytes], object], max_bytes: int, start: int | None, seconds: float
+    ) -> str:
+        from fsspec.asyn import sync
+
+        ends = time.monotonic() + seconds
         part = {} if start is None else {"Range": f"bytes={start}-{start + max_bytes - 1}"}
-        response = await self._files._call_s3("get_object", Bucket=self._name, Key=key, **part)
-        count = 0
-        async with response["Body"] as body:
-            while piece := await _read_piece(body):
-                count += len(piece)
-                if count > max_bytes:
-                    reason = f"has more than the {max_bytes:,} bytes that it may have"
-                    raise ObjectTooLargeError(_STAGE, self.url_of(key), reason, _UNKNOWN)
-                write(piece)
+        response = self._files.call_s3("get_object", Bucket=self._name, Key=key, timeout=seconds, **part)
+
+        async def write_body() -> None:
+            count = 0
+            async with response["Body"] as body:
+                while piece := await _read_piece(body):
+                    count += len(piece)
+                    if count > max_bytes:
+                        reason = f"has more than the {max_bytes:,} bytes that it may have"
+                        raise ObjectTooLargeError(_STAGE, self.url_of(key), reason, _UNKNOWN)
+                    write(piece)
+
+        sync(self._files.loop, write_body, timeout=max(0.001, ends - time.monotonic()))
         return str(response["ETag"])
 
     def put_file(self, key: str, path: Path) -> None:

@@ -6,7 +6,8 @@ import io
 from PIL import Image, ImageOps
 
 from backends.chat import ChatImage, Failure
-from backends.images.image_decoding import TooManyPixels, open_limited
+from backends.environment_faults import translate_environment_faults
+from backends.images.image_decoding import TooManyPixels, check_decoder, open_limited
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES, MAX_PIXELS
 from backends.regular_files import read_regular
@@ -34,6 +35,7 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
     except TooManyPixels as error:
         return Failure("image_too_large", "final", f"{error} pixels")
     except Exception as error:  # decoders raise any exception on broken files
+        _check_decoder(data, error)
         return Failure("image_undecodable", "final", type(error).__name__)
     if oriented.mode == "P" or "transparency" in oriented.info or oriented.mode in ("RGBA", "LA", "PA"):
         oriented = oriented.convert("RGBA")
@@ -50,6 +52,7 @@ def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
     except TooManyPixels as error:
         return Failure("image_too_large", "final", f"{error} pixels")
     except Exception as error:
+        _check_decoder(data, error)
         return Failure("image_undecodable", "final", type(error).__name__)
     if media_type and not is_turned:
         return media_type, data
@@ -59,3 +62,10 @@ def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
     out = io.BytesIO()
     upright_image.save(out, "JPEG", quality=90)
     return "image/jpeg", out.getvalue()
+
+
+def _check_decoder(data: bytes, error: Exception) -> None:
+    """Raises EnvironmentFault where the decoder fails for every image, and this failure is none of the image."""
+    kind = sniff_format(data) or ""
+    with translate_environment_faults("decode images", "the images of the questions"):
+        check_decoder(kind, error, lambda own: open_limited(kind, own, MAX_PIXELS)[0].load())

@@ -7,6 +7,8 @@ look-up of the host's name has the system's own limit.)
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import socket
 import threading
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
+from importlib.metadata import version
 from typing import Any
 
 import requests
@@ -25,10 +28,12 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
 
+from backends.environment_faults import make_environment_fault
 from backends.web.web_bodies import decompress_pieces
 from backends.web.web_records import RefusedFetch
 
 _PIECE = 1 << 16
+_log = logging.getLogger(__name__)
 
 
 class HttpCallError(Exception):
@@ -100,8 +105,19 @@ _current = _Current()
 
 
 class _WatchedConnection(HTTPConnection):
+    is_watched = False
+
     def _new_conn(self) -> socket.socket:
+        """Watches the connection before the handshake of TLS. urllib3 has no public place between the two."""
+        self.is_watched = True
         return _watch_socket(super()._new_conn())
+
+    def connect(self) -> None:
+        """Connects; where urllib3 does not call `_new_conn`, the watch begins after the handshake."""
+        super().connect()
+        if not self.is_watched and isinstance(self.sock, socket.socket):
+            _report_late_watch()
+            _watch_socket(self.sock)
 
     def request(self, *args: Any, **options: Any) -> None:
         if isinstance(self.sock, socket.socket):  # left open by an earlier call
@@ -111,6 +127,11 @@ class _WatchedConnection(HTTPConnection):
 
 class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
     pass
+
+
+@functools.cache
+def _report_late_watch() -> None:
+    _log.warning("the handshake of TLS has no deadline of the whole call: urllib3 %s changed", version("urllib3"))
 
 
 def _watch_socket(connected: socket.socket) -> socket.socket:
@@ -185,7 +206,10 @@ class TimedHttp:
             self._watches.add(watch)
             try:
                 answer = self._call(method, url, body, headers, timeout, received)
-            except (requests.RequestException, HTTPError, OSError, ValueError, AttributeError) as error:
+            except AttributeError as error:  # of a connection that the watch shut down
+                if not watch.expired:
+                    raise make_environment_fault("call endpoint", "HTTP", error, self._session) from None
+            except (requests.RequestException, HTTPError, OSError, ValueError) as error:
                 if not watch.expired:
                     raise HttpCallError(_reason(error), _innermost(error), bytes(received)) from None
             finally:

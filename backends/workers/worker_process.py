@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from backends.environment_faults import make_environment_fault
 from backends.workers.handed_files import hand_over
 from backends.workers.worker_answers import (
     LENGTH,
@@ -101,6 +102,8 @@ class WorkerProcess:
         self.served += 1
         kind, value = answer
         if kind == RAISED:
+            if type(value) is ImportError:  # of a decoder; a start reports a module that is missing
+                raise make_environment_fault("work in a process", "images", value)
             raise value
         if kind == OUT_OF_MEMORY:
             return WorkerFailure("out_of_memory", f"more than {limits.memory >> 20} MiB")

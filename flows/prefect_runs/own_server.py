@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from builders.errors import UserError
@@ -24,6 +23,7 @@ from builders.errors import UserError
 _STARTUP_SECONDS = 120.0  # the first start on an empty home and a small machine
 _PARENT_CHECK_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def start_own_server() -> Iterator[Callable[[], None]]:
             finally:
                 # The process has one client of events, which would go on seeking this server: for seconds per event of
                 # a later build, and at the end of the process.
-                EventsWorker.drain_all(timeout=_DRAIN_SECONDS, at_exit=False)
+                _end_event_client()
     finally:
         os.environ.pop("PREFECT_API_AUTH_STRING")
         if before is not None:
@@ -68,6 +68,16 @@ def start_own_server() -> Iterator[Callable[[], None]]:
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
+
+
+def _end_event_client() -> None:
+    """Ends Prefect's client of events, by names that Prefect does not document."""
+    try:
+        from prefect.events.worker import EventsWorker
+
+        EventsWorker.drain_all(timeout=_DRAIN_SECONDS, at_exit=False)
+    except (ImportError, AttributeError, TypeError) as error:
+        _log.warning("the end of this process may wait for Prefect's client of events, which changed (%s)", error)
 
 
 def _start_server(port: int, password: str) -> "subprocess.Popen[bytes]":

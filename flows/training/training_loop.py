@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.environment_faults import translate_environment_faults
 from backends.models import training_checkpoints as checkpoints
 from baselines.dual_encoder.split import shuffle_batches
 from builders.benchmark_set import Tables
@@ -63,9 +64,10 @@ def run_training(job: TrainingJob) -> list[dict[str, Any]]:
 
     torch.set_num_threads(max(1, current_run().workers))
     rules = job.definition.steps
-    model = job.initial_model.model.to(job.device)
-    optimizer = create_optimizer(model, rules.rate, rules.decay)
-    scaler = torch.amp.GradScaler(job.device.type, enabled=job.device.type == "cuda")
+    with translate_environment_faults("train", job.definition.name, torch):
+        model = job.initial_model.model.to(job.device)
+        optimizer = create_optimizer(model, rules.rate, rules.decay)
+        scaler = torch.amp.GradScaler(job.device.type, enabled=job.device.type == "cuda")
     trainables = {"model": model, "optimizer": optimizer, "scaler": scaler}
     progress = _load_progress(job, trainables)
     batches = len(shuffle_batches(len(job.pairs.query), rules.batch, job.definition.seed, 1))
@@ -74,7 +76,8 @@ def run_training(job: TrainingJob) -> list[dict[str, Any]]:
         advance(((progress.epoch - 1) * batches + progress.batch) * min(rules.batch, len(job.pairs.query)))
         try:
             while progress.epoch <= rules.epochs and not _is_over(progress, rules.patience):
-                _epoch(job, trainables, progress, advance)
+                with translate_environment_faults("train", job.definition.name, torch):
+                    _epoch(job, trainables, progress, advance)
         except torch.OutOfMemoryError:
             raise UserError("train", job.device, "has not enough memory", "give a smaller steps.batch") from None
     return progress.history

@@ -139,7 +139,7 @@ def test_a_models_own_settings_hold_where_the_options_are_silent(
 def test_without_torchvision_the_model_sees_what_its_own_processor_shows_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Callable[[str], Path], kind: str
 ) -> None:
-    from transformers.processing_utils import ProcessorMixin
+    from transformers import ProcessorMixin
 
     from backends.models.image_text_inputs import FullProcessor, ImageOnlyProcessor
 

@@ -1,4 +1,4 @@
-"""Prompts that are read once: what is written stays what transformers' own search writes."""
+"""Prompts that are read once: the texts stay those of transformers' own search, even where its caches change."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,23 +114,26 @@ def test_a_model_that_nobody_compared_searches_as_transformers_does(
     assert calls == [{*inputs, "generation_config"}] * 2
 
 
-def test_beams_that_change_places_remember_what_they_would_have() -> None:
-    generator = torch.Generator().manual_seed(1)
+@pytest.mark.parametrize("name", ["crop", "batch_repeat_interleave"])
+def test_where_transformers_renames_what_is_used_its_own_search_answers_and_one_line_says_so(
+    tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    model, inputs, tokenizer = tiny("qwen2_vl")
+    config = ending_with("a", tokenizer, max_new_tokens=4)
+    expected = model.generate(**inputs, generation_config=config)
+    monkeypatch.setattr(beam_search, "_left_to_transformers", set())
+    monkeypatch.delattr(transformers.Cache, name)
+    for _ in range(2):
+        assert torch.equal(beam_search.generate_with_beams(model, inputs, config), expected)
+    [line] = [record.getMessage() for record in caplog.records if record.name == beam_search.__name__]
+    assert name in line
 
-    def states(rows: int, tokens: int) -> tuple[Any, Any]:
-        keys = torch.randn(rows, 2, tokens, 3, generator=generator)
-        return keys, -keys
 
-    prompt = transformers.cache_utils.DynamicLayer()
-    keys, values = prompt.update(*states(2, 7))
-    ours, theirs = beam_search._BeamLayer(prompt, 3, 5), transformers.cache_utils.DynamicLayer()
-    theirs.update(keys[:, :, :-1].repeat_interleave(3, 0), values[:, :, :-1].repeat_interleave(3, 0))
-    for places in ([0, 0, 1, 5, 4, 3], [2, 1, 0, 3, 3, 3], [1, 1, 1, 3, 5, 4], [0, 1, 2, 5, 5, 3]):
-        new = states(6, 1)
-        for one, other in zip(ours.update(*new), theirs.update(*new), strict=True):
-            assert torch.equal(one, other)
-        assert ours.get_seq_length() == theirs.get_seq_length()
-        for layer in (ours, theirs):
-            layer.reorder_cache(torch.tensor(places))
-        assert torch.equal(ours.keys, theirs.keys)
-        assert torch.equal(ours.values, theirs.values)
+def test_a_question_at_fault_is_not_taken_for_a_change_of_transformers(
+    tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, inputs, tokenizer = tiny("qwen2_vl")
+    monkeypatch.setattr(beam_search, "_left_to_transformers", set())
+    with pytest.raises(AttributeError, match="NoneType"):
+        beam_search.generate_with_beams(model, inputs | {"pixel_values": None}, ending_with("a", tokenizer))
+    assert not beam_search._left_to_transformers

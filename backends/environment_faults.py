@@ -1,0 +1,136 @@
+"""Faults of the environment: errors of a library, a driver or a device, of which no item is the cause.
+
+A library whose names changed, a missing module or shared object, and a GPU that cannot be used fail for every item. One
+odd item can raise some of the same types, such as TypeError: where items are tried one by one, the caller confirms the
+fault on another item before it stops (`LocalChatModel`). Memory that runs out is no fault of the environment.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import packages_distributions, version
+from typing import Any
+
+from builders.errors import UserError, first_line
+
+_OWN_DISTRIBUTION = "querytruth"
+_TYPES = (AttributeError, ImportError, NameError, NotImplementedError, TypeError)
+_DEVICE_MARKERS = (
+    *("cuda error", "cuda driver", "nvidia driver", "no cuda gpus", "cuda is not available", "not compiled with cuda"),
+    *("cudnn", "cublas", "cusparse", "nccl error", "hip error", "no hip gpus", "no kernel image", "mps backend"),
+    *("xpu is not", "not linked with support for", "invalid device ordinal"),
+)
+_LIBRARY_MARKERS = (
+    *("shared object", "undefined symbol", "dlopen", "no such operator", "could not run 'aten::", "is not implemented"),
+    *("not implemented for '", "unknown builtin op", "numpy is not available", "failed to import"),
+)
+_MEMORY_MARKERS = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
+
+
+class EnvironmentFault(UserError):
+    """A library, a driver or a device failed, for whatever item: the run stops, and nothing is stored of it."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, of the machine or of the GPU."""
+    message = str(error).lower()
+    is_marked = any(marker in message for marker in _MEMORY_MARKERS)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_marked)
+
+
+def may_be_environment_fault(error: BaseException) -> bool:
+    """Whether an error, or its cause, is of a kind that a broken environment raises for every item."""
+    if is_out_of_memory(error) or isinstance(error, UserError):
+        return False
+    if isinstance(error, _TYPES) or _is_of_device(error) or _is_of_operator(error):
+        return True
+    return error.__cause__ is not None and may_be_environment_fault(error.__cause__)
+
+
+def is_certain_environment_fault(error: BaseException) -> bool:
+    """Whether an error is one that neither an item nor a damaged model can raise."""
+    if isinstance(error, (ImportError, NameError)) or (not is_out_of_memory(error) and _is_of_device(error)):
+        return True
+    return error.__cause__ is not None and is_certain_environment_fault(error.__cause__)
+
+
+def library_of(error: BaseException, called: object = None) -> str:
+    """Returns the library that failed, with its version: that of the `called` object, and the one whose code or object
+    raised the error where that is another one; "" where there is none."""
+    names = list(dict.fromkeys([*_libraries_of(called), *_raising_libraries(error)[:1]]))
+    if not names:
+        return ""
+    first, *others = [f"{name} {version(name)}" for name in names]
+    return first + "".join(f" (in {other})" for other in others)
+
+
+def make_environment_fault(
+    stage: str, item: object, error: BaseException, called: object = None, next_step: str = ""
+) -> EnvironmentFault:
+    """Returns the one line for an error: what failed, in which library, and what to do."""
+    text = first_line(error) if isinstance(error, Exception) else type(error).__name__
+    kind = type(error).__name__
+    library = library_of(error, called)
+    reason = (
+        f"cannot work here: {kind}" + (f": {text}" if text != kind else "") + (f", in {library}" if library else "")
+    )
+    return EnvironmentFault(stage, item, reason, next_step or _next_step(error, library))
+
+
+@contextmanager
+def translate_environment_faults(stage: str, item: object, called: object = None) -> Iterator[None]:
+    """Raises EnvironmentFault for the errors of a broken environment, where any of them ends the work anyway."""
+    try:
+        yield
+    except Exception as error:
+        if not may_be_environment_fault(error):
+            raise
+        raise make_environment_fault(stage, item, error, called) from None
+
+
+def _next_step(error: BaseException, library: str) -> str:
+    again = "then run the same command: what is done is not repeated"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"pip install {error.name.partition('.')[0]}, {again}"
+    if _is_of_device(error):
+        return f"give the device cpu, or repair the driver, {again}"
+    return f"install a release of {library.split()[0] if library else 'the library'} that works here, {again}"
+
+
+def _is_of_device(error: BaseException) -> bool:
+    message = str(error).lower()
+    kinds = (RuntimeError, AssertionError, OSError)
+    return isinstance(error, kinds) and any(marker in message for marker in _DEVICE_MARKERS)
+
+
+def _is_of_operator(error: BaseException) -> bool:
+    message = str(error).lower()
+    return isinstance(error, (RuntimeError, OSError)) and any(marker in message for marker in _LIBRARY_MARKERS)
+
+
+def _raising_libraries(error: BaseException) -> list[str]:
+    """Returns the distributions from the innermost outwards: of the object that lacks a name, and of the frames."""
+    found: list[str] = _libraries_of(getattr(error, "obj", None))
+    modules, traceback = [], error.__traceback__
+    while traceback is not None:
+        modules.append(str(traceback.tb_frame.f_globals.get("__name__", "")))
+        traceback = traceback.tb_next
+    for module in reversed(modules):
+        found += _distributions_of(module)
+    return list(dict.fromkeys(found))
+
+
+def _libraries_of(thing: object) -> list[str]:
+    """Returns the distribution of a library's module, class or object."""
+    if thing is None:
+        return []
+    kind: Any = thing if isinstance(thing, type) else type(thing)
+    module = getattr(thing, "__name__", "") if isinstance(thing, type(sys)) else kind.__module__
+    return _distributions_of(str(module))
+
+
+def _distributions_of(module: str) -> list[str]:
+    top = module.partition(".")[0]
+    if not top or top in sys.stdlib_module_names:
+        return []
+    return [name for name in packages_distributions().get(top, [])[:1] if name != _OWN_DISTRIBUTION]

@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from importlib.metadata import packages_distributions, version
 from typing import Any
 
+from packaging.version import Version
+
+from backends.library_versions import find_tested_version
 from builders.errors import UserError, first_line
 
 _OWN_DISTRIBUTION = "querytruth"
@@ -55,13 +58,19 @@ def is_certain_environment_fault(error: BaseException) -> bool:
 
 
 def library_of(error: BaseException, called: object = None) -> str:
-    """Returns the library that failed, with its version: that of the `called` object, and the one whose code or object
-    raised the error where that is another one; "" where there is none."""
+    """Returns the library that failed, with its version, and the tested one where that is another: that of the `called`
+    object, and the one whose code or object raised the error where it is not the same; "" where there is none."""
     names = list(dict.fromkeys([*_libraries_of(called), *_raising_libraries(error)[:1]]))
     if not names:
         return ""
-    first, *others = [f"{name} {version(name)}" for name in names]
+    first, *others = [_name_version(name) for name in names]
     return first + "".join(f" (in {other})" for other in others)
+
+
+def _name_version(name: str) -> str:
+    here, tested = version(name), find_tested_version(name)
+    is_other = tested is not None and Version(here).public != tested  # of 2.13.0+cpu, 2.13.0
+    return f"{name} {here}, where {tested} was tested" if is_other else f"{name} {here}"
 
 
 def make_environment_fault(
@@ -94,7 +103,10 @@ def _next_step(error: BaseException, library: str) -> str:
         return f"pip install {error.name.partition('.')[0]}, {again}"
     if _is_of_device(error):
         return f"give the device cpu, or repair the driver, {again}"
-    return f"install a release of {library.split()[0] if library else 'the library'} that works here, {again}"
+    name, _, rest = library.partition(" ")
+    tested = find_tested_version(name) if "tested" in rest else None
+    wanted = f"{name}=={tested}" if tested else f"a release of {name or 'the library'} that works here"
+    return f"install {wanted} (querytruth doctor compares all with the tested ones), {again}"
 
 
 def _is_of_device(error: BaseException) -> bool:

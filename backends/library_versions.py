@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 _TESTED = Path(__file__).with_name("tested_versions.txt")  # `make lock` writes it
@@ -43,6 +44,12 @@ def find_installed_version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def find_tested_version(name: str) -> str | None:
+    """Returns the tested version of a library that the project imports, None for any other."""
+    name = canonicalize_name(name)
+    return next((one.tested for one in read_library_versions() if canonicalize_name(one.name) == name), None)
 
 
 def describe_newer(versions: Iterable[LibraryVersion]) -> str:

@@ -20,6 +20,7 @@ from backends.environment_faults import (
 )
 from backends.images import image_decoding
 from backends.images.rendering import ThumbnailJob
+from backends.library_versions import find_tested_version
 from backends.plugin_loader import missing_library_error
 from backends.replies.request_images import decode_upright
 from backends.workers.worker_processes import map_in_workers
@@ -96,6 +97,15 @@ def test_the_line_names_stage_item_library_and_next_step() -> None:
     assert "give the device cpu" in device.next_step
     missing = ModuleNotFoundError("No module named 'torchvision'", name="torchvision.ops")
     assert make_environment_fault("train", "tiny", missing).next_step.startswith("pip install torchvision,")
+
+
+def test_a_library_of_another_version_is_shown_beside_the_tested_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backends.environment_faults.version", lambda _name: "9.0.1")
+    with pytest.raises(UserError) as shown, translate_environment_faults("embed texts", "tiny", np.float64(1)):
+        raise AttributeError("no attribute 'dtype'")
+    tested = find_tested_version("numpy")
+    assert f"in numpy 9.0.1, where {tested} was tested" in str(shown.value)
+    assert f"Next: install numpy=={tested} (querytruth doctor" in str(shown.value)
 
 
 def test_errors_of_items_pass_as_they_are() -> None:

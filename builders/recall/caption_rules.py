@@ -29,13 +29,18 @@ class LanguageCleaningRules:
 @dataclass(frozen=True, slots=True)
 class CaptionCleaningRules:
     """Openings, endings and refusals of all languages: a model may reply in another language than requested.
-    `disclaimer`: a passing remark on what the model cannot tell, which is no part of a query."""
+    `disclaimer`: a passing remark on what the model cannot tell, which is no part of a query. `written`: what is
+    written in the image, or said of anybody; there `talk` (of the task, of a missing image) and `address` (to a person,
+    or of the writer) do not count."""
 
     openings: tuple[Pattern, ...]
     broken_start: Pattern
     ending: Pattern
     refusal: Pattern
     disclaimer: Pattern
+    written: Pattern
+    talk: Pattern
+    address: Pattern
     languages: dict[str, LanguageCleaningRules]
 
 
@@ -51,11 +56,14 @@ def parse_cleaning_rules(texts: Mapping[str, str], paths: Mapping[str, str] | No
         re.compile(rf"\s*(?:{'|'.join(together['endings'])})$", re.IGNORECASE),
         _any(together["refusals"]),
         _any(together["disclaimers"]),
+        _any(together["written"]),
+        _any(together["talk"]),
+        _any(together["address"]),
         {language: source.language_rules() for language, source in parsed.items()},
     )
 
 
-_SHARED = ("openings", "broken_starts", "endings", "refusals", "disclaimers")
+_SHARED = ("openings", "broken_starts", "endings", "refusals", "disclaimers", "written", "talk", "address")
 
 
 class _LanguageFile:
@@ -104,4 +112,5 @@ class _LanguageFile:
 
 
 def _any(patterns: list[str]) -> Pattern:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+    """Returns a pattern that matches where one of them does; without any, nowhere."""
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)", re.IGNORECASE)

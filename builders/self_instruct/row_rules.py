@@ -16,6 +16,7 @@ ROW_REJECTION_REASONS = {
     "too_long": "longer than a search for one thing",
     "word_of_prompt": "a word of the prompt itself",
     "refusal": "the model declined",
+    "talk": "speaks to the person who asks, or thinks about the task",
     "cut_off": "the limit on tokens cut the reply here",
     "no_topic": "the answer names no topic that can be one",
     "in_prompt": "an example that the prompt showed",
@@ -41,12 +42,14 @@ def measure_length(text: str, language: str) -> int:
 @dataclass(frozen=True, slots=True)
 class RowRules:
     """The rules of one language. `max_length`: characters (zh) or words (en); `template`: the prompt and the form of
-    its samples, nothing filled in; `refusal`: how models decline."""
+    its samples, nothing filled in; `refusal`: how models decline; `talk`: how
+    they speak to the person who asks or think about the task (None: not looked for)."""
 
     language: str
     max_length: int
     template: str
     refusal: re.Pattern[str]
+    talk: re.Pattern[str] | None = None
 
     def find_rejection_reason(self, text: str) -> str:
         """Why this is no object, as a key of REASONS; '' where nothing is wrong with it."""
@@ -66,7 +69,10 @@ class RowRules:
             return "wrong_language"
         if measure_length(text, self.language) > self.max_length or len(text) > MAX_CHARACTERS:
             return "too_long"
-        return "refusal" if self.refusal.search(text.replace("’", "'")) else ""
+        plain = text.replace("’", "'")
+        if self.refusal.search(plain):
+            return "refusal"
+        return "talk" if self.talk and self.talk.search(plain) else ""
 
     def _is_allowed(self, char: str) -> bool:
         return char in _INSIDE[self.language] or unicodedata.category(char)[0] in "LMN"

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from builders.broken_encodings import is_broken
 from builders.recall.caption_kind import asks_for_question, has_markup, is_address, is_talk
 from builders.recall.caption_rules import CaptionCleaningRules, LanguageCleaningRules
 from builders.recall.reply_checks import has_prompt_echo, has_repetition, has_words, is_in_language, letters_and_digits
 from builders.recall.reply_markup import first_list_item, strip_markup, strip_quotes, unwrap_json
 from builders.reply_envelope import read_answer, read_labelled_answer, strip_regions
+from builders.text_residue import is_empty_value
 
 CAPTION_REJECTION_REASONS = {
     "empty": "no words",
@@ -18,6 +20,7 @@ CAPTION_REJECTION_REASONS = {
     "only_reasoning": "the model thought, and gave no answer",
     "talk": "speaks to the person who asks, thinks about the task, or reports that no picture came",
     "markup": "has tags, special tokens, JSON, code or coordinates",
+    "broken_text": "read in a wrong encoding, or with characters lost",
     "echo": "the prompt repeated",
     "repetition": "the same words are repeated",
     "too_long": "longer than a caption can be",
@@ -27,6 +30,7 @@ CAPTION_REJECTION_REASONS = {
 }
 # Of a caption that becomes a query, characters or words: what 48 tokens hold, and somewhat more.
 MAX_QUERY_LENGTH = {"zh": 80, "en": 50}
+_MOST_LOST = 2  # characters: a limit may cut one
 MAX_CAPTION_CHARS = 4000  # characters; a detailed description has some hundreds
 _ENDED = re.compile(r"[。！？!?.…][”’」』）)\"']*$")
 _LEADING = "，,、：:；;。.!！ -—–"
@@ -133,6 +137,8 @@ def _clean_text(
         or _not_a_caption(trimmed, prompt_template, rules)
         or ("too_short" if len(letters_and_digits(trimmed)) < own.fewest else "")
         or ("" if is_in_language(trimmed, language) else "wrong_language")
+        or ("empty" if is_empty_value(trimmed) else "")
+        or ("broken_text" if is_broken(trimmed) or answer.count("\ufffd") >= _MOST_LOST else "")
         or ("markup" if has_markup(trimmed, rules) else "")
     )
     return CleanedCaption("" if reason else trimmed, reason, openings)

@@ -4,14 +4,16 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from builders.broken_encodings import is_broken
 from builders.recall.reply_checks import is_in_language, letters_and_digits
 from builders.self_instruct.reply_grammar import TEMPLATE_WORDS
 from builders.spelling import join_spellings
+from builders.text_residue import is_empty_value
 
 MAX_LENGTH = {"zh": 10, "en": 5}  # characters in Chinese (the seed article's), words in English
 MAX_CHARACTERS = 60
 ROW_REJECTION_REASONS = {
-    "bad_characters": "punctuation, symbols or control characters",
+    "bad_characters": "punctuation, symbols, control characters, a broken encoding, or no value at all",
     "wrong_language": "mostly in another language than asked for",
     "too_long": "longer than a search for one thing",
     "word_of_prompt": "a word of the prompt itself",
@@ -62,6 +64,8 @@ class RowRules:
 
     def _unfit(self, text: str) -> str:
         if not text or len(text) > MAX_CHARACTERS * 4 or not all(self._is_allowed(char) for char in text):
+            return "bad_characters"
+        if is_broken(text) or is_empty_value(text):
             return "bad_characters"
         if self.language == "zh" and _BETWEEN_CHINESE.search(text):
             return "bad_characters"

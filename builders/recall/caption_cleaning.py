@@ -58,12 +58,13 @@ def clean_caption(
 ) -> CleanedCaption:
     """Returns the caption in a reply: text of the reply, in the same order; of a numbered list, its first item.
 
-    `finish_reason` stop: the end is trusted. length: the caption ends with its last complete clause. Any other: a last
-    sentence without an end is removed if an earlier one has an end. `prompt_template`: the unfilled template, because a
-    reply may repeat a caption that the prompt shows. `max_length`: characters in Chinese, words in English; a longer
-    caption ends with its last complete clause within them. A caption no longer than a query that says what the model
-    cannot tell is a refusal, and one that speaks to a person is talk, unless it `may_address` a person: what people
-    type into a search, or the answer to a prompt for a question.
+    `finish_reason` stop: the end is trusted, unless it asks for more ("… 放在", "a man and a"), as after a cut. length:
+    the caption ends with its last complete clause. Any other: a last sentence without an end is removed if an earlier
+    one has an end. `prompt_template`: the unfilled template, because a reply may repeat a caption that the prompt
+    shows. `max_length`: characters in Chinese, words in English; a longer caption ends with its last complete clause
+    within them. A caption no longer than a query that says what the model cannot tell is a refusal, and one that speaks
+    to a person is talk, unless it `may_address` a person: what people type into a search, or the answer to a prompt for
+    a question.
     """
     answer = _read_answer(raw)
     if answer is None:
@@ -172,9 +173,12 @@ def _opening(text: str, rules: CaptionCleaningRules) -> str:
 
 def _trim_broken_end(text: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
     """Returns the text up to its last complete clause if its end is broken; '' where no clause is complete."""
-    if finish_reason == "stop" or _ENDED.search(text):
+    if _ENDED.search(text):
         return text
-    if finish_reason == "length":
+    is_dangling = bool(rules.dangling.search(text))  # whatever the server says
+    if finish_reason == "stop" and not is_dangling:
+        return text
+    if finish_reason == "length" or is_dangling:
         return _last_complete_clause(text, rules, len(text))
     sentences = {match.end() for match in rules.sentence_end.finditer(text)}
     return text[: max(sentences)] if sentences else text

@@ -16,12 +16,14 @@ _MACRO = re.compile(r"\{([a-z_]+)\}")
 @dataclass(frozen=True, slots=True)
 class LanguageCleaningRules:
     """The ends of sentences and clauses, the clauses that are incomplete (`unfinished`) or complete only after another
-    (`not_alone`), and the smallest number of letters of a caption (`fewest`) and of one with a removed end."""
+    (`not_alone`), the ends of a text that ask for more (`dangling`), and the smallest number of letters of a caption
+    (`fewest`) and of one with a removed end."""
 
     sentence_end: Pattern
     clause_end: Pattern
     unfinished: Pattern
     not_alone: Pattern
+    dangling: Pattern
     fewest: int
     min_letters_after_cut: int
 
@@ -93,6 +95,7 @@ class _LanguageFile:
                 re.compile(self._filled(data["clause_end"])),
                 _any(self.patterns("unfinished")),
                 _any(self.patterns("not_alone")),
+                _any(self.patterns("dangling")),
                 int(data["fewest"]),
                 int(data["min_letters_after_cut"]),
             )

@@ -19,6 +19,8 @@ _ENDPOINT_WIDE = frozenset({"invalid_request"})
 # What some servers send for an image that they cannot take, and any server in distress.
 _MAY_BE_OF_ITEM = "server_error", "status 500"
 _NEVER_OF_ITEM = frozenset({"connection_failed", "proxy_error", "rate_limited"})
+# Failures that say the same as a useless reply: each is about its question, many in a row are about the model.
+_USELESS = frozenset({"only_reasoning", "empty_content", "tool_call", "refused"})
 _MAX_QUOTE = 80  # characters of a useless reply in a message
 _MORE_FAULTS = 2  # times as many useless replies in a row are borne once one was usable
 FindFault = Callable[[ChatRequest, Reply], str]
@@ -180,7 +182,7 @@ def _ask_model(
             not_asked = [key for key in keys if key not in has_arrived]
             calls -= len(not_asked)
         if spending.exhausted_limit:
-            save(doubts.end())
+            save(doubts.end(has_good=probe.good is not None))
             return answers, calls
         leased_elsewhere = [key for key in part if key not in held and key not in found]
         waiting = not_asked + waiting[_AT_ONCE:] + leased_elsewhere
@@ -189,7 +191,7 @@ def _ask_model(
             continue
         time.sleep(pause)
         pause = min(2 * pause, _POLL_SECONDS[1])
-    save(doubts.end() if probe.good is not None else [])
+    save(doubts.end(has_good=probe.good is not None))
     save(_ask_suspects(model, {key: questions[key] for key in sorted(suspected)}, probe, spending))
     return answers, calls
 
@@ -218,7 +220,9 @@ def _may_be_of_item(answer: ChatAnswer) -> bool:
 
 
 def _find_fault(probe: _EndpointProbe, request: ChatRequest, answer: ChatAnswer) -> str:
-    return probe.find_fault(request, answer) if isinstance(answer, Reply) else ""
+    if isinstance(answer, Reply):
+        return probe.find_fault(request, answer)
+    return answer.reason if answer.kind == "final" and answer.reason in _USELESS else ""
 
 
 class _DoubtfulAnswers:
@@ -240,6 +244,9 @@ class _DoubtfulAnswers:
             elif isinstance(answer, Reply):
                 self._open[key] = answer
                 resolved.append((key, Failure(fault, "transient", _quote(answer), answer.raw or answer.text)))
+            elif fault:
+                self._open[key] = answer
+                resolved.append((key, replace(answer, kind="transient")))
             elif answer.kind == "final" and answer.reason in _ENDPOINT_WIDE:
                 if self._has_reply:
                     self._open[key] = answer
@@ -253,13 +260,15 @@ class _DoubtfulAnswers:
         proven, self._open = list(self._open.items()), {}
         return proven
 
-    def end(self) -> list[tuple[str, ChatAnswer]]:
-        """Returns the useless replies after the last usable one: too few to doubt the endpoint."""
-        return [(key, answer) for key, answer in self._open.items() if isinstance(answer, Reply)]
+    def end(self, *, has_good: bool) -> list[tuple[str, ChatAnswer]]:
+        """Returns what came after the last usable reply and is too little to doubt the model: failures that say so
+        themselves and, where the model answered another question well, useless replies."""
+        useless = [(key, one) for key, one in self._open.items() if getattr(one, "reason", "") in _USELESS]
+        return useless + [pair for pair in self._open.items() if has_good and isinstance(pair[1], Reply)]
 
 
-def _quote(reply: Reply) -> str:
-    return " ".join(reply.text.split())[:_MAX_QUOTE]
+def _quote(answer: ChatAnswer) -> str:
+    return " ".join((answer.text if isinstance(answer, Reply) else answer.detail).split())[:_MAX_QUOTE]
 
 
 class _Breaker:
@@ -276,13 +285,13 @@ class _Breaker:
         for answer, fault in answers:
             is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason in _ENDPOINT_WIDE)
             self.in_a_row = self.in_a_row + 1 if is_systemic else 0
-            is_useless = isinstance(answer, Reply) and bool(fault)
+            is_useless = bool(fault)
             self.faults_in_a_row = self.faults_in_a_row + 1 if is_useless else 0
             self._has_usable |= isinstance(answer, Reply) and not fault
             is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
             if isinstance(answer, Failure) and is_over and self.last is None:
                 self.last = answer
-            if isinstance(answer, Reply) and self.last is None and self.faults_in_a_row >= self._fault_limit:
+            if is_useless and self.last is None and self.faults_in_a_row >= self._fault_limit:
                 self.last = Failure(fault, "transient", _quote(answer))
 
     @property

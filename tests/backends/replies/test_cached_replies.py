@@ -247,6 +247,16 @@ def test_useless_replies_in_a_row_stop_the_run_and_are_asked_for_again(store: Re
     assert (repaired.calls, repaired.hits) == (40, 0)
 
 
+def test_a_model_that_thinks_until_the_limit_stops_the_run_and_a_few_such_answers_do_not(store: ReplyStore) -> None:
+    thought = Failure("only_reasoning", "final", "the model thought and did not answer", raw="{}")
+    assert answer_requests(store, Scripted(lambda _text: thought), [question(n) for n in range(3)]).missing == 0
+    model = Scripted(lambda _text: thought)
+    with pytest.raises(UserError, match="10 replies in a row are of no use, the last one: only_reasoning"):
+        answer_requests(store, model, [question(f"more {n}") for n in range(40)])
+    assert len(model.asked) == 10
+    assert answer_requests(store, Scripted(), [question(f"more {n}") for n in range(40)]).calls == 40
+
+
 def test_useless_replies_between_others_are_stored_and_cost_no_second_call(store: ReplyStore) -> None:
     def find_fault(_request: ChatRequest, reply: Reply) -> str:
         return "talk" if int(reply.text) % 3 else ""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from builders.benchmark_set import Tables, open_candidate_judgments
+from builders.decisions.reworded_queries import list_edited_waiting
 from builders.equivalent_queries import Meaning, list_meanings
 from builders.filename_leaks import find_leaking_file_names
 from builders.recall.answer_index import build_answer_index
@@ -53,7 +54,13 @@ def lint_tables(tables: Tables) -> list[LintFinding]:
     """Returns all findings, errors first; none for a clean set."""
     findings = [*_dangling(tables), *_duplicate_images(tables), *_source_defects(tables.ledger)]
     if len(tables.queries):  # a gallery has none
-        findings += [_empty_truth(tables), _repeated_texts(tables), _shared_truth(tables), _ambiguous_texts(tables)]
+        findings += [
+            _empty_truth(tables),
+            _edited_waiting(tables),
+            _repeated_texts(tables),
+            _shared_truth(tables),
+            _ambiguous_texts(tables),
+        ]
         findings.append(_contradicting_truth(tables))
         findings += [_text_residue(tables), _open_candidate_judgments(tables), _unreachable(tables)]
         findings.append(_filename_leaks(tables))
@@ -94,8 +101,16 @@ def _source_defects(ledger: pd.DataFrame) -> Iterator[LintFinding | None]:
 
 def _empty_truth(tables: Tables) -> LintFinding | None:
     answered = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique())
+    answered |= set(list_edited_waiting(tables))  # reported by another check
     cases = [query for query in tables.queries["query_id"] if query not in answered]
     return _finding("empty_truth", "error", "queries have no relevant picture", cases)
+
+
+def _edited_waiting(tables: Tables) -> LintFinding | None:
+    texts = dict(zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True))
+    cases = [f"{query} {texts[query]}" for query in list_edited_waiting(tables)]
+    says = "queries were edited and have no relevant picture until a person says yes to one; no figure counts them"
+    return _finding("edited_query_waits", "warning", says, cases)
 
 
 def _repeated_texts(tables: Tables) -> LintFinding | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from backends.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply
-from backends.replies.cached_replies import AnsweredRequests, answer_requests
+from backends.replies.cached_replies import AnsweredRequests, FindFault, answer_requests
 from backends.replies.reply_store import ReplyStore
 from backends.replies.spending import Spending
 from builders.errors import UserError
@@ -26,13 +26,27 @@ class ChatSession:
     batches_by_role: dict[str, list[AnsweredRequests]] = field(default_factory=dict)
     models: dict[str, ChatModel] = field(default_factory=dict)
 
-    def ask(self, role: str, model: ChatModel, requests: Sequence[ChatRequest]) -> list[ChatAnswer]:
-        """Returns the answers in the order of the requests; stored ones cost no call."""
+    def ask(
+        self,
+        role: str,
+        model: ChatModel,
+        requests: Sequence[ChatRequest],
+        find_fault: FindFault = lambda _request, _reply: "",
+    ) -> list[ChatAnswer]:
+        """Returns the answers in the order of the requests; stored ones cost no call. `find_fault` says why a reply is
+        of no use: many of them in a row stop the build."""
         run = current_run()
         with run.reporter.bar(role, len(requests), "replies") as advance:
             flags = {"offline": run.offline, "retry_failures": run.retry_failures}
             batch = answer_requests(
-                self.store, model, requests, **flags, role=role, spending=self.spending, advance=advance
+                self.store,
+                model,
+                requests,
+                **flags,
+                role=role,
+                spending=self.spending,
+                advance=advance,
+                find_fault=find_fault,
             )
         self.batches_by_role.setdefault(role, []).append(batch)
         self.models[role] = model

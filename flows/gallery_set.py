@@ -181,6 +181,9 @@ def select_images(
     """The rows of as many images as the definition asks for, of as many places and times as possible, and those of all
     overridden images, which do not count towards that number."""
     rules = definition.select
+    if rules.count is not None and rules.count > len(unique):
+        reported = f"select.count asks for {rules.count:,} images, and {len(unique):,} are left: all of them are taken"
+        current_run().reporter.log(reported)
     chosen = overridden.is_overridden(unique)
     others: RowIndices = np.flatnonzero(~chosen)
     frame = images.to_frame(["image_id", "taken_at", "latitude", "longitude"], unique[others])

@@ -26,6 +26,7 @@ from builders.decisions.application import apply_decisions
 from builders.decisions.effective import effective
 from builders.decisions.outcome import DecisionOutcome, carry_over
 from builders.decisions.records import ImagePairDecision, Override, QueryDecision, SetDecision, UndeterminedPair
+from builders.decisions.reworded_queries import list_edited_waiting
 from builders.decisions.shared_decisions import DecisionConflict
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, Provenance
@@ -77,7 +78,8 @@ class BuildResult:
     `conflicts`, `shared_count`: those of `DecisionOutcome`; `waiting_count`: number of decisions that only the next
     build can apply; `page`: the version's page, if written; `url`: the version in a bucket; `disputed`: an answer of
     each pair of an audit that is left out until a third person answers; `disagreement_count`: number of queries and
-    judgments on which people differ elsewhere, where the last decision holds."""
+    judgments on which people differ elsewhere, where the last decision holds; `edited_waiting`: queries with an edited
+    text that have no relevant image until a person says yes to one."""
 
     path: Path
     version: int
@@ -92,6 +94,7 @@ class BuildResult:
     url: str | None = None
     disputed: Sequence[QueryDecision] = ()
     disagreement_count: int = 0
+    edited_waiting: Sequence[str] = ()
 
 
 @step("publish")
@@ -250,6 +253,7 @@ def _publish(
         outcome.stale,
         outcome.conflicts,
         outcome.shared_count,
+        edited_waiting=list_edited_waiting(tables),
     )
 
 

@@ -43,7 +43,7 @@ def gallery(
             raise typer.BadParameter("give DEFINITION.yaml, or --set images=FOLDER")
         from flows.definition_starter import derive_set_name
 
-        overrides = [f"name={derive_set_name(images)}", "filter.max_side=10000", *overrides]
+        overrides = [f"name={derive_set_name(images)}", *overrides]
     _build("gallery", definition, overrides, options, rescan=rescan)
 
 

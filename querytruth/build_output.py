@@ -93,6 +93,7 @@ def summarize_build(result: BuildResult) -> dict[str, Any]:
         "shared": result.shared_count,
         "disputed": [{"query_id": one.query_id, "image_id": one.image_id} for one in result.disputed],
         "disagreements": result.disagreement_count,
+        "edited_waiting": list(result.edited_waiting),
         "model_calls": result.manifest["envelope"]["calls"] if result.is_new else {},
         "smaller": [summarize_build(smaller) for smaller in result.nested_results],
     }
@@ -127,6 +128,12 @@ def show_build_result(result: BuildResult) -> None:
         note = f"queries that ask the same are judged differently: {conflict.image_id}: {conflict.describe()}"
         terminal.err.print(f"{note}; each keeps its own, decide one of them again", markup=False, soft_wrap=True)
     _show_disputes(result)
+    if count := len(result.edited_waiting):
+        about = "edited query has" if count == 1 else "edited queries have"
+        note = (
+            f"{count:,} {about} no relevant picture until a person says yes to one (review page, Queries: not judged)"
+        )
+        terminal.err.print(f"{note}; no figure counts them", markup=False, soft_wrap=True)
     if result.waiting_count:
         about = "decision waits" if result.waiting_count == 1 else "decisions wait"
         note = f"{result.waiting_count} {about} for the next build of the set, which alone can follow: querytruth build"

@@ -11,6 +11,8 @@ def default_to(name: str) -> type[TyperGroup]:
     """Returns a group in which an unknown command is the first argument of the command `name`, such as a set."""
 
     class DefaultCommandGroup(TyperGroup):
+        default_name = name
+
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             """Insert the name of the command where it is missing."""
             if args and args[0] not in {*self.commands, "--help", "-h"}:

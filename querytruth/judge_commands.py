@@ -58,7 +58,7 @@ def check(
 ) -> None:
     """Write the card of a judge: how it agrees with the people of an audit, and what changes its grades.
 
-    Example: querytruth judge check family-album --judge openai_compatible --judge-option model=qwen3-vl
+    Example: querytruth judge check family-album --judge openai_compatible --judge-option name=qwen3-vl
     """
     from backends.sets import set_files
     from flows.audits.judge_check import check_judge, load_checked_judge
@@ -103,7 +103,7 @@ def carry(
     """Estimate how much a set lacks that no person judged, by a judge whose errors an audit of another set measured.
 
     Example: querytruth judge carry new-album --from family-album --run clip.trec --judge openai_compatible
-    --judge-option model=qwen3-vl
+    --judge-option name=qwen3-vl
     """
     from backends.sets import set_files
     from flows.audits.judge_carry_over import carry_over, read_carry_over

@@ -12,7 +12,7 @@ from backends.chat import ChatImage, ChatRequest, Failure
 from backends.models.image_text_inputs import load_processor
 from backends.models.local_generation import Conversation, LocalChatModel, LocalGenerationOptions, load_weights
 from backends.option_paths import PathOrName
-from backends.replies.request_images import decode_upright, read_image_bytes
+from backends.replies.request_images import PATCH_SIDE, decode_upright, fit_for_model, read_image_bytes
 
 
 class QwenVLOptions(LocalGenerationOptions):
@@ -37,6 +37,7 @@ class _ImageTextWeights:
         self.model = load_weights(options.name, revision, options, "AutoModelForImageTextToText")
         self._inputs = load_processor(options.name, revision, self.model.config, options.min_pixels, options.max_pixels)
         self.tokenizer = self._inputs.tokenizer
+        self._min_side = max(PATCH_SIDE, self._inputs.patch_side)
 
     def size(self, request: ChatRequest) -> int:
         """The number of pixels, from the files' headers."""
@@ -49,9 +50,10 @@ class _ImageTextWeights:
             for shown in message.images:
                 data = read_image_bytes(shown)
                 decoded = decode_upright(data) if isinstance(data, bytes) else data
-                if isinstance(decoded, Failure):
-                    return decoded
-                content.append({"type": "image", "image": decoded})
+                fit = fit_for_model(decoded, self._min_side) if isinstance(decoded, Image.Image) else decoded
+                if isinstance(fit, Failure):
+                    return fit
+                content.append({"type": "image", "image": fit})
             conversation.append({"role": message.role, "content": [*content, {"type": "text", "text": message.text}]})
         return conversation
 

@@ -42,6 +42,7 @@ class FullProcessor:
         self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
         self._limits = (min_pixels, max_pixels)
         self._by_size = _limit_pixels(processor.image_processor, *self._limits)
+        self.patch_side = _patch_side(processor.image_processor)
 
     def __call__(self, conversations: list[Conversation]) -> Any:
         shown = [
@@ -74,6 +75,7 @@ class ImageOnlyProcessor:
     ) -> None:
         self._images, self.tokenizer, self._image_token = image_processor, tokenizer, image_token
         self.tokenizer.padding_side = "left"
+        self.patch_side = _patch_side(image_processor)
         _limit_pixels(image_processor, min_pixels, max_pixels)
 
     def __call__(self, conversations: list[Conversation]) -> Any:
@@ -110,6 +112,12 @@ def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | 
     scale = (aim / pixels) ** 0.5
     size = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
     return image.resize(size, Image.Resampling.BICUBIC)
+
+
+def _patch_side(images: Any) -> int:
+    """Returns the side of a merged patch in pixels, below which such models take no image; 1 where there is none."""
+    patch, merged = getattr(images, "patch_size", None), getattr(images, "merge_size", 1)
+    return patch * merged if isinstance(patch, int) and isinstance(merged, int) else 1
 
 
 def _limit_pixels(images: Any, min_pixels: int | None, max_pixels: int | None) -> bool:

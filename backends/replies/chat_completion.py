@@ -24,6 +24,8 @@ _KINDS: dict[int, tuple[str, str]] = {
 }
 _FILTERED = ("content_filter", "content_policy", "data_inspection", "responsibleai", "moderation")
 _SPENT = ("insufficient_quota", "insufficient_balance", "arrearage", "billing")
+_THOUGHT_PARTS = frozenset({"thinking", "reasoning", "thought", "redacted_thinking"})  # parts of a content
+_NO_ANSWER = "the model thought and did not answer; more tokens may help"
 _DETAIL = 300
 
 
@@ -109,7 +111,10 @@ def _text(message: dict[str, Any], finish: Any) -> str:
         raise _NotAReply("refused", "final", str(message["refusal"]))
     content = message.get("content")
     if isinstance(content, list):
-        parts = [part.get("text") if isinstance(part, dict) else None for part in content]
+        spoken = [part for part in content if not (isinstance(part, dict) and part.get("type") in _THOUGHT_PARTS)]
+        if content and not spoken:
+            raise _NotAReply("only_reasoning", "final", _NO_ANSWER)
+        parts = [part.get("text") if isinstance(part, dict) else None for part in spoken]
         texts = [part for part in parts if isinstance(part, str)]
         if len(texts) < len(parts):
             raise _NotAReply("odd_content", "transient", "a part of the content is no text")
@@ -121,7 +126,7 @@ def _text(message: dict[str, Any], finish: Any) -> str:
     if message.get("tool_calls") or message.get("function_call"):
         raise _NotAReply("tool_call", "final", "the model called a tool in place of answering")
     if message.get("reasoning_content") or message.get("reasoning"):
-        raise _NotAReply("only_reasoning", "final", "the model thought and did not answer; more tokens may help")
+        raise _NotAReply("only_reasoning", "final", _NO_ANSWER)
     raise _NotAReply("empty_content", "final", "the text is empty")
 
 

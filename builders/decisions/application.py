@@ -10,6 +10,7 @@ from builders.benchmark_set import Tables
 from builders.decisions.effective import effective
 from builders.decisions.outcome import DecisionOutcome
 from builders.decisions.records import QueryDecision
+from builders.decisions.reworded_queries import list_edited_waiting, retire_text_judgments
 from builders.decisions.shared_decisions import JudgmentDecisions, find_conflicts, share_decisions
 from builders.equivalent_queries import group_equivalent_queries
 from builders.ledger import Ledger, rejection_rows
@@ -20,9 +21,11 @@ def apply_decisions(
 ) -> tuple[Tables, DecisionOutcome]:
     """Returns the tables with the decisions applied, and the outcome; the given tables are not changed.
 
-    `in_effect`: ids of decisions that the tables contain already. A decision on a judgment holds for all equivalent
-    queries that have none of their own on that image. A decision is listed as stale and changes nothing where its text
-    is not the query's, neither now nor by an edit in the log, or where its query or image is gone.
+    An edit of a text takes the judgments with it that were made from the old one (`reworded_queries`): they wait for
+    people as candidate judgments. `in_effect`: ids of decisions that the tables contain already. A decision on a
+    judgment holds for all equivalent queries that have none of their own on that image. A decision is listed as stale
+    and changes nothing where its text is not the query's, neither now nor by an edit in the log, or where its query or
+    image is gone.
     """
     decisions_by_target, outcome = _classify_decisions(tables, effective(log, in_effect), in_effect)
     if not decisions_by_target and not outcome.earlier:
@@ -32,6 +35,8 @@ def apply_decisions(
     if not decisions_by_target:
         return tables, outcome
     texts = {query: d.new_text or d.text for query, d in on_queries.items() if d.decision != "drop"}
+    edited = {query: d.new_text for query, d in on_queries.items() if d.decision == "edit" and d.new_text}
+    tables = retire_text_judgments(tables, edited)
     queries = _reword(tables.queries, texts)
     qrels = _regrade(tables.qrels, on_judgments)
     dropped = {query: decision.note for query, decision in sorted(on_queries.items()) if decision.decision == "drop"}
@@ -39,7 +44,8 @@ def apply_decisions(
     # Only where a person judged: lint reports other queries without a relevant image.
     judged = {query for query, _ in on_judgments}
     answered = set(qrels.loc[qrels["query_id"].isin(judged) & (qrels["relevance"] > 0), "query_id"])
-    unanswered = [query for query in kept["query_id"] if query in judged and query not in answered]
+    waiting = list_edited_waiting(replace(tables, qrels=qrels)) if judged else []
+    unanswered = [query for query in kept["query_id"] if query in judged - set(waiting) and query not in answered]
     kept = kept[~kept["query_id"].isin(unanswered)].reset_index(drop=True)
     rejections = (
         _review_rejections(queries, dropped, "dropped_by_person").assign(detail=list(dropped.values())),

@@ -81,7 +81,7 @@ def clean_phrasings(
     another language …) with the finding. A text stays as the model wrote it: nothing is cut from a query."""
     found = []
     for number, text in enumerate(parse_phrasings(reply)):
-        reason = clean_caption(text, "stop", language, rules, template).reason
+        reason = clean_caption(text, "stop", language, rules, template, may_address=True).reason
         if number >= count:
             reason = "over_the_count"
         elif not reason and measure_length(text, language) > MAX_PHRASING_LENGTH[language]:

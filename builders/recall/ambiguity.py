@@ -44,10 +44,11 @@ def resolve_ambiguity(
 ) -> ResolvedAmbiguity:
     """Returns the tables after the policy, sorted by id. Raises ValueError for an unknown policy.
 
-    `merge` makes each confusable image above the threshold relevant (grade 1, judged by caption), with all images of
-    its duplicate group. It rejects a query with more confusable images than are listed (`too_many_rivals`: its ground
-    truth would be incomplete) and a query with the text and the ground truth of another (`repeated_query`; the smallest
-    id is accepted). The queries `override_ids` are accepted with their ground truth unchanged.
+    `merge` makes each confusable image above the threshold whose words agree with the query (`is_mergeable`) relevant
+    (grade 1, judged by caption), with all images of its duplicate group; the others wait for people. It rejects a query
+    with more confusable images than are listed (`too_many_rivals`: its ground truth would be incomplete) and a query
+    with the text and the ground truth of another (`repeated_query`; the smallest id is accepted). The queries
+    `override_ids` are accepted with their ground truth unchanged.
     """
     if policy not in AMBIGUITY_POLICIES:
         raise ValueError(f"policy {policy!r} is none of {', '.join(AMBIGUITY_POLICIES)}")
@@ -66,6 +67,8 @@ def resolve_ambiguity(
         rejections.append(_rejections(kept, repeated, "repeated_query", confusables))
         kept, truth = _without(kept, truth, repeated)
     left = confusables.ambiguous_query_ids if policy == "review" else overridden
+    if policy == "merge":
+        left = left | frozenset(_unmerged(confusables)["query_id"])
     figures: dict[str, Any] = {
         "policy": policy,
         "before": count_ambiguous(queries, confusables.ambiguous_query_ids),
@@ -155,6 +158,7 @@ def _merged(
 ) -> pd.DataFrame:
     """Returns the judgments with one more for each unjudged confusable image; the queries `unmerged_ids` get none."""
     sure = confusables.above_threshold()
+    sure = sure[sure["is_mergeable"].to_numpy(dtype=bool)]
     sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(unmerged_ids)]
     answers = build_answer_index(queries, qrels, images, duplicates)
     code = answers.answer[pd.Index(answers.image_ids).get_indexer(sure["image_id"])]
@@ -175,6 +179,12 @@ def _merged(
     return both.astype({**dict.fromkeys(names, "category"), "relevance": np.int8})[list(qrels.columns)]
 
 
+def _unmerged(confusables: ConfusableImages) -> pd.DataFrame:
+    """Returns the rows above the threshold that the words keep from being merged."""
+    sure = confusables.above_threshold()
+    return sure[~sure["is_mergeable"].to_numpy(dtype=bool)]
+
+
 def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, override_ids: frozenset[str]) -> frozenset[str]:
     """Returns all but the first of the queries with the same text and the same relevant images; never one of
     `override_ids`, which come first."""
@@ -193,5 +203,7 @@ def _ambiguous_pairs(queries: pd.DataFrame, confusables: ConfusableImages, polic
     """Returns the candidates of the queries; those that the policy resolves are left out."""
     pairs = confusables.candidates
     if policy != "review":
-        pairs = pairs[pairs["score"] < confusables.min_score]
+        is_open = pairs["score"] < confusables.min_score
+        is_open |= (policy == "merge") & ~pairs["is_mergeable"].to_numpy(dtype=bool)
+        pairs = pairs[is_open]
     return pairs.merge(queries[["query_id", "text"]], on="query_id")[REVIEW_COLUMNS]

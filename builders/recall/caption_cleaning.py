@@ -6,13 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from builders.broken_encodings import is_broken
+from builders.recall.caption_kind import asks_for_question, has_markup, is_address, is_talk
 from builders.recall.caption_rules import CaptionCleaningRules, LanguageCleaningRules
 from builders.recall.reply_checks import has_prompt_echo, has_repetition, has_words, is_in_language, letters_and_digits
-from builders.recall.reply_markup import first_list_item, strip_markup, strip_quotes, strip_reasoning
+from builders.recall.reply_markup import first_list_item, strip_markup, strip_quotes, unwrap_json
+from builders.reply_envelope import read_answer, read_labelled_answer, strip_regions
+from builders.text_residue import is_empty_value
 
 CAPTION_REJECTION_REASONS = {
     "empty": "no words",
     "refusal": "the model declined to describe the picture, or says what it cannot tell",
+    "only_reasoning": "the model thought, and gave no answer",
+    "talk": "speaks to the person who asks, thinks about the task, or reports that no picture came",
+    "markup": "has tags, special tokens, JSON, code or coordinates",
+    "broken_text": "read in a wrong encoding, or with characters lost",
     "echo": "the prompt repeated",
     "repetition": "the same words are repeated",
     "too_long": "longer than a caption can be",
@@ -22,6 +30,7 @@ CAPTION_REJECTION_REASONS = {
 }
 # Of a caption that becomes a query, characters or words: what 48 tokens hold, and somewhat more.
 MAX_QUERY_LENGTH = {"zh": 80, "en": 50}
+_MOST_LOST = 2  # characters: a limit may cut one
 MAX_CAPTION_CHARS = 4000  # characters; a detailed description has some hundreds
 _ENDED = re.compile(r"[。！？!?.…][”’」』）)\"']*$")
 _LEADING = "，,、：:；;。.!！ -—–"
@@ -44,17 +53,24 @@ def clean_caption(
     rules: CaptionCleaningRules,
     prompt_template: str = "",
     max_length: int | None = None,
+    *,
+    may_address: bool = False,
 ) -> CleanedCaption:
     """Returns the caption in a reply: text of the reply, in the same order; of a numbered list, its first item.
 
-    `finish_reason` stop: the end is trusted. length: the caption ends with its last complete clause. Any other: a last
-    sentence without an end is removed if an earlier one has an end. `prompt_template`: the unfilled template, because a
-    reply may repeat a caption that the prompt shows. `max_length`: characters in Chinese, words in English; a longer
-    caption ends with its last complete clause within them. A caption no longer than a query that says what the model
-    cannot tell is a refusal.
+    `finish_reason` stop: the end is trusted, unless it asks for more ("… 放在", "a man and a"), as after a cut. length:
+    the caption ends with its last complete clause. Any other: a last sentence without an end is removed if an earlier
+    one has an end. `prompt_template`: the unfilled template, because a reply may repeat a caption that the prompt
+    shows. `max_length`: characters in Chinese, words in English; a longer caption ends with its last complete clause
+    within them. A caption no longer than a query that says what the model cannot tell is a refusal, and one that speaks
+    to a person is talk, unless it `may_address` a person: what people type into a search, or the answer to a prompt for
+    a question.
     """
-    item, is_list = first_list_item(strip_reasoning(raw))
-    cleaned = clean_description(item, "stop" if is_list else finish_reason, language, rules, prompt_template)
+    answer = _read_answer(raw)
+    if answer is None:
+        return CleanedCaption("", "only_reasoning")
+    item, is_list = first_list_item(answer)
+    cleaned = _clean_text(item, "stop" if is_list else finish_reason, language, rules, prompt_template)
     if max_length is not None and measure_length(cleaned.text, language) > max_length:
         text = _last_complete_clause(
             cleaned.text, rules.languages[language], _find_end(cleaned.text, max_length, language)
@@ -65,7 +81,18 @@ def clean_caption(
     is_short = measure_length(cleaned.text, language) <= MAX_QUERY_LENGTH[language]
     if is_short and rules.disclaimer.search(cleaned.text.replace("’", "'")):
         return CleanedCaption("", "refusal", cleaned.openings)
+    if is_short and not (may_address or asks_for_question(prompt_template)) and is_address(cleaned.text, rules):
+        return CleanedCaption("", "talk", cleaned.openings)
     return cleaned
+
+
+def _read_answer(raw: str) -> str | None:
+    """Returns the answer in a reply, without reasoning, further turns and regions; None where it is reasoning alone."""
+    marked = read_answer(raw)
+    labelled = read_labelled_answer(marked.text[: 5 * MAX_CAPTION_CHARS])
+    if marked.is_only_reasoning or labelled.is_only_reasoning:
+        return None
+    return strip_regions(unwrap_json(labelled.text))
 
 
 def measure_length(text: str, language: str) -> int:
@@ -85,13 +112,23 @@ def clean_description(
     raw: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str = ""
 ) -> CleanedCaption:
     """The same for a text that is no query: of any length, with all items of a list and with what it leaves open."""
-    answer = strip_reasoning(raw)
+    answer = _read_answer(raw)
+    if answer is None:
+        return CleanedCaption("", "only_reasoning")
+    return _clean_text(answer, finish_reason, language, rules, prompt_template)
+
+
+def _clean_text(
+    answer: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str
+) -> CleanedCaption:
     if len(answer) > MAX_CAPTION_CHARS:  # the patterns below are for texts of a bounded length
         too_long = "too_long" if has_words(answer) else "empty"
         return CleanedCaption("", "repetition" if has_repetition(answer) else too_long)
     if has_words(answer) and (reason := _not_a_caption(strip_markup(answer), prompt_template, rules)):
         return CleanedCaption("", reason)
     text, openings = _strip_openings_and_endings(answer, rules)
+    if is_talk(text, rules):
+        return CleanedCaption("", "talk", openings)
     own = rules.languages[language]
     trimmed = _trim_broken_end(text, finish_reason, own)
     if trimmed != text:
@@ -101,6 +138,9 @@ def clean_description(
         or _not_a_caption(trimmed, prompt_template, rules)
         or ("too_short" if len(letters_and_digits(trimmed)) < own.fewest else "")
         or ("" if is_in_language(trimmed, language) else "wrong_language")
+        or ("empty" if is_empty_value(trimmed) else "")
+        or ("broken_text" if is_broken(trimmed) or answer.count("\ufffd") >= _MOST_LOST else "")
+        or ("markup" if has_markup(trimmed, rules) else "")
     )
     return CleanedCaption("" if reason else trimmed, reason, openings)
 
@@ -111,7 +151,7 @@ def _strip_openings_and_endings(text: str, rules: CaptionCleaningRules) -> tuple
     before = None
     while text != before:
         before = text
-        text = strip_quotes(strip_markup(text))
+        text = strip_quotes(strip_markup(_read_answer(text) or ""))
         if opening := _opening(text, rules):
             openings.append(opening)
             text = text[len(opening) :].lstrip(_LEADING)
@@ -133,9 +173,12 @@ def _opening(text: str, rules: CaptionCleaningRules) -> str:
 
 def _trim_broken_end(text: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
     """Returns the text up to its last complete clause if its end is broken; '' where no clause is complete."""
-    if finish_reason == "stop" or _ENDED.search(text):
+    if _ENDED.search(text):
         return text
-    if finish_reason == "length":
+    is_dangling = bool(rules.dangling.search(text))  # whatever the server says
+    if finish_reason == "stop" and not is_dangling:
+        return text
+    if finish_reason == "length" or is_dangling:
         return _last_complete_clause(text, rules, len(text))
     sentences = {match.end() for match in rules.sentence_end.finditer(text)}
     return text[: max(sentences)] if sentences else text

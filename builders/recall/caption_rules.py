@@ -16,12 +16,14 @@ _MACRO = re.compile(r"\{([a-z_]+)\}")
 @dataclass(frozen=True, slots=True)
 class LanguageCleaningRules:
     """The ends of sentences and clauses, the clauses that are incomplete (`unfinished`) or complete only after another
-    (`not_alone`), and the smallest number of letters of a caption (`fewest`) and of one with a removed end."""
+    (`not_alone`), the ends of a text that ask for more (`dangling`), and the smallest number of letters of a caption
+    (`fewest`) and of one with a removed end."""
 
     sentence_end: Pattern
     clause_end: Pattern
     unfinished: Pattern
     not_alone: Pattern
+    dangling: Pattern
     fewest: int
     min_letters_after_cut: int
 
@@ -29,13 +31,18 @@ class LanguageCleaningRules:
 @dataclass(frozen=True, slots=True)
 class CaptionCleaningRules:
     """Openings, endings and refusals of all languages: a model may reply in another language than requested.
-    `disclaimer`: a passing remark on what the model cannot tell, which is no part of a query."""
+    `disclaimer`: a passing remark on what the model cannot tell, which is no part of a query. `written`: what is
+    written in the image, or said of anybody; there `talk` (of the task, of a missing image) and `address` (to a person,
+    or of the writer) do not count."""
 
     openings: tuple[Pattern, ...]
     broken_start: Pattern
     ending: Pattern
     refusal: Pattern
     disclaimer: Pattern
+    written: Pattern
+    talk: Pattern
+    address: Pattern
     languages: dict[str, LanguageCleaningRules]
 
 
@@ -51,11 +58,14 @@ def parse_cleaning_rules(texts: Mapping[str, str], paths: Mapping[str, str] | No
         re.compile(rf"\s*(?:{'|'.join(together['endings'])})$", re.IGNORECASE),
         _any(together["refusals"]),
         _any(together["disclaimers"]),
+        _any(together["written"]),
+        _any(together["talk"]),
+        _any(together["address"]),
         {language: source.language_rules() for language, source in parsed.items()},
     )
 
 
-_SHARED = ("openings", "broken_starts", "endings", "refusals", "disclaimers")
+_SHARED = ("openings", "broken_starts", "endings", "refusals", "disclaimers", "written", "talk", "address")
 
 
 class _LanguageFile:
@@ -85,6 +95,7 @@ class _LanguageFile:
                 re.compile(self._filled(data["clause_end"])),
                 _any(self.patterns("unfinished")),
                 _any(self.patterns("not_alone")),
+                _any(self.patterns("dangling")),
                 int(data["fewest"]),
                 int(data["min_letters_after_cut"]),
             )
@@ -104,4 +115,5 @@ class _LanguageFile:
 
 
 def _any(patterns: list[str]) -> Pattern:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+    """Returns a pattern that matches where one of them does; without any, nowhere."""
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)", re.IGNORECASE)

@@ -12,6 +12,12 @@ and a confusable image, 0 to 1, is the first of these that can be computed:
   0 at twice that. Both must agree: dropping queries by one embedder alone would leave the queries that are easy for
   it.
 
+Likeness proposes, the words decide. A confusable image may be merged into the truth of a query (`is_mergeable`) only
+where its captions say all of the query, or where by a calibration people say that the query fits; never where the
+captions contradict the query in a count, a colour, a place, a sex or an age, or lack a word that distinguishes (red,
+two, not), nor where they have none of its words. With a real encoder of images two of two merges by likeness were
+false: "blue dust pan and broom next to white commode" became true of a toilet without a dust pan.
+
 The shipped calibrations know captions alone: nobody judged pairs by image vectors. With one of these the images count
 by the rule above where they give more. A calibration that `querytruth calibrate` fitted with the image embedder of the
 definition contains what the images show.
@@ -30,8 +36,8 @@ from builders.nearest_neighbours import pair_cosines
 from builders.recall.answer_index import AnswerIndex, MemberIndex
 from builders.recall.calibration import Calibration
 from builders.recall.caption_index import CaptionIndex
-from builders.recall.pair_features import IMAGE_FEATURES, EncodeWords
-from builders.recall.phrases import distinguishing_units, find_missing_units
+from builders.recall.pair_features import IMAGE_FEATURES, EncodeWords, PairFeatures
+from builders.recall.phrases import Phrases, distinguishing_units, find_missing_units, restore_words
 
 CONFUSABLE_COLUMNS = [
     "query_id",
@@ -42,8 +48,11 @@ CONFUSABLE_COLUMNS = [
     "caption_cosine",
     "image_cosine",
     "query_image_cosine",
+    "is_mergeable",
     "evidence",
 ]
+_CONTRADICTED = 0.1  # share of the image's captions that state another value, from which the words contradict
+_MOST_WORDS = 6  # missing words in the evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,7 @@ def score_confusable_images(
     ]
     distinguishing = [distinguishing_units(units) for units in missing]
     is_covered = np.array([not units for units in missing], dtype=bool)
+    by_people = np.zeros(len(missing))
     if calibration is None or probabilities is None:
         score = _score(is_covered, np.array([bool(units) for units in distinguishing], dtype=bool), candidates, rules)
     else:
@@ -152,6 +162,7 @@ def score_confusable_images(
         by_images = _image_score(_ramp(candidates.image_cosine, rules.min_image_cosine), candidates, rules)
         is_calibrated = bool(calibration.image_embedder) & candidates.has_captions
         score = np.maximum(score, np.where(is_calibrated, 0, by_images))
+        by_people = probabilities
     best_caption = _best_captions(caption_index, candidates)
     best_ids = [None if row < 0 else answers.query_ids[row] for row in best_caption]
     table = pd.DataFrame(
@@ -166,8 +177,18 @@ def score_confusable_images(
             "query_image_cosine": candidates.query_image_cosine,
         }
     )
+    is_supported = is_covered | (by_people >= rules.min_score)
+    is_lacking = [
+        bool(units) or len(lacked) >= _count_units(caption_index.query_phrases[query])
+        for units, lacked, query in zip(distinguishing, missing, candidates.query.tolist(), strict=True)
+    ]
+    mergeable = (score >= rules.min_score) & is_supported & ~np.array(is_lacking, dtype=bool)
+    mergeable[mergeable] = ~_is_contradicted(answers, candidates.query[mergeable], candidates.answer[mergeable])
+    table["is_mergeable"] = mergeable
     texts = list(_quoted(answers, caption_index, candidates, is_covered.tolist(), best_caption))
-    table["evidence"] = pd.array(_evidence(table, distinguishing, texts), dtype="str")
+    words = _missing_words(answers, caption_index, candidates, missing)
+    evidence = _evidence(table, words, texts, rules, (by_people >= rules.min_score).tolist())
+    table["evidence"] = pd.array(evidence, dtype="str")
     return table[CONFUSABLE_COLUMNS]
 
 
@@ -223,14 +244,55 @@ def _best_captions(caption_index: CaptionIndex, candidates: CandidateCosines) ->
     return [caption for _, _, caption in best]
 
 
-def _evidence(table: pd.DataFrame, distinguishing: list[list[str]], texts: list[str]) -> list[str]:
-    """Returns the evidence of each candidate as text, for reviewers and for the qrels. It names no cosine: the
-    digest of a set does not rest on the last digits of a model's vectors."""
+def _missing_words(
+    answers: AnswerIndex, caption_index: CaptionIndex, candidates: CandidateCosines, missing: list[list[str]]
+) -> list[list[str]]:
+    """Returns per candidate the words of the query that no caption of the image has, and the distinguishing ones that
+    it does not have of the same thing."""
+    known_units = {
+        answer: {unit for phrase in caption_index.answer_phrases[answer] for unit in phrase}
+        for answer in set(candidates.answer.tolist())
+    }
+    rows = zip(candidates.query.tolist(), candidates.answer.tolist(), missing, strict=True)
+    return [
+        restore_words(answers.texts[query], {*distinguishing_units(units), *(set(units) - known_units[answer])})
+        for query, answer, units in rows
+    ]
+
+
+def _count_units(phrases: Phrases) -> int:
+    return len({unit for phrase in phrases for unit in phrase})
+
+
+def _is_contradicted(answers: AnswerIndex, query: RowIndices, answer: RowIndices) -> NDArray[np.bool_]:
+    """Returns whether the captions of each image state another count, colour, place, sex or age than the query."""
+    if not len(query):
+        return np.zeros(0, dtype=bool)
+    measured = PairFeatures(answers).measure_contradictions(query, answer)
+    contradicted: NDArray[np.bool_] = np.max(list(measured.values()), axis=0) >= _CONTRADICTED
+    return contradicted
+
+
+def _evidence(
+    table: pd.DataFrame, missing: list[list[str]], texts: list[str], rules: ConfusableRules, by_people: list[bool]
+) -> list[str]:
+    """Returns the evidence of each candidate as text, for reviewers and for the qrels: what is alike from the cuts of
+    the rules on, and the words that the image's captions lack. It names no cosine: the digest of a set does not rest
+    on the last digits of a model's vectors."""
     lines = []
-    for row, units, text in zip(table.itertuples(index=False), distinguishing, texts, strict=True):
+    rows = zip(table.itertuples(index=False), missing, texts, by_people, strict=True)
+    for row, words, text, is_expected in rows:
         parts = ["all of it is said of this picture"] if row.is_covered else []
-        parts += ["captions alike"] if not isnan(row.caption_cosine) and not row.is_covered else []
-        parts += ["but not " + " ".join(units)] if units else []
-        parts += ["images alike"] if not isnan(row.image_cosine) else []
-        lines.append(", ".join(parts) + (f": {text}" if text else ""))
+        if not row.is_covered and _reaches(row.caption_cosine, rules.min_caption_cosine):
+            parts.append("captions alike")
+        elif not row.is_covered and is_expected:
+            parts.append("people say that such captions fit")
+        parts += ["images alike"] if _reaches(row.image_cosine, rules.min_image_cosine) else []
+        more = " …" if len(words) > _MOST_WORDS else ""
+        parts += ["not said: " + " ".join(words[:_MOST_WORDS]) + more] if words else []
+        lines.append(": ".join(part for part in (", ".join(parts), text) if part))
     return lines
+
+
+def _reaches(cosine: float, cut: float) -> bool:
+    return not isnan(cosine) and round(cosine, 4) >= cut

@@ -27,12 +27,18 @@ class NestedTables:
 
 
 def cut_nested_tables(
-    sizes: Sequence[int], rank: NDArray[Any], queries: pd.DataFrame, images: pd.DataFrame, qrels: pd.DataFrame
+    sizes: Sequence[int],
+    rank: NDArray[Any],
+    queries: pd.DataFrame,
+    images: pd.DataFrame,
+    qrels: pd.DataFrame,
+    waiting: pd.DataFrame | None = None,
 ) -> dict[int, NestedTables]:
     """Returns the tables of each size, smallest first. `rank`: the rank of each row of `images` in the selection; the
     gallery of size n has the first n images.
 
-    A query is in every set whose gallery has an image relevant to it. Judgments of images outside the gallery are left
+    A query is in every set whose gallery has an image relevant to it, or, of an edited text, an image that waits for a
+    person (`waiting`: query_id, image_id). Judgments of images outside the gallery are left
     out. Raises ValueError for repeated ranks, UserError for a size that is not within the gallery.
     """
     order = rank.argsort(kind="stable")
@@ -41,13 +47,17 @@ def cut_nested_tables(
     for size in sizes:
         if not 1 <= size <= len(images):
             raise UserError("cut sizes", size, f"the gallery has {len(images)} pictures", "use sizes up to that")
-    return {size: _cut(images.iloc[sorted(order[:size])], queries, qrels) for size in sorted(set(sizes))}
+    return {size: _cut(images.iloc[sorted(order[:size])], queries, qrels, waiting) for size in sorted(set(sizes))}
 
 
-def _cut(images: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame) -> NestedTables:
+def _cut(
+    images: pd.DataFrame, queries: pd.DataFrame, qrels: pd.DataFrame, waiting: pd.DataFrame | None
+) -> NestedTables:
     inside = qrels["image_id"].isin(images["image_id"])
     relevant = qrels["relevance"] > 0
     answered = set(qrels.loc[inside & relevant, "query_id"].unique())
+    if waiting is not None:
+        answered |= set(waiting.loc[waiting["image_id"].isin(images["image_id"]), "query_id"])
     is_answered = queries["query_id"].isin(answered)
     truth = qrels[inside & qrels["query_id"].isin(answered)]
     narrower = set(qrels.loc[~inside & relevant, "query_id"].unique()) & answered

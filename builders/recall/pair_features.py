@@ -117,6 +117,14 @@ class PairFeatures:
             features |= dict(zip(names, cosines.T, strict=True)) | {VECTOR_FEATURES[1]: self._spread[query]}
         return {name: features[name].round(6) for name in self.names}
 
+    def measure_contradictions(self, query: RowIndices, answer: RowIndices) -> dict[str, FloatArray]:
+        """Returns how far (n,) the captions of each answer contradict the query in counts, colours, places, sexes and
+        ages, 0 to 1."""
+        pairs = zip(query.tolist(), answer.tolist(), strict=True)
+        stated = np.array([self._contradictions(one, self._captions_of[other])[2:] for one, other in pairs])
+        sex, age = stated.reshape(-1, 2).T
+        return self._statements.measure(query, answer) | {"sex_contradiction": sex, "age_contradiction": age}
+
     def measure_background(self) -> dict[str, float] | None:
         """Returns the mean of BACKGROUND_FEATURES over random pairs of a query and another image: how alike unrelated
         captions are. None for too few captions."""
@@ -254,7 +262,8 @@ class PairFeatures:
     def _contradictions(self, query: int, captions: RowIndices) -> tuple[float, float, float, float]:
         """Returns the differences of kinds and of numbers, and the contradictions of sex and age, 0 to 1."""
         own = dict(zip(_ATTRIBUTES, self._attributes[query].tolist(), strict=True))
-        other = dict(zip(_ATTRIBUTES, self._attributes[captions].mean(axis=0).tolist(), strict=True))
+        stated = self._attributes[captions].mean(axis=0) if len(captions) else np.zeros(len(_ATTRIBUTES))
+        other = dict(zip(_ATTRIBUTES, stated.tolist(), strict=True))
         sex, age = (
             sum(own[one] * (1 - own[two]) * max(0.0, other[two] - other[one]) for one, two in (pair, pair[::-1]))
             for pair in (SEXES, AGES)

@@ -27,6 +27,7 @@ _WHERE = re.compile("(?<=.)[上里中内边旁]$")  # 湖边, 湖上 and 湖里 
 _PAIR = re.compile(r"\b(?:pairs?|bunch(?:es)?|photos?|pictures?|images?) of\b")
 _STARTS_HAN = re.compile(f"[{_HAN}]")
 _PIECE = re.compile(rf"[{_HAN}]+|[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]+")
+_NOTHING = "\x00"
 _IRREGULAR = {"people": "person", "men": "man", "women": "woman", "children": "child", "feet": "foot"}
 _ENDING = re.compile(r"(?:(?<=[^s])s|ing|ed)$")
 
@@ -76,6 +77,24 @@ def find_missing_units(wanted: Phrases, known: Phrases) -> list[str]:
             least = min((sorted(left) for left in about), key=lambda left: (len(left), left), default=[])
             missing.update(least or phrase)
     return sorted(missing)
+
+
+def restore_words(text: str, units: Iterable[str]) -> list[str]:
+    """Returns the words of a text that the units stand for, as they are written there and in their order: "white", not
+    "whit"; Chinese characters that follow each other as one word."""
+    wanted, words = set(units), list[str]()
+    for piece in _pieces_of(text):
+        if _STARTS_HAN.match(piece):
+            runs = re.split(_NOTHING, "".join(char if char in wanted else _NOTHING for char in piece))
+            words += [run for run in runs if run]
+        elif _unit_of(piece.casefold()) in wanted:
+            words.append(piece)
+    return list(dict.fromkeys(words))
+
+
+@lru_cache(maxsize=1 << 14)
+def _pieces_of(text: str) -> list[str]:
+    return _PIECE.findall(unicodedata.normalize("NFKC", text))
 
 
 def distinguishing_units(missing: Iterable[str]) -> list[str]:

@@ -1,17 +1,18 @@
-"""Strips reasoning, tags, Markdown, numbering, quotes and line breaks from a model's reply."""
+"""Strips the envelope of a reply, tags, Markdown, numbering, quotes and line breaks from a model's reply."""
 
+import json
 import re
 import unicodedata
 from itertools import pairwise
 
-_THOUGHT_ENDS = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-_THOUGHT_BEGINS = re.compile(r"<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-_SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>(?:system|user|assistant)?|</?s>|\[/?INST\]")
+from builders.reply_envelope import read_answer, strip_regions
+
 _TAG = re.compile(
-    r"</?(?:br|p|b|i|u|em|strong|span|div|ul|ol|li|h[1-6]|answer|caption|image|img|box|ref)\s{0,4}/?>", re.IGNORECASE
+    r"</?(?:br|p|b|i|u|em|strong|span|div|ul|ol|li|h[1-6]|answer|caption|image|img)(?:\s[^<>]{0,200})?\s{0,4}/?>",
+    re.IGNORECASE,
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{0,500}\)")
-_FENCE_OR_RULE = re.compile(r"\s*(?:`{3}\w*|[-*_=~#`\s]*|system|user|assistant)\s*")
+_FENCE_OR_RULE = re.compile(r"\s*(?:`{3}\w*|[-*_=~#`\s]*)\s*")
 _LINE_MARK = re.compile(r"\s*(?:#{1,6}\s|>\s?|[-*+•●◆·➤–—]\s|\d{1,2}(?:[.)）]|、)(?!\d)\s*|[（(]\d{1,2}[)）]|[①-⑳])")
 _ITEM = re.compile(r"(?m)^[ \t>*#_]*(?:[（(]?(\d{1,2})(?:[.．)）:：]|、)(?!\d)|([①-⑳]))[*_]*[ \t]*")
 _ANNOUNCEMENT = re.compile(r"(?s)(?:(?:(?!\.\s)[^。]){0,100}[:：])?")
@@ -22,15 +23,35 @@ _EMPHASIS = re.compile(r"\*{2,}|_{2,}|`+|~~|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)")
 _CLOSE = re.compile(r"\s+(?=[，。！？；：、])|(?<=[，。！？；：、])\s+")
 _PAIRED = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("＂", "＂"), ("«", "»"))
 _WHOLE = [re.compile(rf"{a}([^{a}{b}]*){b}([。.!！?？]?)") for a, b in (*_PAIRED, ("‘", "’"), ("'", "'"))]
+_JSON_FENCE = re.compile(r"\s*`{3}[a-zA-Z]{0,10}\s(.*?)\s*`{3}\s*", re.DOTALL)
+_MAX_JSON = 20_000  # characters
+_ANSWER_NAMES = frozenset(["caption", "description", "answer", "query", "text", "描述", "答案", "标题"])
 _JOINERS = "\u200c\u200d"  # part of emoji and Indic words
 
 
 def strip_reasoning(raw: str) -> str:
-    """Returns the text after the last reasoning block, or before one that has no end."""
-    ends = [match.end() for match in _THOUGHT_ENDS.finditer(raw)]
-    answer = raw[ends[-1] :] if ends else raw
-    unended = _THOUGHT_BEGINS.search(answer)
-    return answer[: unended.start()] if unended else answer
+    """Returns the answer in a reply without reasoning, further turns and regions; '' where it is reasoning alone."""
+    return strip_regions(read_answer(raw).text)
+
+
+def unwrap_json(text: str) -> str:
+    """Returns the text in an answer that is JSON: the one string of an object, or the one with a name such as
+    "caption"; of a list, its first. Any other text is returned as it is."""
+    fenced = _JSON_FENCE.fullmatch(text)
+    inner = (fenced.group(1) if fenced else text).strip()
+    if inner[:1] not in ("{", "[") or len(inner) > _MAX_JSON:
+        return text
+    try:
+        value = json.loads(inner, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    value = value[0] if isinstance(value, list) and value else value
+    if isinstance(value, dict):
+        strings = {str(name).casefold(): one for name, one in value.items() if isinstance(one, str)}
+        named = [one for name, one in strings.items() if name in _ANSWER_NAMES]
+        chosen = named[:1] or (list(strings.values()) if len(value) == 1 else [])
+        value = chosen[0] if chosen else None
+    return value if isinstance(value, str) else text
 
 
 def first_list_item(text: str) -> tuple[str, bool]:
@@ -54,7 +75,7 @@ def _item_number(mark: re.Match[str]) -> int:
 
 def strip_markup(text: str) -> str:
     """Returns one line without control characters, lone surrogates, U+FFFD, tags and Markdown."""
-    text = _LINK.sub(r"\1", _TAG.sub("\n", _SPECIAL.sub("\n", text)))
+    text = _LINK.sub(r"\1", _TAG.sub("\n", text))
     text = "\n".join(_visible(line) for line in text.splitlines())
     lines = [_strip_line_marks(line) for line in text.splitlines() if not _FENCE_OR_RULE.fullmatch(line)]
     return _CLOSE.sub("", " ".join(" ".join(lines).split()))

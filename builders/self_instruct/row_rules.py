@@ -4,18 +4,21 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from builders.broken_encodings import is_broken
 from builders.recall.reply_checks import is_in_language, letters_and_digits
 from builders.self_instruct.reply_grammar import TEMPLATE_WORDS
 from builders.spelling import join_spellings
+from builders.text_residue import is_empty_value
 
 MAX_LENGTH = {"zh": 10, "en": 5}  # characters in Chinese (the seed article's), words in English
 MAX_CHARACTERS = 60
 ROW_REJECTION_REASONS = {
-    "bad_characters": "punctuation, symbols or control characters",
+    "bad_characters": "punctuation, symbols, control characters, a broken encoding, or no value at all",
     "wrong_language": "mostly in another language than asked for",
     "too_long": "longer than a search for one thing",
     "word_of_prompt": "a word of the prompt itself",
     "refusal": "the model declined",
+    "talk": "speaks to the person who asks, or thinks about the task",
     "cut_off": "the limit on tokens cut the reply here",
     "no_topic": "the answer names no topic that can be one",
     "in_prompt": "an example that the prompt showed",
@@ -41,12 +44,14 @@ def measure_length(text: str, language: str) -> int:
 @dataclass(frozen=True, slots=True)
 class RowRules:
     """The rules of one language. `max_length`: characters (zh) or words (en); `template`: the prompt and the form of
-    its samples, nothing filled in; `refusal`: how models decline."""
+    its samples, nothing filled in; `refusal`: how models decline; `talk`: how
+    they speak to the person who asks or think about the task (None: not looked for)."""
 
     language: str
     max_length: int
     template: str
     refusal: re.Pattern[str]
+    talk: re.Pattern[str] | None = None
 
     def find_rejection_reason(self, text: str) -> str:
         """Why this is no object, as a key of REASONS; '' where nothing is wrong with it."""
@@ -60,13 +65,18 @@ class RowRules:
     def _unfit(self, text: str) -> str:
         if not text or len(text) > MAX_CHARACTERS * 4 or not all(self._is_allowed(char) for char in text):
             return "bad_characters"
+        if is_broken(text) or is_empty_value(text):
+            return "bad_characters"
         if self.language == "zh" and _BETWEEN_CHINESE.search(text):
             return "bad_characters"
         if not is_in_language(text, self.language):
             return "wrong_language"
         if measure_length(text, self.language) > self.max_length or len(text) > MAX_CHARACTERS:
             return "too_long"
-        return "refusal" if self.refusal.search(text.replace("’", "'")) else ""
+        plain = text.replace("’", "'")
+        if self.refusal.search(plain):
+            return "refusal"
+        return "talk" if self.talk and self.talk.search(plain) else ""
 
     def _is_allowed(self, char: str) -> bool:
         return char in _INSIDE[self.language] or unicodedata.category(char)[0] in "LMN"

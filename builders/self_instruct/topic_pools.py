@@ -48,13 +48,20 @@ class TopicPools:
                 rows.append(ReplyRow("", answer.truncated_item, "cut_off"))
         return tuple(rows)
 
-    def find_pool(self, objects: Iterable[str]) -> str:
-        """The pool that holds most of the objects, as `same` has them: of several the oldest, of none ''."""
+    def find_pool(self, objects: Iterable[str], topic: str = "") -> str:
+        """The pool that holds most of the objects, as `same` has them; of several the one whose name, or another name
+        of it, has most of the topic's letters, and only where these are as many the oldest; of none ''."""
         hits: dict[str, int] = {}
         for text in objects:
             for pool in self._where.get(text, ()):
                 hits[pool] = hits.get(pool, 0) + 1
-        return max((pool for pool in self.pools if pool in hits), key=lambda pool: hits[pool], default="")
+        letters = set(normalize_text(topic))
+
+        def rank(pool: str) -> tuple[int, int]:
+            names = (pool, *self.pools[pool].aliases)
+            return hits[pool], max(len(letters & set(name)) for name in names)
+
+        return max((pool for pool in self.pools if pool in hits), key=rank, default="")
 
     def _add(self, topic: str, text: str, alias: str = "") -> None:
         pool = self.pools.setdefault(normalize_text(topic), TopicPool(topic))
@@ -97,7 +104,7 @@ class _ReplyTrial:
             return pools[normalize_text(topic)].name
         if normalize_text(topic) in self._new:
             return self._new[normalize_text(topic)][0]
-        if pool_key := self._pools.find_pool(objects):
+        if pool_key := self._pools.find_pool(objects, topic):
             return pools[pool_key].name
         return next((name for name, added in self._new.values() if added & set(objects)), topic)
 
@@ -106,7 +113,9 @@ class _ReplyTrial:
             return "word_of_prompt"
         if text in self._seen:
             return "repeated"
+        pool = self._pools.pools.get(topic)
+        if pool is not None and text not in pool.objects:
+            return ""  # an example of another topic is new here, as the article adds what a known topic lacks
         if text in shown:
             return "in_prompt"
-        pool = self._pools.pools.get(topic)
-        return "known" if pool and text in pool.objects else ""
+        return "known" if pool is not None else ""

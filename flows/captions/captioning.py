@@ -1,7 +1,7 @@
 """Asks a chat model about images, and turns its replies into captions."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +108,7 @@ def caption_images(
     pending."""
     rows, requests = build_caption_requests(images, definition)
     wanted = select_caption_overrides(rows, overrides)
-    answers = chat_session.ask("captions", load_caption_model(definition), requests)
+    answers = chat_session.ask("captions", load_caption_model(definition), requests, _make_fault_finder(definition))
     require_a_reply("caption pictures", definition.name, answers)
     pairs = zip(rows["query_id"], answers, strict=True)
     has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
@@ -121,6 +121,19 @@ def caption_images(
     ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)
     rows_with_caption = rows[has_caption].reset_index(drop=True)
     return CaptionReplies(rows_with_caption, answers_with_caption, wanted, definition)
+
+
+def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, Reply], str]:
+    """Returns what says why a reply is no caption, by the rules of cleaning; '' for a caption."""
+    rules, _ = load_cleaning_rules(definition.cleaning_files)
+    max_lengths = find_max_lengths(definition.captions)
+
+    def find_fault(request: ChatRequest, reply: Reply) -> str:
+        language = request.language or ""
+        asked = language, rules, request.messages[-1].text, max_lengths.get(language)
+        return clean_caption(reply.text, reply.finish_reason, *asked).reason
+
+    return find_fault
 
 
 def _caption_rejections(

@@ -9,6 +9,7 @@ from backends.contained_paths import contained_path
 from backends.sets import set_files
 from backends.sets.set_files import StoredSet
 from builders.benchmark_set import Tables
+from builders.decisions.reworded_queries import list_edited_waiting
 from builders.errors import UserError
 from builders.ledger import Ledger, rejection_rows
 from builders.recall.nested_tables import NestedTables, cut_nested_tables
@@ -44,7 +45,9 @@ def build_nested_sets(definition: RecallDefinition, whole: StoredSet) -> dict[in
     """Returns per size the tables of its set."""
     tables = whole.tables
     rank = selection_ranks(tables.images, definition).to_numpy()
-    cut = cut_nested_tables(definition.sizes, rank, tables.queries, tables.images, tables.qrels)
+    candidates = tables.candidate_judgments
+    waiting = candidates[candidates["query_id"].isin(list_edited_waiting(tables))]
+    cut = cut_nested_tables(definition.sizes, rank, tables.queries, tables.images, tables.qrels, waiting)
     return {size: _cut_nested_set(whole, size, nested) for size, nested in cut.items()}
 
 

@@ -31,6 +31,10 @@ def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[st
         return f"key {key!r} is missing", f"add it, or say --set {key}=…"
     given = f", given {defect['input']!r}" if not isinstance(defect["input"], dict) else ""
     message = defect["msg"].removeprefix("Value error, ")
+    if defect["type"] in ("model_type", "model_attributes_type", "dict_type"):  # pydantic's text names a Python class
+        message = "is a section of keys, such as {key: value}"
+        if defect["input"] is None:
+            return f"key {key!r}: {message}, and cannot be null", "leave the key out for its defaults, or give its keys"
     if not key:
         return message, "fix the definition"
     return f"key {key!r}: {message}{URL_CREDENTIALS.sub('://…@', given)}", "fix the value"

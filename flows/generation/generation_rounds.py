@@ -3,6 +3,7 @@ judged. A run that was stopped continues after the last whole wave; a changed de
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -215,8 +216,10 @@ def load_chat_model(definition: GeneratedDefinition) -> ChatModel:
 
 def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None) -> RowRules:
     """Returns the rules for rows that answer a prompt; `form` says how its samples read."""
-    refusal = load_cleaning_rules()[0].refusal
-    return RowRules(prompt.language, max_length or MAX_LENGTH[prompt.language], f"{prompt.text}\n{form}", refusal)
+    cleaning = load_cleaning_rules()[0]
+    longest = max_length or MAX_LENGTH[prompt.language]
+    talk = re.compile(f"{cleaning.talk.pattern}|{cleaning.address.pattern}", re.IGNORECASE)
+    return RowRules(prompt.language, longest, f"{prompt.text}\n{form}", cleaning.refusal, talk)
 
 
 def build_wave_entry(

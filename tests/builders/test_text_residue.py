@@ -23,6 +23,15 @@ from builders.text_residue import find_text_residue
         ("a caf\N{REPLACEMENT CHARACTER} table", "broken_encoding"),
         ("a cafÃ© table", "broken_encoding"),
         ("一个 男孩 在 草地 上 奔跑", "spaces_between_words"),
+        *(
+            (text, "empty_value")
+            for text in ("null", "None", "NaN", "N/A", "undefined", "[]", "{ }", '""', "nil", "#REF!")
+        ),
+        *(
+            (text, "empty_value")
+            for text in ("#DIV/0!", "无", "暂无描述", "---", "？？", "[object Object]", "(null)", "...")
+        ),
+        ("a dog!!!!!!!!!!", "repeated_marks"),
     ],
 )
 def test_residue_is_told_by_its_kind(text: str, kind: str) -> None:
@@ -44,6 +53,11 @@ def test_residue_is_told_by_its_kind(text: str, kind: str) -> None:
         "3 < 4 on a blackboard",
         "a café in Straße 5",
         "ratio 1:2 and 16:9",
+        "a man with no hat",
+        "an empty street",
+        "无人的街道",
+        "nan bread on a plate",
+        "what?!",
         "",
     ],
 )

@@ -417,6 +417,20 @@ def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
     assert any("1 pictures are left out: a side reaches 600 pixels" in line for line in logged), logged
 
 
+def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path: Path) -> None:
+    for number in range(3):
+        photo(tmp_path / "photos" / f"{number}.jpg", number)
+
+    class Lines(SilentReporter):
+        def log(self, text: str) -> None:
+            logged.append(text)
+
+    logged: list[str] = []
+    with active_run(BuildRun(Lines(), 1)):
+        build_set(load_definition(definition(tmp_path, tmp_path / "photos", select={"count": 1000}), [], "gallery"))
+    assert "select.count asks for 1,000 images, and 3 are left: all of them are taken" in logged
+
+
 def test_a_starter_lets_24_megapixels_pass(tmp_path: Path) -> None:
     for kind in ("gallery", "recall"):
         file = tmp_path / f"{kind}.yaml"

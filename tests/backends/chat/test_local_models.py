@@ -234,14 +234,14 @@ def test_an_image_that_cannot_be_shown_costs_one_answer(tmp_path: Path, folder: 
     broken = ChatImage(tmp_path / "broken.png", hashlib.sha256(b"no picture").hexdigest())
     gone = ChatImage(tmp_path / "gone.png", "00" * 32)
     changed = ChatImage(tmp_path / "0.png", "00" * 32)
-    thread = image(tmp_path / "thread.png", (900, 2), 1)  # too long for the model
+    thread = image(tmp_path / "thread.png", (900, 2), 1)  # no patch of the model is as narrow
     bad = [ChatRequest((Message("user", "一", (p,)),)) for p in (broken, gone, changed, thread)]
     answers = model.reply([bad[0], good[0], bad[1], good[1], bad[2], good[2], bad[3]])
     assert [answer.reason for answer in answers[0::2] if isinstance(answer, Failure)] == [
         "image_undecodable",
         "image_unreadable",
         "image_changed",
-        "generation_failed",
+        "image_too_small",
     ]
     assert replies(answers[1::2]) == replies(model.reply(good))
 

@@ -90,8 +90,8 @@ def test_a_question_goes_out_as_it_is_and_the_reply_comes_back_verbatim() -> Non
 
 
 def test_images_travel_as_data_before_the_text(tmp_path: Path) -> None:
-    Image.new("RGB", (8, 6), "red").save(tmp_path / "a.jpg")
-    Image.new("RGB", (8, 6), "red").save(tmp_path / "b.bmp")
+    Image.new("RGB", (80, 60), "red").save(tmp_path / "a.jpg")
+    Image.new("RGB", (80, 60), "red").save(tmp_path / "b.bmp")
     shown = [ChatImage(p, hashlib.sha256(p.read_bytes()).hexdigest()) for p in sorted(tmp_path.iterdir())]
     question = ChatRequest((Message("user", "which?", tuple(shown)),))
     with loopback(lambda _asked: CannedResponse(said())) as server:
@@ -247,6 +247,10 @@ def test_whatever_an_endpoint_sends_is_a_failure_with_a_name(fault: str) -> None
         (CannedResponse(said("狗", "length")), Reply("狗", "length", 12, 5)),
         (
             CannedResponse(said([{"type": "text", "text": "一只"}, {"type": "text", "text": "狗"}])),
+            Reply("一只狗", "stop", 12, 5),
+        ),
+        (
+            CannedResponse(said([{"type": "thinking", "thinking": "先看"}, {"type": "text", "text": "一只狗"}])),
             Reply("一只狗", "stop", 12, 5),
         ),
         (CannedResponse("\ufeff" + json.dumps(said("狗"))), Reply("狗", "stop", 12, 5)),

@@ -191,10 +191,80 @@ def test_an_invalid_question_among_replies_is_final_and_at_their_ends_is_asked_a
 
 def test_an_endpoint_that_fails_in_the_middle_of_a_run_freezes_none_of_its_failures(store: ReplyStore) -> None:
     invalid = Failure("invalid_request", "final", "status 422", raw="422")
-    failing = Scripted(lambda text: Reply("re", "stop") if int(text) < 5 else invalid)
+    failing = Scripted(lambda _text: Reply("re", "stop") if len(failing.asked) <= 5 else invalid)
     with pytest.raises(UserError, match="10 questions in a row failed"):
         answer_requests(store, failing, [question(n) for n in range(40)], give_up_after=10)
     assert answer_requests(store, Scripted(), [question(n) for n in range(40)]).hits == 5
+
+
+def test_items_that_a_server_cannot_take_never_stop_the_others_and_are_final(store: ReplyStore) -> None:
+    """Twelve icons in a row fail; the endpoint answers a question again that it answered before, so it is well."""
+    broken = Failure("server_error", "transient", "status 500: height must be larger than factor", raw="500")
+
+    def script(text: str) -> ChatAnswer:
+        return broken if 5 <= int(text) < 17 else Reply(f"re {text}", "stop")
+
+    first = Scripted(script)
+    result = answer_requests(store, first, [question(n) for n in range(20)])
+    assert first.asked[:19] == [*map(str, range(15)), "4", "15", "16", "17"], "the question 4 shows whose fault it is"
+    assert [answer for answer in texts(result.answers) if answer.startswith("re")] == [
+        f"re {n}" for n in (*range(5), 17, 18, 19)
+    ]
+    assert {getattr(answer, "kind", "") for answer in result.answers[5:17]} == {"final"}
+    later = Scripted(script)
+    answer_requests(store, later, [question(n) for n in range(22)])
+    assert later.asked == ["20", "21"], "a build that recurs asks about what is new"
+
+
+def test_a_status_500_in_passing_is_asked_again_and_frozen_nowhere(store: ReplyStore) -> None:
+    broken = Failure("server_error", "transient", "status 500: out of memory", raw="500")
+    first = Scripted(lambda text: broken if text == "2" and len(first.asked) < 5 else Reply(f"re {text}", "stop"))
+    result = answer_requests(store, first, [question(n) for n in range(4)])
+    assert texts(result.answers) == [f"re {n}" for n in range(4)], "the second question after the others is answered"
+
+
+def test_an_endpoint_that_fails_at_everything_stops_every_run_and_freezes_nothing(store: ReplyStore) -> None:
+    broken = Failure("server_error", "transient", "status 500: out of memory", raw="500")
+    answer_requests(store, Scripted(), [question(n) for n in range(3)])
+    for _ in range(3):
+        with pytest.raises(UserError, match="10 questions in a row failed, server_error"):
+            answer_requests(store, Scripted(lambda _text: broken), [question(n) for n in range(40)])
+    assert answer_requests(store, Scripted(), [question(n) for n in range(40)]).calls == 37
+
+
+def test_useless_replies_in_a_row_stop_the_run_and_are_asked_for_again(store: ReplyStore) -> None:
+    """A model without eyes answers each question with the same talk, until somebody gives it eyes."""
+
+    def find_fault(_request: ChatRequest, reply: Reply) -> str:
+        return "talk" if "attached" in reply.text else ""
+
+    blind = Scripted(lambda _text: Reply("No image was attached.", "stop"))
+    questions = [question(n) for n in range(40)]
+    with pytest.raises(UserError, match=r"10 replies in a row are of no use.*talk \(No image was attached") as caught:
+        answer_requests(store, blind, questions, find_fault=find_fault)
+    assert "\n" not in str(caught.value) and len(blind.asked) == 10
+    repaired = answer_requests(store, Scripted(), questions, find_fault=find_fault)
+    assert (repaired.calls, repaired.hits) == (40, 0)
+
+
+def test_a_model_that_thinks_until_the_limit_stops_the_run_and_a_few_such_answers_do_not(store: ReplyStore) -> None:
+    thought = Failure("only_reasoning", "final", "the model thought and did not answer", raw="{}")
+    assert answer_requests(store, Scripted(lambda _text: thought), [question(n) for n in range(3)]).missing == 0
+    model = Scripted(lambda _text: thought)
+    with pytest.raises(UserError, match="10 replies in a row are of no use, the last one: only_reasoning"):
+        answer_requests(store, model, [question(f"more {n}") for n in range(40)])
+    assert len(model.asked) == 10
+    assert answer_requests(store, Scripted(), [question(f"more {n}") for n in range(40)]).calls == 40
+
+
+def test_useless_replies_between_others_are_stored_and_cost_no_second_call(store: ReplyStore) -> None:
+    def find_fault(_request: ChatRequest, reply: Reply) -> str:
+        return "talk" if int(reply.text) % 3 else ""
+
+    model = Scripted(lambda text: Reply(text, "stop"))
+    first = answer_requests(store, model, [question(n) for n in range(30)], find_fault=find_fault)
+    assert (texts(first.answers), first.missing) == ([str(n) for n in range(30)], 0)
+    assert answer_requests(store, Scripted(), [question(n) for n in range(30)], find_fault=find_fault).calls == 0
 
 
 def test_where_no_question_will_be_answered_the_first_one_says_so(store: ReplyStore) -> None:

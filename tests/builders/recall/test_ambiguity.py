@@ -85,7 +85,7 @@ def test_near_captions_are_judged_by_what_differs() -> None:
     table = rivals_of({"c": SMALL["c"], "d": SMALL["d"]}, loose).table
     assert table["caption_cosine"].min() > 0.6
     assert table["score"].tolist() == [0, 0]
-    assert table["evidence"][0].startswith("captions alike, but not 红: ")
+    assert table["evidence"][0].startswith("captions alike, not said: 红: ")
     slip = rivals_of({"c": "一个男孩在沙滩边玩耍", "d": "一个男孩在沙滩边耍玩"}, loose)
     assert pairs(slip) == {("q_c", "img_d"), ("q_d", "img_c")}
     assert slip.table["score"].between(0.5, 1, inclusive="left").all()
@@ -184,7 +184,7 @@ def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None
     alike = QueryImageVectors(queries=plane(5, 10, 90), images=plane(0, 10, 90))
     rivals = rivals_of(captions, rules, sight=alike)
     assert ("q_a", "img_b") in pairs(rivals)
-    assert rivals.table.loc[0, "evidence"] == "images alike: 一张长椅"
+    assert rivals.table.loc[0, "evidence"] == "images alike, not said: 猫: 一张长椅"
     unlike = QueryImageVectors(queries=plane(25, 50, 90), images=plane(0, 50, 130))
     table = rivals_of(captions, rules, sight=unlike).table
     assert table.loc[table["query_id"] == "q_a", "score"].tolist() == [0]
@@ -239,6 +239,52 @@ def test_merge_makes_rivals_relevant_and_asks_the_same_once() -> None:
     assert settled.rejections[["item", "reason"]].to_numpy().tolist() == [["q_f", "repeated_query"]]
     added = settled.qrels[settled.qrels["evidence"].notna()]
     assert (added["relevance"] == 1).all() and (added["judged_by"] == "caption").all() and len(added) == 8
+
+
+def test_likeness_proposes_a_pair_and_never_merges_it_against_the_words() -> None:
+    """Two bathrooms look alike, and their captions do; only one has a blue dust pan beside a white commode."""
+    captions = {
+        "a": "Blue dust pan and broom on the floor next to white commode",
+        "b": "A toilet and a sink in a small bathroom",
+        "c": "A toilet and a sink",
+    }
+    queries, qrels, images = world(captions, language="en")
+    alike = QueryImageVectors(queries=plane(0, 2, 4), images=plane(0, 2, 4), captions=plane(0, 2, 4))
+    rivals = rivals_of(captions, replace(RULES, min_caption_cosine=0.9), sight=alike, language="en")
+    assert ("q_a", "img_b") in pairs(rivals)
+    settled = resolve_ambiguity(queries, qrels, images, rivals, "merge")
+    merged = settled.qrels[settled.qrels["evidence"].notna()]
+    assert merged[["query_id", "image_id"]].astype(str).to_numpy().tolist() == [["q_c", "img_b"]], "all of it is said"
+    waiting = settled.ambiguous_pairs.set_index(["query_id", "image_id"])["evidence"]
+    evidence = "captions alike, images alike, not said: Blue dust pan broom floor next"
+    assert waiting["q_a", "img_b"] == f"{evidence} …: {captions['b']}"
+    assert settled.figures["after"]["ambiguous"] == 3, "no query is said to be clear of what waits for people"
+
+
+def test_a_caption_that_says_all_is_not_merged_where_others_of_the_image_contradict_it() -> None:
+    """A dog runs on the beach; of another image one caption says beach, and the others say snow."""
+    queries = pd.DataFrame(
+        {"query_id": ["q_a", "q_b", "q_c", "q_d"], "language": "en"}
+        | {"text": ["A dog runs on the beach", "A dog runs on the snow by the beach", "A dog in snow", "The snowy dog"]}
+    )
+    qrels = source_pairs(["q_a", "q_b", "q_c", "q_d"], ["img_a", "img_b", "img_b", "img_b"])
+    images = pd.DataFrame({"image_id": ["img_a", "img_b"], "duplicate_group": [None, None]})
+    rivals = find_confusable_images(queries, qrels, images, RULES, QueryImageVectors())
+    row = rivals.table.set_index(["query_id", "image_id"]).loc[("q_a", "img_b")]
+    assert row["is_covered"] and not row["is_mergeable"]
+
+
+def test_evidence_says_alike_from_the_cut_on_and_names_words_not_stems() -> None:
+    captions = {"a": "two running horses in white snow", "b": "a brown cow grazing"}
+    below = QueryImageVectors(captions=plane(0, 60), queries=plane(0, 60), images=plane(0, 60))
+    table = rivals_of(captions, replace(RULES, candidate_count=5, margin=1), sight=below, language="en").table
+    assert not any("alike" in evidence for evidence in table["evidence"])
+    near = QueryImageVectors(captions=plane(0, 1), queries=plane(0, 1), images=plane(0, 1))
+    first = rivals_of(captions, sight=near, language="en").table.set_index("query_id").loc["q_a"]
+    assert (
+        first["evidence"]
+        == "captions alike, images alike, not said: two running horses white snow: a brown cow grazing"
+    )
 
 
 def test_merge_never_leaves_a_truth_with_holes() -> None:

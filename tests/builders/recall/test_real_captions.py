@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,7 +51,9 @@ def test_captions_that_people_wrote_pass_nearly_untouched(shared: Callable[[str]
     changed = [text for text, caption in zip(before, after, strict=True) if text != caption.text and not caption.reason]
     assert 0 < len(changed) < 0.015 * len(before)
     assert all(re.match(r"(?i).{0,24}\b(image|picture|photo|photograph) |(we see|yes), ?", text) for text in changed)
-    assert {caption.reason for caption in after} == {"", "refusal"}  # “I am unable to see an image above.”
+    reasons = Counter(caption.reason for caption in after)
+    assert set(reasons) == {"", "refusal", "talk"}  # “I am unable to see an image above.”, “Strike a pose, you hunky …”
+    assert reasons["talk"] <= 0.001 * len(before)
     written = shared("captions/flickr8k_test_zh_written.txt").read_text("utf-8").splitlines()
     texts = [line.split(" ", 1)[1] for line in written]
     assert [text for text in texts if clean_caption(text, "stop", "zh", RULES) != CleanedCaption(text)] == []

@@ -50,6 +50,20 @@ def test_an_object_that_the_prompt_showed_leads_to_its_pool_but_is_no_row() -> N
     assert [(row.text, row.topic, row.reason) for row in rows] == [("汉堡", "食物", "in_prompt"), ("烤串", "食物", "")]
 
 
+def test_an_object_of_a_known_topic_is_not_lost_because_the_prompt_showed_it_under_another() -> None:
+    pools = TopicPools(SAMPLES)
+    rows = hear(pools, ParsedAnswer("动物", ("饺子", "狮子", "老虎")), shown=frozenset({"饺子", "狮子"}))
+    assert [row.reason for row in rows] == ["", "in_prompt", ""]
+    assert contents(pools)["动物"] == ["狮子", "饺子", "老虎"]
+
+
+def test_of_pools_with_as_many_of_the_objects_the_one_with_the_likest_name_is_joined() -> None:
+    pools = TopicPools({"食物": ["鱼"], "海洋动物": ["鱼"], "宠物": ["鱼"]})
+    assert pools.find_pool(["鱼"], "淡水动物") == "海洋动物"
+    assert pools.find_pool(["鱼"], "家养宠物") == "宠物"
+    assert pools.find_pool(["鱼"], "商品") == "食物", "the oldest, where no name is like it"
+
+
 def test_of_several_pools_the_one_with_most_of_the_objects_is_joined_and_of_equals_the_oldest() -> None:
     pools = TopicPools({"食物": ["饺子", "鱼"], "动物": ["狮子", "鱼", "虾"]})
     assert pools.find_pool(["虾", "狮子", "饺子"]) == "动物"

@@ -26,6 +26,7 @@ from backends.images.image_headers import check_png, count_gif_frames, read_webp
 from backends.images.jpeg_fast_path import (
     checksum_coded_data,
     choose_reduction,
+    close_jpeg,
     decode_reduced,
     find_damage,
     read_plain_jpeg_header,
@@ -93,7 +94,7 @@ def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile
     `most` pixels in all, and TooManyScans."""
     if kind == "WEBP" and (size := read_webp_size(data)):
         _limit(size, 1, most)
-    image = _OPEN[kind](io.BytesIO(data))
+    image = _OPEN[kind](io.BytesIO(close_jpeg(data) if kind == "JPEG" else data))
     _limit(image.size, 1, most)
     if isinstance(image, _Jpeg):
         _limit_scans(data, image.size, image.layers, image.coded_from, most)

@@ -14,9 +14,11 @@ import numpy as np
 from PIL import Image
 from simplejpeg import decode_jpeg
 
+from backends.images.jpeg_scans import lacks_end_mark_alone
 from builders.array_types import GreyImage
 
 _SOS, _EXIF = 0xFFDA, 0xFFE1
+_END_MARK = b"\xff\xd9"
 _SEGMENT = struct.Struct(">HH")  # mark and length
 _PROGRESSIVE = 0xFFC2
 _FRAMES = {0xFFC0, 0xFFC1, _PROGRESSIVE}  # baseline, extended, progressive, with Huffman codes
@@ -93,7 +95,7 @@ def decode_reduced(data: bytes, size: tuple[int, int], longer: int) -> ReducedJp
     try:
         grey = decode_jpeg(data, "GRAY", min_height=height, min_width=width)[:, :, 0]
     except ValueError as error:
-        grey, damage = _decode_with_pillow(data, (width, height), scale), _describe_damage(str(error))
+        grey, damage = _decode_with_pillow(close_jpeg(data), (width, height), scale), _describe_damage(str(error))
     factor = -(-max(grey.shape) // longer)
     return ReducedJpeg(np.asarray(Image.fromarray(grey).reduce(factor)) if factor > 1 else grey, damage)
 
@@ -104,6 +106,14 @@ def _decode_with_pillow(data: bytes, reduced: tuple[int, int], scale: int) -> Gr
     image = Image.frombuffer("L", reduced, grey, "raw", "L", 0, 1)  # shares the memory of `grey`
     image.frombytes(data, "jpeg", ("L", "", scale, 0))
     return grey
+
+
+def close_jpeg(data: bytes) -> bytes:
+    """Returns the data of a JPEG with an end mark, where that alone is missing; others as they are. Without it decoders
+    wait for more data."""
+    layers = lacks_end_mark_alone(data)
+    closed = data + _END_MARK
+    return closed if layers and not find_damage(closed, layers == 4) else data
 
 
 def find_damage(data: bytes, has_four_layers: bool) -> str:
@@ -132,7 +142,8 @@ def choose_reduction(size: tuple[int, int], longer: int) -> int:
 def checksum_coded_data(data: bytes, layers: int, coded_from: int, tables: bytes) -> bytes:
     """Returns checksums of the coded data and of the tables that it needs, for the colours, which the grey decode
     leaves out."""
-    end = data.rfind(b"\xff\xd9")
+    end = data.rfind(_END_MARK, coded_from)
+    end = end if end >= 0 else len(data)  # the mark alone may be missing
     codes = zlib.crc32(memoryview(data)[coded_from:end])
     return b"%d %d %d %d" % (layers, end - coded_from, codes, zlib.crc32(tables))
 

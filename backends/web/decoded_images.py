@@ -14,7 +14,7 @@ from backends.web.page_store import PageStore, StoredFetch
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 
 # The leading number goes up when the same bytes give other facts.
-READER_VERSION = f"2 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
+READER_VERSION = f"3 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
 DECODER_COUNT = os.cpu_count() or 1
 _FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", "outline", "patches", "thumbnail")
 _BINARY_FIELDS = ("outline", "patches", "thumbnail")

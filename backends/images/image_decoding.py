@@ -33,6 +33,7 @@ from backends.images.jpeg_fast_path import (
     read_tables,
 )
 from backends.images.jpeg_scans import exceeds_scan_work
+from backends.images.tiff_directories import find_picture_page
 from builders.array_types import GreyImage
 
 GREY_SIDE = 320  # px: the longer side of the grey image is at most this, and over half of it where the file has as much
@@ -90,16 +91,18 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
-    """Opens an image without decoding it, and returns it with its number of frames. Raises TooManyPixels for more than
-    `most` pixels in all, and TooManyScans."""
+    """Opens an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
+    picture. Raises TooManyPixels for more than `most` pixels in all, TooManyScans, CameraRaw and ThumbnailFirst."""
     if kind == "WEBP" and (size := read_webp_size(data)):
         _limit(size, 1, most)
+    page = find_picture_page(data) if kind == "TIFF" else 0
     image = _OPEN[kind](io.BytesIO(close_jpeg(data) if kind == "JPEG" else data))
     _limit(image.size, 1, most)
     if isinstance(image, _Jpeg):
         _limit_scans(data, image.size, image.layers, image.coded_from, most)
     if kind == "TIFF":
         frames = _pages(image, most)
+        image.seek(page)
     elif kind == "GIF":
         frames = count_gif_frames(data, most // _LEAST_FRAME)
     else:
@@ -149,7 +152,7 @@ def decode_and_digest(
 ) -> DecodedFrame:
     """Decodes every frame and adds the pixels of the first to `digest`: in full with alpha, of a JPEG reduced. The grey
     image's longer side has at most `longer` pixels. Raises TooManyPixels for more than `most` pixels in all,
-    TooManyScans, and the decoder's error for a damaged file."""
+    TooManyScans, CameraRaw, ThumbnailFirst, and the decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
@@ -160,11 +163,11 @@ def decode_and_digest(
         digest.update(grey)
         return DecodedFrame(size, plain.exif, grey, damage)
     image, frames = open_limited(kind, data, most)
-    size = image.size
+    size, picture = image.size, image.tell() if kind == "TIFF" else 0
     _load_first(kind, data, image, longer)
     exif = exif_block(kind, data, image)
     grey = _reduce_and_digest(data, image, digest, longer)
-    for frame in range(1, frames):
+    for frame in (number for number in range(frames) if number != picture):
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
         image.load()

@@ -18,7 +18,8 @@ from PIL import Image
 from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, read_stream
 from backends.images.exif import Exif, read_exif
 from backends.images.image_decoding import GREY_SIDE, TooManyPixels, TooManyScans, decode_and_digest
-from backends.images.image_headers import JPEG_XL_STARTS, sniff_format
+from backends.images.image_headers import JPEG_XL_STARTS, is_camera_raw, sniff_format
+from backends.images.tiff_directories import CameraRaw, ThumbnailFirst
 from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
 from builders.gallery.patch_hashes import GUIDE_SIDE, compute_patch_features
@@ -237,6 +238,8 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
     if not head:
         raise _Unusable("empty_file")
     if sniff_format(head) is None:
+        if is_camera_raw(head):
+            raise _Unusable("camera_raw")
         raise _Unusable("not_an_image", "JPEG XL, which is not read" if head.startswith(JPEG_XL_STARTS) else None)
     if size > MAX_FILE_BYTES:
         raise _Unusable("file_too_large", f"{size} bytes")
@@ -249,6 +252,10 @@ def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFil
         exif = block if len(block) <= _LONG_EXIF else read_exif(block)
     except (TooManyPixels, Image.DecompressionBombError) as error:
         raise _Unusable("too_many_pixels", str(error)[:200]) from None
+    except CameraRaw as error:
+        raise _Unusable("camera_raw", str(error)) from None
+    except ThumbnailFirst as error:
+        raise _Unusable("thumbnail_first", str(error)) from None
     except TooManyScans as error:
         raise _Unusable("too_many_scans", str(error)) from None
     except MemoryError:  # not the file's fault

@@ -34,6 +34,7 @@ from backends.images.jpeg_fast_path import (
 )
 from backends.images.jpeg_scans import exceeds_scan_work
 from backends.images.tiff_directories import find_picture_page
+from backends.images.transparency import WHITE, choose_ground, flatten
 from builders.array_types import GreyImage
 
 GREY_SIDE = 320  # px: the longer side of the grey image is at most this, and over half of it where the file has as much
@@ -139,7 +140,7 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
 
 class DecodedFrame(NamedTuple):
     """The first frame of a complete file: width and height as stored, the EXIF block (b"" where there is none), and
-    the small frame in grey on white. `damage`: how pixels of a JPEG are lost, "" if none."""
+    the small frame in grey. `damage`: how pixels of a JPEG are lost, "" if none."""
 
     size: tuple[int, int]
     exif: bytes
@@ -150,8 +151,8 @@ class DecodedFrame(NamedTuple):
 def decode_and_digest(
     kind: str, data: bytes, most: int, digest: _RunningDigest, longer: int = GREY_SIDE
 ) -> DecodedFrame:
-    """Decodes every frame and adds the pixels of the first to `digest`: in full with alpha, of a JPEG reduced. The grey
-    image's longer side has at most `longer` pixels. Raises TooManyPixels for more than `most` pixels in all,
+    """Decodes every frame and adds the pixels of the first to `digest`: in full, as they are shown, of a JPEG reduced.
+    The grey image's longer side has at most `longer` pixels. Raises TooManyPixels for more than `most` pixels in all,
     TooManyScans, CameraRaw, ThumbnailFirst, and the decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
@@ -196,7 +197,7 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
 
 
 def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, longer: int) -> GreyImage:
-    """Returns the loaded image in grey on white, its longer side at most `longer`, and adds its pixels to `digest`."""
+    """Returns the loaded image in grey, its longer side at most `longer`, and adds its pixels to `digest`."""
     factor = -(-max(image.size) // longer)
     span = _span(image)
     if isinstance(image, _Jpeg):
@@ -208,32 +209,34 @@ def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, 
         return grey
     rows = max(1, _BAND // (image.width * factor)) * factor
     small = Image.new("L", (-(-image.width // factor), -(-image.height // factor)))
+    ground = choose_ground(image) if _is_transparent(image) else WHITE
     for top in range(0, image.height, rows):
-        band = _canonical_mode(image.crop((0, top, image.width, min(top + rows, image.height))))
+        band = _flat(image.crop((0, top, image.width, min(top + rows, image.height))), ground)
         digest.update(band.mode.encode() + band.tobytes())
         small.paste(_grey(band, span).reduce(factor), (0, top // factor))
     return np.asarray(small)
 
 
-def _canonical_mode(band: Image.Image) -> Image.Image:
-    """Removes palette, premultiplication and transparent colour, so that equal pixels have equal bytes."""
-    if band.mode in ("PA", "RGBa") or (band.mode in ("L", "RGB", "P", "1") and band.has_transparency_data):
-        return band.convert("RGBA")
-    if band.mode == "P":
-        return band.convert("RGB")
-    return band
+def _is_transparent(image: Image.Image) -> bool:
+    return image.mode in ("PA", "RGBa", "La", "RGBA", "LA") or (
+        image.mode in ("L", "RGB", "P", "1") and image.has_transparency_data
+    )
+
+
+def _flat(band: Image.Image, ground: str) -> Image.Image:
+    """Removes palette and transparency: images that are shown alike have equal bytes, whatever transparent pixels
+    hide."""
+    if _is_transparent(band):
+        return flatten(band, ground)
+    return band.convert("RGB") if band.mode == "P" else band
 
 
 def _grey(band: Image.Image, span: tuple[float, float]) -> Image.Image:
-    if band.mode in ("RGBA", "LA"):
-        white = Image.new("L", band.size, "white")
-        white.paste(band.convert("L"), mask=band.getchannel("A"))
-        return white
     if band.mode.startswith(("I", "F")):  # Pillow's own conversion clips at 255
         low, high = span
         values = (np.nan_to_num(np.asarray(band, np.float32)).astype(np.float64) - low) * (255 / (high - low))
         return Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8))
-    if band.mode in ("LAB", "La"):
+    if band.mode == "LAB":
         return band.getchannel(0)
     return band if band.mode == "L" else band.convert("L")
 

@@ -1,7 +1,7 @@
-"""Decoding of images for a scan: completeness check, small grey image, digest of the pixels.
+"""Decoding of images for a scan: completeness check, small grey image, some colours, digest of the pixels.
 
 Every frame is decoded, although only the first is used: an animation that breaks off is an interrupted copy. A JPEG is
-decoded in grey at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that
+decoded at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that
 truncated and damaged files are found.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import (
     AvifImagePlugin,
     BmpImagePlugin,
@@ -31,6 +32,7 @@ from backends.images.jpeg_fast_path import (
     find_damage,
     read_plain_jpeg_header,
     read_tables,
+    sample_colours,
 )
 from backends.images.jpeg_scans import exceeds_scan_work
 from backends.images.tiff_directories import find_picture_page
@@ -140,11 +142,13 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
 
 class DecodedFrame(NamedTuple):
     """The first frame of a complete file: width and height as stored, the EXIF block (b"" where there is none), and
-    the small frame in grey. `damage`: how pixels of a JPEG are lost, "" if none."""
+    the small frame in grey, and its colours at SAMPLES x SAMPLES places, None where it is grey or its colours are not
+    known. `damage`: how pixels of a JPEG are lost, "" if none."""
 
     size: tuple[int, int]
     exif: bytes
     grey: GreyImage
+    samples: NDArray[np.uint8] | None
     damage: str = ""
 
 
@@ -160,28 +164,29 @@ def decode_and_digest(
         if not plain.has_one_scan:
             _limit_scans(data, size, plain.layers, plain.coded_from, most)
         digest.update(checksum_coded_data(data, plain.layers, plain.coded_from, plain.tables))
-        grey, damage = decode_reduced(data, size, longer)
-        digest.update(grey)
-        return DecodedFrame(size, plain.exif, grey, damage)
+        reduced = decode_reduced(data, plain, longer)
+        digest.update(reduced.grey)
+        return DecodedFrame(size, plain.exif, *reduced)
     image, frames = open_limited(kind, data, most)
     size, picture = image.size, image.tell() if kind == "TIFF" else 0
     _load_first(kind, data, image, longer)
     exif = exif_block(kind, data, image)
-    grey = _reduce_and_digest(data, image, digest, longer)
+    grey, samples = _reduce_and_digest(data, image, digest, longer)
     for frame in (number for number in range(frames) if number != picture):
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
         image.load()
-    return DecodedFrame(size, exif, grey, find_damage(data, image.layers == 4) if isinstance(image, _Jpeg) else "")
+    damage = find_damage(data, image.layers == 4) if isinstance(image, _Jpeg) else ""
+    return DecodedFrame(size, exif, grey, samples, damage)
 
 
 def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile, longer: int) -> None:
-    """Decodes the first frame; a JPEG in grey and reduced."""
+    """Decodes the first frame; a JPEG reduced."""
     if kind == "PNG":
         check_png(data)
     elif kind == "JPEG":
         scale = choose_reduction(image.size, longer)
-        image.draft("L", (image.width // scale, image.height // scale))
+        image.draft("L" if image.mode == "L" else "RGB", (image.width // scale, image.height // scale))
         image.decodermaxblock = len(data)  # in one piece: 3% faster
     image.load()
 
@@ -196,8 +201,11 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
     return block if isinstance(block, bytes) else b""
 
 
-def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, longer: int) -> GreyImage:
-    """Returns the loaded image in grey, its longer side at most `longer`, and adds its pixels to `digest`."""
+def _reduce_and_digest(
+    data: bytes, image: Image.Image, digest: _RunningDigest, longer: int
+) -> tuple[GreyImage, NDArray[np.uint8] | None]:
+    """Returns the loaded image in grey, its longer side at most `longer`, and its sampled colours; adds its pixels to
+    `digest`."""
     factor = -(-max(image.size) // longer)
     span = _span(image)
     if isinstance(image, _Jpeg):
@@ -206,15 +214,22 @@ def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, 
         small = _grey(image, span)
         grey = np.asarray(small.reduce(factor) if factor > 1 else small)
         digest.update(grey)
-        return grey
+        return grey, None if image.mode == "L" else sample_colours(image.convert("RGB"))
     rows = max(1, _BAND // (image.width * factor)) * factor
-    small = Image.new("L", (-(-image.width // factor), -(-image.height // factor)))
+    size = -(-image.width // factor), -(-image.height // factor)
+    small, coloured = Image.new("L", size), Image.new("RGB", size)
     ground = choose_ground(image) if _is_transparent(image) else WHITE
+    has_colours = False
     for top in range(0, image.height, rows):
         band = _flat(image.crop((0, top, image.width, min(top + rows, image.height))), ground)
         digest.update(band.mode.encode() + band.tobytes())
-        small.paste(_grey(band, span).reduce(factor), (0, top // factor))
-    return np.asarray(small)
+        if has_colours := band.mode in ("RGB", "CMYK", "YCbCr", "HSV"):
+            reduced = band.convert("RGB").reduce(factor)
+            coloured.paste(reduced, (0, top // factor))
+            small.paste(reduced.convert("L"), (0, top // factor))
+        else:
+            small.paste(_grey(band, span).reduce(factor), (0, top // factor))
+    return np.asarray(small), sample_colours(coloured) if has_colours else None
 
 
 def _is_transparent(image: Image.Image) -> bool:

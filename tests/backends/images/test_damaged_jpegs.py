@@ -108,7 +108,7 @@ def test_the_same_luma_with_other_colours_is_no_duplicate_by_pixels(read: Callab
     difference = np.asarray(Image.open(io.BytesIO(data)), int) - np.asarray(Image.open(io.BytesIO(recoloured)))
     assert abs(difference).max() > 20, "people see it"
     one, other = read(data), read(recoloured)
-    assert one.phash == other.phash and one.brightness == other.brightness
+    assert one.phash is not None and other.phash is not None and (one.phash ^ other.phash).bit_count() <= 4
     assert one.pixels != other.pixels
 
 

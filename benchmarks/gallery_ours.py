@@ -60,7 +60,7 @@ def scan_floor(files: list[Path]) -> Figures:
         if (header := read_plain_jpeg_header(data)) is None:
             sys.exit(f"not a plain JPEG: {path}")
         checksum_coded_data(data, header.layers, header.coded_from, header.tables)
-        decode_reduced(data, (header.width, header.height), GREY_SIDE)
+        decode_reduced(data, header, GREY_SIDE)
 
     return measure_each(work, files, None)
 

@@ -15,6 +15,7 @@ from builders.recall.answer_index import build_answer_index
 from builders.recall.caption_index import CaptionIndex
 from builders.recall.phrases import find_missing_units
 from builders.records import mix_bits
+from builders.self_instruct.placeholder_images import find_implausible_answers
 from builders.text_residue import find_text_residue
 
 SEVERITIES = ("error", "warning", "note")
@@ -54,14 +55,8 @@ def lint_tables(tables: Tables) -> list[LintFinding]:
     """Returns all findings, errors first; none for a clean set."""
     findings = [*_dangling(tables), *_duplicate_images(tables), *_source_defects(tables.ledger)]
     if len(tables.queries):  # a gallery has none
-        findings += [
-            _empty_truth(tables),
-            _edited_waiting(tables),
-            _repeated_texts(tables),
-            _shared_truth(tables),
-            _ambiguous_texts(tables),
-        ]
-        findings.append(_contradicting_truth(tables))
+        findings += [_empty_truth(tables), _edited_waiting(tables), _repeated_texts(tables), _shared_truth(tables)]
+        findings += [_ambiguous_texts(tables), _contradicting_truth(tables), _implausible_answers(tables)]
         findings += [_text_residue(tables), _open_candidate_judgments(tables), _unreachable(tables)]
         findings.append(_filename_leaks(tables))
     kept = [finding for finding in findings if finding is not None]
@@ -235,6 +230,21 @@ def _unreachable(tables: Tables) -> LintFinding | None:
     positive = tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"].cat.remove_unused_categories().cat.categories
     cases = tables.images.loc[~tables.images["image_id"].isin(positive), "image_id"]
     return _finding("unreachable_image", "note", "pictures are right for no query (they only distract)", cases)
+
+
+def _implausible_answers(tables: Tables) -> LintFinding | None:
+    """Finds images that are right for implausibly many queries. Labels say why an image is right: queries by them are
+    left out. Images of a duplicate group count together."""
+    asked = tables.queries.loc[tables.queries["labels"].isna(), "query_id"]
+    positive = tables.qrels[(tables.qrels["relevance"] > 0) & tables.qrels["query_id"].isin(asked)]
+    images = positive["image_id"].astype("str")
+    groups = images.map(tables.images.set_index("image_id")["duplicate_group"]).fillna(images)
+    counts = positive["query_id"].astype("str").groupby(groups).nunique()
+    places = find_implausible_answers(counts.tolist(), len(asked))
+    first = images.groupby(groups).min()
+    cases = [f"{first.iloc[place]} (true for {counts.iloc[place]:,} of {len(asked):,} queries)" for place in places]
+    says = "pictures are true for so many queries that they may be placeholders of pictures that are gone"
+    return _finding("implausible_answer", "warning", says, cases)
 
 
 def _filename_leaks(tables: Tables) -> LintFinding | None:

@@ -134,7 +134,9 @@ SCANNED_IMAGES_SCHEMA = pa.schema(
             "patches",
             pa.binary(),
         ),  # points and hashes of parts (`builders.gallery.patch_hashes`); null: too small an image
-        ("thumbnail", pa.binary()),  # grey, without borders, to compare edited copies by; null with them
+        ("thumbnail", pa.binary()),  # grey, without borders (`builders.gallery.patch_hashes`); null with them
+        ("colours", pa.binary()),  # of cells (`builders.gallery.hash_checks`), two signed bytes each and per part
+        ("details", pa.binary()),  # of flat images: whether it is a page or a screen, and grey pixels; null for others
         ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
         ("width", pa.int32()),  # after orientation
         ("height", pa.int32()),

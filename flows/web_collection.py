@@ -45,7 +45,8 @@ from flows.steps import current_run, step
 
 _FETCH_FIELDS = pa.schema([(name, pa.string()) for name in ("url", "reason", "kind", "detail")])
 _SCAN_FIELDS = [
-    SCANNED_IMAGES_SCHEMA.field(name) for name in (*FETCHED_IMAGE_COLUMNS[4:], "turned", "patches", "thumbnail")
+    SCANNED_IMAGES_SCHEMA.field(name)
+    for name in (*FETCHED_IMAGE_COLUMNS[4:], "turned", "patches", "thumbnail", "colours", "details")
 ]
 _IMAGE_TABLE_SCHEMA = pa.schema([*_FETCH_FIELDS, *(field.with_nullable(True) for field in _SCAN_FIELDS)])
 _missing_image = partial(
@@ -80,7 +81,7 @@ class _Grouping:
 
     def __call__(self, frame: pd.DataFrame) -> DuplicateGroups:
         rules, folder = self.definition.near_duplicates, self.definition.out / self.definition.name
-        similarity_features = frame[[*duplicate_columns(rules), "sha256", "pixels"]]
+        similarity_features = frame[[name for name in (*duplicate_columns(rules), "sha256", "pixels") if name in frame]]
         duplicates, self.found_by = group_duplicates(similarity_features, rules, self._locate, folder)
         self.decision_outcome = duplicates.decision_outcome
         return duplicates
@@ -100,6 +101,7 @@ def collect_images(
     with _open_web(definition, connected) as (store, web):
         search_results = search_images_of_queries(collect_rules, chosen, store, web)
         batches = screen_results(search_results.queries, search_results.results, rules, ledger, overridden_ids)
+        batches["topic"] = batches["query_id"].map(dict(zip(chosen["query_id"], chosen["topic"], strict=True)))
         progress, grouping = FetchProgress(), _Grouping(definition, {})
         fetch = partial(_fetch, store, web, progress)
         fetch_until_decided(batches, search_results.candidates, rules, overridden_ids, grouping, fetch)

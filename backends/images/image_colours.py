@@ -1,4 +1,4 @@
-"""Conversion of any image to 8-bit sRGB on white, which models and screens assume."""
+"""Conversion of any image to opaque 8-bit sRGB, which models and screens assume."""
 
 import io
 from collections.abc import Iterator
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
+
+from backends.images.transparency import choose_ground, flatten
 
 _PLAIN = ("L", "RGB", "CMYK")
 _MAX_PROFILE = 4 << 20  # bytes; profiles of printing presses take up to 3 MB
@@ -19,12 +21,13 @@ _MIN_IS_WHITE = 0
 
 
 def flatten_to_8_bits(image: Image.Image) -> Image.Image:
-    """Returns the loaded image in mode L, RGB or CMYK, 8 bits per channel, transparent parts on white."""
+    """Returns the loaded image in mode L, RGB or CMYK, 8 bits per channel, transparent parts on the ground of
+    `choose_ground`. It must precede resizing: otherwise colours of transparent pixels mix with their neighbours'."""
     mode = image.mode
     if mode[0] in "IF":
         return _eight_bits(image)
     if image.has_transparency_data:
-        return _on_white(image)
+        return flatten(image, choose_ground(image))
     if mode in _PLAIN:
         return image
     return image.convert("L" if mode == "1" else "RGB")
@@ -55,15 +58,6 @@ def _is_identity(transform: ImageCms.ImageCmsTransform) -> bool:
     cube = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
     transformed = np.asarray(ImageCms.applyTransform(Image.fromarray(cube), transform), dtype=np.int16)
     return int(np.abs(transformed - cube).max()) <= _NO_DIFFERENCE
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    """Must precede resizing: otherwise colours of transparent pixels mix with their neighbours'."""
-    grey = image.mode in ("1", "L", "LA", "La")
-    layer = image.convert("LA" if grey else "RGBA")
-    white = Image.new("L" if grey else "RGB", image.size, "white")
-    white.paste(layer, mask=layer)
-    return white
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

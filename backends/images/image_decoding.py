@@ -1,7 +1,7 @@
-"""Decoding of images for a scan: completeness check, small grey image, digest of the pixels.
+"""Decoding of images for a scan: completeness check, small grey image, some colours, digest of the pixels.
 
 Every frame is decoded, although only the first is used: an animation that breaks off is an interrupted copy. A JPEG is
-decoded in grey at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that
+decoded at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that
 truncated and damaged files are found.
 """
 
@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import (
     AvifImagePlugin,
     BmpImagePlugin,
@@ -28,12 +29,16 @@ from backends.images.image_headers import check_png, count_gif_frames, read_webp
 from backends.images.jpeg_fast_path import (
     checksum_coded_data,
     choose_reduction,
+    close_jpeg,
     decode_reduced,
     find_damage,
     read_plain_jpeg_header,
     read_tables,
+    sample_colours,
 )
 from backends.images.jpeg_scans import exceeds_scan_work
+from backends.images.tiff_directories import find_picture_page
+from backends.images.transparency import WHITE, choose_ground, flatten
 from builders.array_types import GreyImage
 
 GREY_SIDE = 320  # px: the longer side of the grey image is at most this, and over half of it where the file has as much
@@ -91,16 +96,18 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
-    """Opens an image without decoding it, and returns it with its number of frames. Raises TooManyPixels for more than
-    `most` pixels in all, and TooManyScans."""
+    """Opens an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
+    picture. Raises TooManyPixels for more than `most` pixels in all, TooManyScans, CameraRaw and ThumbnailFirst."""
     if kind == "WEBP" and (size := read_webp_size(data)):
         _limit(size, 1, most)
-    image = _OPEN[kind](io.BytesIO(data))
+    page = find_picture_page(data) if kind == "TIFF" else 0
+    image = _OPEN[kind](io.BytesIO(close_jpeg(data) if kind == "JPEG" else data))
     _limit(image.size, 1, most)
     if isinstance(image, _Jpeg):
         _limit_scans(data, image.size, image.layers, image.coded_from, most)
     if kind == "TIFF":
         frames = _pages(image, most)
+        image.seek(page)
     elif kind == "GIF":
         frames = count_gif_frames(data, most // _LEAST_FRAME)
     else:
@@ -152,48 +159,51 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
 
 class DecodedFrame(NamedTuple):
     """The first frame of a complete file: width and height as stored, the EXIF block (b"" where there is none), and
-    the small frame in grey on white. `damage`: how pixels of a JPEG are lost, "" if none."""
+    the small frame in grey, and its colours at SAMPLES x SAMPLES places, None where it is grey or its colours are not
+    known. `damage`: how pixels of a JPEG are lost, "" if none."""
 
     size: tuple[int, int]
     exif: bytes
     grey: GreyImage
+    samples: NDArray[np.uint8] | None
     damage: str = ""
 
 
 def decode_and_digest(
     kind: str, data: bytes, most: int, digest: _RunningDigest, longer: int = GREY_SIDE
 ) -> DecodedFrame:
-    """Decodes every frame and adds the pixels of the first to `digest`: in full with alpha, of a JPEG reduced. The grey
-    image's longer side has at most `longer` pixels. Raises TooManyPixels for more than `most` pixels in all,
-    TooManyScans, and the decoder's error for a damaged file."""
+    """Decodes every frame and adds the pixels of the first to `digest`: in full, as they are shown, of a JPEG reduced.
+    The grey image's longer side has at most `longer` pixels. Raises TooManyPixels for more than `most` pixels in all,
+    TooManyScans, CameraRaw, ThumbnailFirst, and the decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
         if not plain.has_one_scan:
             _limit_scans(data, size, plain.layers, plain.coded_from, most)
         digest.update(checksum_coded_data(data, plain.layers, plain.coded_from, plain.tables))
-        grey, damage = decode_reduced(data, size, longer)
-        digest.update(grey)
-        return DecodedFrame(size, plain.exif, grey, damage)
+        reduced = decode_reduced(data, plain, longer)
+        digest.update(reduced.grey)
+        return DecodedFrame(size, plain.exif, *reduced)
     image, frames = open_limited(kind, data, most)
-    size = image.size
+    size, picture = image.size, image.tell() if kind == "TIFF" else 0
     _load_first(kind, data, image, longer)
     exif = exif_block(kind, data, image)
-    grey = _reduce_and_digest(data, image, digest, longer)
-    for frame in range(1, frames):
+    grey, samples = _reduce_and_digest(data, image, digest, longer)
+    for frame in (number for number in range(frames) if number != picture):
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
         image.load()
-    return DecodedFrame(size, exif, grey, find_damage(data, image.layers == 4) if isinstance(image, _Jpeg) else "")
+    damage = find_damage(data, image.layers == 4) if isinstance(image, _Jpeg) else ""
+    return DecodedFrame(size, exif, grey, samples, damage)
 
 
 def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile, longer: int) -> None:
-    """Decodes the first frame; a JPEG in grey and reduced."""
+    """Decodes the first frame; a JPEG reduced."""
     if kind == "PNG":
         check_png(data)
     elif kind == "JPEG":
         scale = choose_reduction(image.size, longer)
-        image.draft("L", (image.width // scale, image.height // scale))
+        image.draft("L" if image.mode == "L" else "RGB", (image.width // scale, image.height // scale))
         image.decodermaxblock = len(data)  # in one piece: 3% faster
     image.load()
 
@@ -208,8 +218,11 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
     return block if isinstance(block, bytes) else b""
 
 
-def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, longer: int) -> GreyImage:
-    """Returns the loaded image in grey on white, its longer side at most `longer`, and adds its pixels to `digest`."""
+def _reduce_and_digest(
+    data: bytes, image: Image.Image, digest: _RunningDigest, longer: int
+) -> tuple[GreyImage, NDArray[np.uint8] | None]:
+    """Returns the loaded image in grey, its longer side at most `longer`, and its sampled colours; adds its pixels to
+    `digest`."""
     factor = -(-max(image.size) // longer)
     span = _span(image)
     if isinstance(image, _Jpeg):
@@ -218,35 +231,44 @@ def _reduce_and_digest(data: bytes, image: Image.Image, digest: _RunningDigest, 
         small = _grey(image, span)
         grey = np.asarray(small.reduce(factor) if factor > 1 else small)
         digest.update(grey)
-        return grey
+        return grey, None if image.mode == "L" else sample_colours(image.convert("RGB"))
     rows = max(1, _BAND // (image.width * factor)) * factor
-    small = Image.new("L", (-(-image.width // factor), -(-image.height // factor)))
+    size = -(-image.width // factor), -(-image.height // factor)
+    small, coloured = Image.new("L", size), Image.new("RGB", size)
+    ground = choose_ground(image) if _is_transparent(image) else WHITE
+    has_colours = False
     for top in range(0, image.height, rows):
-        band = _canonical_mode(image.crop((0, top, image.width, min(top + rows, image.height))))
+        band = _flat(image.crop((0, top, image.width, min(top + rows, image.height))), ground)
         digest.update(band.mode.encode() + band.tobytes())
-        small.paste(_grey(band, span).reduce(factor), (0, top // factor))
-    return np.asarray(small)
+        if has_colours := band.mode in ("RGB", "CMYK", "YCbCr", "HSV"):
+            reduced = band.convert("RGB").reduce(factor)
+            coloured.paste(reduced, (0, top // factor))
+            small.paste(reduced.convert("L"), (0, top // factor))
+        else:
+            small.paste(_grey(band, span).reduce(factor), (0, top // factor))
+    return np.asarray(small), sample_colours(coloured) if has_colours else None
 
 
-def _canonical_mode(band: Image.Image) -> Image.Image:
-    """Removes palette, premultiplication and transparent colour, so that equal pixels have equal bytes."""
-    if band.mode in ("PA", "RGBa") or (band.mode in ("L", "RGB", "P", "1") and band.has_transparency_data):
-        return band.convert("RGBA")
-    if band.mode == "P":
-        return band.convert("RGB")
-    return band
+def _is_transparent(image: Image.Image) -> bool:
+    return image.mode in ("PA", "RGBa", "La", "RGBA", "LA") or (
+        image.mode in ("L", "RGB", "P", "1") and image.has_transparency_data
+    )
+
+
+def _flat(band: Image.Image, ground: str) -> Image.Image:
+    """Removes palette and transparency: images that are shown alike have equal bytes, whatever transparent pixels
+    hide."""
+    if _is_transparent(band):
+        return flatten(band, ground)
+    return band.convert("RGB") if band.mode == "P" else band
 
 
 def _grey(band: Image.Image, span: tuple[float, float]) -> Image.Image:
-    if band.mode in ("RGBA", "LA"):
-        white = Image.new("L", band.size, "white")
-        white.paste(band.convert("L"), mask=band.getchannel("A"))
-        return white
     if band.mode.startswith(("I", "F")):  # Pillow's own conversion clips at 255
         low, high = span
         values = (np.nan_to_num(np.asarray(band, np.float32)).astype(np.float64) - low) * (255 / (high - low))
         return Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8))
-    if band.mode in ("LAB", "La"):
+    if band.mode == "LAB":
         return band.getchannel(0)
     return band if band.mode == "L" else band.convert("L")
 

@@ -24,6 +24,7 @@ _BRANDS = dict.fromkeys((b"avif", b"avis"), "AVIF") | dict.fromkeys(
     (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"hevm", b"hevs"), "HEIF"
 )
 JPEG_XL_STARTS = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \r\n\x87\n")  # a bare codestream, and a file with boxes
+_RAW_STARTS = (b"FUJIFILMCCD-RAW", b"FOVb", b"IIRO", b"IIRS", b"MMOR", b"IIU\x00")  # RAF, X3F, ORF, RW2
 _CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks that change the pixels
 
 
@@ -36,6 +37,12 @@ def sniff_format(head: bytes) -> str | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def is_camera_raw(head: bytes) -> bool:
+    """Whether a file that is none of the formats read holds a camera's raw data. Those in TIFF's form are found by
+    their directories."""
+    return head.startswith(_RAW_STARTS) or head[4:12] == b"ftypcrx "  # CR3
 
 
 def read_webp_size(data: bytes) -> tuple[int, int] | None:

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from backends.images.bounded_reading import HEAD_BYTES, head_digest, is_remote, read_stream
 from backends.images.exif import Exif, read_exif
 from backends.images.image_decoding import GREY_SIDE, TooManyPixels, TooManyScans, check_decoder, decode_and_digest
-from backends.images.image_headers import JPEG_XL_STARTS, sniff_format
+from backends.images.image_headers import JPEG_XL_STARTS, is_camera_raw, sniff_format
+from backends.images.tiff_directories import CameraRaw, ThumbnailFirst
 from backends.workers.handed_files import open_file
 from builders.array_types import GreyImage
+from builders.gallery.colour_cells import DETAIL_SIDE, FLAT, LEAST_FLATNESS, SAMPLES, compute_colours
 from builders.gallery.patch_hashes import GUIDE_SIDE, compute_patch_features
 from builders.gallery.perceptual_hash import FREQUENCY_COUNT, compute_perceptual_hashes, dct_coefficients
 from builders.gallery.quality import QualityScores, compute_quality_scores
@@ -67,6 +70,8 @@ class ScannedImage(NamedTuple):
     outline: bytes | None = None
     patches: bytes | None = None
     thumbnail: bytes | None = None
+    colours: bytes | None = None
+    details: bytes | None = None
     width: int | None = None
     height: int | None = None
     orientation: int | None = None
@@ -92,20 +97,23 @@ class _Unusable(Exception):
 
 class DecodedFile(NamedTuple):
     """A complete file after decoding: the known fields of its `ScannedImage`, the EXIF block (or what was read of a
-    long one), the small grey image as stored, and the unfinished digest of its pixels."""
+    long one), the small grey image as stored, its sampled colours (None where it has none), and the unfinished digest
+    of its pixels."""
 
     fields: dict[str, Any]
     exif: bytes | Exif
     grey: GreyImage
+    samples: NDArray[np.uint8] | None
     digest: Any
 
 
 class DecodedImage(NamedTuple):
-    """A complete image after decoding: the known fields of its `ScannedImage`, the small grey image, and the turn of
-    the perceptual hash that makes it upright."""
+    """A complete image after decoding: the known fields of its `ScannedImage`, the small grey image, its sampled
+    colours (None where it has none), and the turn of the perceptual hash that makes it upright."""
 
     fields: dict[str, Any]
     grey: GreyImage
+    samples: NDArray[np.uint8] | None
     hash_turn: int
 
 
@@ -135,9 +143,17 @@ def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedIm
         stacked = np.stack([complete[place].grey for place in places])
         low[places] = dct_coefficients(stacked, turn)
         scores.update(zip(places, compute_quality_scores(stacked), strict=True))
-    hashes, patches = compute_perceptual_hashes(low), _compute_patches(complete)
+    hashes, patches, colours = compute_perceptual_hashes(low), _compute_patches(complete), _compute_colours(complete)
+    details = [_compute_details(one, scores[place]) for place, one in enumerate(complete)]
     scanned = iter(
-        ScannedImage(**one.fields, **hashes[place]._asdict(), **scores[place]._asdict(), **patches[place])
+        ScannedImage(
+            **one.fields,
+            **hashes[place]._asdict(),
+            **scores[place]._asdict(),
+            **patches[place],
+            colours=colours[place],
+            details=details[place],
+        )
         for place, one in enumerate(complete)
     )
     return [one if isinstance(one, ScannedImage) else next(scanned) for one in decoded]
@@ -146,7 +162,7 @@ def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedIm
 def complete_image(file: DecodedFile) -> DecodedImage:
     """Reads the EXIF block of a decoded file and what depends on it. Many blocks after each other take a third of the
     time that each takes between two decodes, which push the code for them out of the processor's caches."""
-    fields, exif, grey, digest = file
+    fields, exif, grey, samples, digest = file
     exif = read_exif(exif) if isinstance(exif, bytes) else exif
     orientation = 1 if fields["format"] == "TIFF" else exif.orientation  # Pillow turns a TIFF on loading
     width, height = fields["width"], fields["height"]
@@ -154,7 +170,7 @@ def complete_image(file: DecodedFile) -> DecodedImage:
         width, height = height, width
     digest.update(b"%dx%d %d" % (width, height, orientation))
     found = {"pixels": digest.hexdigest()[:32], "width": width, "height": height}
-    return DecodedImage(fields | found | exif._asdict(), grey, _HASH_TURN_BY_ORIENTATION[orientation])
+    return DecodedImage(fields | found | exif._asdict(), grey, samples, _HASH_TURN_BY_ORIENTATION[orientation])
 
 
 def _places_by_shape(decoded: list[DecodedImage]) -> dict[tuple[tuple[int, ...], int], list[int]]:
@@ -167,7 +183,7 @@ def _places_by_shape(decoded: list[DecodedImage]) -> dict[tuple[tuple[int, ...],
 
 def _compute_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
     """Returns the fields of the patches of each image; none for one that is small inside its borders."""
-    guides, borders, places = [], [], []
+    guides, boxes, places = [], [], []
     upright_images = [turn_upright(one.grey, one.hash_turn) for one in decoded]
     for place, (upright, box) in enumerate(zip(upright_images, find_content_boxes(upright_images), strict=True)):
         left, top, right, bottom = box
@@ -178,15 +194,36 @@ def _compute_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
         size = max(1, round(width * GUIDE_SIDE / longer)), max(1, round(height * GUIDE_SIDE / longer))
         shared = Image.frombuffer("L", upright.shape[::-1], upright, "raw", "L", 0, 1)  # no copy
         guides.append(np.asarray(shared.resize(size, Image.Resampling.BOX, box)))
-        borders.append(box != (0, 0, *upright.shape[::-1]))
+        high, wide = upright.shape
+        has_borders = box != (0, 0, wide, high)
+        boxes.append((left / wide, top / high, right / wide, bottom / high) if has_borders else None)
         places.append(place)
-    found = dict(zip(places, compute_patch_features(guides, borders), strict=True))
+    found = dict(zip(places, compute_patch_features(guides, boxes), strict=True))
     return [found[place]._asdict() if place in found else {} for place in range(len(decoded))]
 
 
-def turn_upright(grey: GreyImage, turn: int) -> GreyImage:
-    """Returns a grey image after a turn of the perceptual hash: 1 to 3 quarter turns counter-clockwise, from 4 on after
-    mirroring it left-right."""
+def _compute_colours(decoded: list[DecodedImage]) -> list[bytes]:
+    """Returns the colours of each upright image; zeros for a grey one."""
+    samples = np.full((len(decoded), SAMPLES, SAMPLES, 3), 128, np.uint8)
+    for own, one in zip(samples, decoded, strict=True):
+        if one.samples is not None:
+            own[:] = turn_upright(one.samples, one.hash_turn)
+    return [own.tobytes() for own in compute_colours(samples)]
+
+
+def _compute_details(decoded: DecodedImage, scores: QualityScores) -> bytes | None:
+    """Returns whether a flat image is a page or screen, a byte, and its pixels at DETAIL_SIDE; None for another."""
+    if scores.flatness < LEAST_FLATNESS:
+        return None
+    upright = turn_upright(decoded.grey, decoded.hash_turn)
+    shared = Image.frombuffer("L", upright.shape[::-1], upright, "raw", "L", 0, 1)
+    small = shared.resize((DETAIL_SIDE, DETAIL_SIDE), Image.Resampling.BICUBIC)
+    return bytes([scores.flatness >= FLAT]) + small.tobytes()
+
+
+def turn_upright(grey: NDArray[np.uint8], turn: int) -> NDArray[np.uint8]:
+    """Returns an image (height, width, …) after a turn of the perceptual hash: 1 to 3 quarter turns counter-clockwise,
+    from 4 on after mirroring it left-right."""
     return np.ascontiguousarray(np.rot90(grey[:, ::-1] if turn >= 4 else grey, turn % 4)) if turn else grey
 
 
@@ -237,6 +274,8 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
     if not head:
         raise _Unusable("empty_file")
     if sniff_format(head) is None:
+        if is_camera_raw(head):
+            raise _Unusable("camera_raw")
         raise _Unusable("not_an_image", "JPEG XL, which is not read" if head.startswith(JPEG_XL_STARTS) else None)
     if size > MAX_FILE_BYTES:
         raise _Unusable("file_too_large", f"{size} bytes")
@@ -245,10 +284,14 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
 def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFile:
     kind, digest = sniff_format(data) or "", hashlib.sha256()
     try:
-        (width, height), block, grey, damage = decode_and_digest(kind, data, MAX_PIXELS, digest, longer)
+        (width, height), block, grey, samples, damage = decode_and_digest(kind, data, MAX_PIXELS, digest, longer)
         exif = block if len(block) <= _LONG_EXIF else read_exif(block)
     except (TooManyPixels, Image.DecompressionBombError) as error:
         raise _Unusable("too_many_pixels", str(error)[:200]) from None
+    except CameraRaw as error:
+        raise _Unusable("camera_raw", str(error)) from None
+    except ThumbnailFirst as error:
+        raise _Unusable("thumbnail_first", str(error)) from None
     except TooManyScans as error:
         raise _Unusable("too_many_scans", str(error)) from None
     except MemoryError:  # not the file's fault
@@ -259,4 +302,4 @@ def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFil
     known |= {"sha256": hashlib.sha256(data).hexdigest(), "format": kind, "width": width, "height": height}
     if damage:
         known |= {"reason": DAMAGED, "detail": damage}
-    return DecodedFile(known, exif, grey, digest)
+    return DecodedFile(known, exif, grey, samples, digest)

@@ -1,4 +1,4 @@
-"""Fast decoding of usual JPEG files to a small grey image, without Pillow's parser.
+"""Fast decoding of usual JPEG files to a small image, without Pillow's parser.
 
 Pillow's parser copies and parses every segment. Unusual files (padding, CMYK, 12 bits, two frames) are left to it.
 libjpeg decodes damaged data to the end with made-up pixels, and only warns; Pillow drops these warnings, simplejpeg
@@ -11,12 +11,16 @@ import zlib
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from simplejpeg import decode_jpeg
 
+from backends.images.jpeg_scans import lacks_end_mark_alone
 from builders.array_types import GreyImage
+from builders.gallery.colour_cells import SAMPLES
 
 _SOS, _EXIF = 0xFFDA, 0xFFE1
+_END_MARK = b"\xff\xd9"
 _SEGMENT = struct.Struct(">HH")  # mark and length
 _PROGRESSIVE = 0xFFC2
 _FRAMES = {0xFFC0, 0xFFC1, _PROGRESSIVE}  # baseline, extended, progressive, with Huffman codes
@@ -79,31 +83,51 @@ def _frame(data: bytes, place: int, length: int) -> tuple[int, int, int] | None:
 
 
 class ReducedJpeg(NamedTuple):
-    """A JPEG in grey, and libjpeg's message if pixels of it are lost ("" if none)."""
+    """A JPEG in grey, its colours at SAMPLES x SAMPLES places (None for a grey file), and libjpeg's message if pixels
+    of it are lost ("" if none)."""
 
     grey: GreyImage
+    samples: NDArray[np.uint8] | None
     damage: str
 
 
-def decode_reduced(data: bytes, size: tuple[int, int], longer: int) -> ReducedJpeg:
-    """Decodes a plain JPEG in grey at the scale of `choose_reduction`, its longer side at most `longer` pixels. Raises
+def decode_reduced(data: bytes, header: JpegHeader, longer: int) -> ReducedJpeg:
+    """Decodes a plain JPEG at the scale of `choose_reduction`, its longer side at most `longer` pixels. Raises
     ValueError for a file that ends early."""
-    scale, damage = choose_reduction(size, longer), ""
+    size, damage, is_grey = (header.width, header.height), "", header.layers == 1
+    scale = choose_reduction(size, longer)
     width, height = -(-size[0] // scale), -(-size[1] // scale)
     try:
-        grey = decode_jpeg(data, "GRAY", min_height=height, min_width=width)[:, :, 0]
+        # Four bytes a pixel, as Pillow holds them: it shares the memory.
+        pixels = decode_jpeg(data, "GRAY" if is_grey else "RGBX", fastupsample=True, min_height=height, min_width=width)
+        shape = pixels.shape[1::-1]
+        image = Image.frombuffer("L" if is_grey else "RGBX", shape, pixels, "raw", "L" if is_grey else "RGBX", 0, 1)
     except ValueError as error:
-        grey, damage = _decode_with_pillow(data, (width, height), scale), _describe_damage(str(error))
-    factor = -(-max(grey.shape) // longer)
-    return ReducedJpeg(np.asarray(Image.fromarray(grey).reduce(factor)) if factor > 1 else grey, damage)
+        image = _decode_with_pillow(close_jpeg(data), (width, height), scale, "L" if is_grey else "RGB")
+        damage = _describe_damage(str(error))
+    samples = None if is_grey else sample_colours(image)
+    grey, factor = image if is_grey else image.convert("L"), -(-max(image.size) // longer)
+    return ReducedJpeg(np.asarray(grey.reduce(factor) if factor > 1 else grey), samples, damage)
 
 
-def _decode_with_pillow(data: bytes, reduced: tuple[int, int], scale: int) -> GreyImage:
+def sample_colours(image: Image.Image) -> NDArray[np.uint8]:
+    """Returns the pixels (SAMPLES, SAMPLES, 3) at evenly spaced places of an image in RGB or RGBX."""
+    return np.asarray(image.resize((SAMPLES, SAMPLES), Image.Resampling.NEAREST))[..., :3]
+
+
+def _decode_with_pillow(data: bytes, reduced: tuple[int, int], scale: int, mode: str) -> Image.Image:
     """Decodes what libjpeg warns of."""
-    grey = np.empty(reduced[::-1], np.uint8)
-    image = Image.frombuffer("L", reduced, grey, "raw", "L", 0, 1)  # shares the memory of `grey`
-    image.frombytes(data, "jpeg", ("L", "", scale, 0))
-    return grey
+    image = Image.new(mode, reduced)
+    image.frombytes(data, "jpeg", (mode, "", scale, 0))
+    return image
+
+
+def close_jpeg(data: bytes) -> bytes:
+    """Returns the data of a JPEG with an end mark, where that alone is missing; others as they are. Without it decoders
+    wait for more data."""
+    layers = lacks_end_mark_alone(data)
+    closed = data + _END_MARK
+    return closed if layers and not find_damage(closed, layers == 4) else data
 
 
 def find_damage(data: bytes, has_four_layers: bool) -> str:
@@ -132,7 +156,8 @@ def choose_reduction(size: tuple[int, int], longer: int) -> int:
 def checksum_coded_data(data: bytes, layers: int, coded_from: int, tables: bytes) -> bytes:
     """Returns checksums of the coded data and of the tables that it needs, for the colours, which the grey decode
     leaves out."""
-    end = data.rfind(b"\xff\xd9")
+    end = data.rfind(_END_MARK, coded_from)
+    end = end if end >= 0 else len(data)  # the mark alone may be missing
     codes = zlib.crc32(memoryview(data)[coded_from:end])
     return b"%d %d %d %d" % (layers, end - coded_from, codes, zlib.crc32(tables))
 

@@ -10,6 +10,7 @@ from backends.environment_faults import translate_environment_faults
 from backends.images.image_decoding import TooManyPixels, check_decoder, open_limited
 from backends.images.image_headers import sniff_format
 from backends.images.image_reading import MAX_FILE_BYTES, MAX_PIXELS
+from backends.images.transparency import choose_ground, flatten
 from backends.regular_files import read_regular
 
 _SENT_AS_THEY_ARE = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
@@ -36,7 +37,8 @@ def read_image_bytes(image: ChatImage) -> bytes | Failure:
 
 
 def decode_upright(data: bytes) -> Image.Image | Failure:
-    """Returns the image in RGB, turned by its EXIF orientation, transparent parts on white; or a final failure."""
+    """Returns the image in RGB, turned by its EXIF orientation, transparent parts on the ground of `choose_ground`; or
+    a final failure."""
     try:
         image, _ = open_limited(sniff_format(data) or "", data, MAX_PIXELS)
         image.load()
@@ -47,8 +49,7 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
         _check_decoder(data, error)
         return Failure("image_undecodable", "final", type(error).__name__)
     if oriented.mode == "P" or "transparency" in oriented.info or oriented.mode in ("RGBA", "LA", "PA"):
-        oriented = oriented.convert("RGBA")
-        oriented = Image.alpha_composite(Image.new("RGBA", oriented.size, "white"), oriented)
+        oriented = flatten(oriented, choose_ground(oriented))
     return oriented.convert("RGB")
 
 

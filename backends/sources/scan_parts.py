@@ -33,7 +33,7 @@ from builders.array_types import Hashes
 from builders.errors import UserError
 from builders.records import SCANNED_IMAGES_SCHEMA, image_ids_of_bytes, stable_hash
 
-SCAN_VERSION = 3  # goes up whenever the same file would give another row
+SCAN_VERSION = 4  # goes up whenever the same file would give another row
 _MOST = 2000  # items in a part, on average
 _LEAST_PARTS = 16  # a small album uses all cores, too
 _ABANDONED = 24 * 3600  # seconds after which an incomplete file counts as that of a build that ended

@@ -14,10 +14,10 @@ from backends.web.page_store import PageStore, StoredFetch
 from backends.workers.worker_processes import WorkerFailure, map_in_workers
 
 # The leading number goes up when the same bytes give other facts.
-READER_VERSION = f"2 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
+READER_VERSION = f"3 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
 DECODER_COUNT = os.cpu_count() or 1
-_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", "outline", "patches", "thumbnail")
-_BINARY_FIELDS = ("outline", "patches", "thumbnail")
+_BINARY_FIELDS = ("outline", "patches", "thumbnail", "colours", "details")
+_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", *_BINARY_FIELDS)
 _decoding = threading.BoundedSemaphore(DECODER_COUNT)  # limits the processes, whatever the number of threads
 
 
@@ -43,6 +43,8 @@ class FetchedImage:
     outline: bytes | None = None
     patches: bytes | None = None
     thumbnail: bytes | None = None
+    colours: bytes | None = None
+    details: bytes | None = None
 
 
 def decode_images(paths: Sequence[Path]) -> list[ScannedImage]:

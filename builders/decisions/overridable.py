@@ -13,7 +13,7 @@ _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
     ("results", "result"): frozenset(
         {"advertisement", "too_small", "too_elongated", "licence_unknown", "licence_not_allowed"}
     ),
-    ("images", "result"): frozenset({"too_small", "too_elongated"}),
+    ("images", "result"): frozenset({"too_small", "too_elongated", "placeholder"}),
 }
 
 

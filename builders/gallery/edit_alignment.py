@@ -1,5 +1,5 @@
-"""Two images that may be edited copies: the scale and shift that maps the patches of one onto those of the other, and a
-comparison of their aligned thumbnails, pixel by pixel."""
+"""Two images that may be edited copies: the scale, turn and shift that maps the patches of one onto those of the other,
+and a comparison of their aligned thumbnails, pixel by pixel."""
 
 from typing import Any, NamedTuple
 
@@ -10,12 +10,15 @@ from builders.array_types import BoolArray, FloatArray
 from builders.gallery.patch_hashes import PATCH_SIDES, THUMBNAIL_FACTOR
 
 LEAST_MATCHING_SHARE = 0.67  # of the blocks of pixels that both images show
+_LEAST_OF_CROP = 0.74  # the same where one shows less than the other: two edits at once need more that agrees
+_CROPPED = 0.95  # of an image that the other shows: below this it is cropped
 _LEAST_INSIDE = 0.85  # of one image that the other shows, too
 _LEAST_SHOWN = 0.3  # of the other one
 _NEAR_BITS = 10  # of two patches that may be the same
 _LEAST_PATCHES = 3  # that one scale and shift maps onto each other
 _FAR, _CLOSE = 5.0, 2.5  # px of the guide images that a point may be off, before and after the fit
 _LEAST_SPREAD = 50.0  # px squared: nearer points say less of the scale than the sizes of their patches
+_TURN = 0.09  # radians, 5 degrees: what people leave when they straighten a photo or copy it from paper
 _BLOCK = 4  # px of the thumbnails
 _FLAT = 5.0  # grey levels: standard deviation of a block without structure
 _SAME_SHADE = 16.0  # grey levels between blocks without structure
@@ -26,19 +29,26 @@ Thumbnail = NDArray[np.float64]
 
 
 class ImagePatches(NamedTuple):
-    """An image's points (n, 2), hashes (n, sizes), thumbnail, and whether it has borders."""
+    """An image's points (n, 2), hashes (n, sizes), thumbnail, whether it has borders, and what lies inside these: left,
+    top, right and bottom as shares of its sides (4,)."""
 
     points: FloatArray
     hashes: NDArray[np.uint64]
     thumbnail: Thumbnail
     has_borders: bool
+    inside: FloatArray
 
 
 class PatchAlignment(NamedTuple):
-    """`scale` and `shift` (2,): from the points of one image to those of another, in pixels of the guide images."""
+    """`matrix` (2, 2) and `shift` (2,): from the points of one image, row and column, to those of another, in pixels of
+    the guide images."""
 
-    scale: float
+    matrix: FloatArray
     shift: FloatArray
+
+    def map(self, points: FloatArray) -> FloatArray:
+        """Returns the places of points (..., 2) in the other image."""
+        return points @ self.matrix.T + self.shift
 
 
 class EditEvidence(NamedTuple):
@@ -58,14 +68,8 @@ def patch_distances(ones: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDA
     return distances
 
 
-def compare_edited(one: ImagePatches, other: ImagePatches) -> EditEvidence | None:
-    """Returns the evidence that two images are edited copies of one photo; None where they are not."""
-    alignment = align_patches(one, other)
-    return alignment and _compare_thumbnails(one, other, alignment)
-
-
 def align_patches(one: ImagePatches, other: ImagePatches) -> PatchAlignment | None:
-    """Returns the scale and shift on which most patches agree; None where fewer than three do."""
+    """Returns the scale, turn and shift on which most patches agree; None where fewer than three do."""
     bits = patch_distances(one.hashes, other.hashes)
     ones, others = np.nonzero(bits.min(axis=2) <= _NEAR_BITS)
     if len(ones) < _LEAST_PATCHES:
@@ -76,64 +80,104 @@ def align_patches(one: ImagePatches, other: ImagePatches) -> PatchAlignment | No
     shifts = targets - scales[:, None] * points
     off = np.abs(scales[:, None, None] * points + shifts[:, None] - targets).max(axis=2)  # (hypotheses, matches)
     best = int(np.argmax((off <= _FAR).sum(axis=1)))
-    fitted = PatchAlignment(float(scales[best]), shifts[best])
+    fitted = PatchAlignment(float(scales[best]) * np.eye(2), shifts[best])
     is_inlier = off[best] <= _FAR
     for limit in (_CLOSE, _CLOSE):
         fitted = _fit(points[is_inlier], targets[is_inlier], fitted)
-        is_inlier = np.abs(fitted.scale * points + fitted.shift - targets).max(axis=1) <= limit
+        is_inlier = np.abs(fitted.map(points) - targets).max(axis=1) <= limit
         if min(len(set(side[is_inlier].tolist())) for side in (ones, others)) < _LEAST_PATCHES:
             return None
     return fitted
 
 
 def _fit(points: FloatArray, targets: FloatArray, known: PatchAlignment) -> PatchAlignment:
-    """Returns the least-squares fit."""
+    """Returns the least-squares fit of a scale, a small turn and a shift (Umeyama, 1991); without a turn where the
+    points are too near to each other."""
     centre, target = points.mean(axis=0), targets.mean(axis=0)
-    spread = float(((points - centre) ** 2).sum())
-    is_spread = spread >= _LEAST_SPREAD * len(points)
-    scale = float(((points - centre) * (targets - target)).sum()) / spread if is_spread else known.scale
-    return PatchAlignment(scale, target - scale * centre)
+    from_centre, from_target = points - centre, targets - target
+    spread = float((from_centre**2).sum())
+    if spread < _LEAST_SPREAD * len(points):
+        return PatchAlignment(known.matrix, target - known.matrix @ centre)
+    scale = float((from_centre * from_target).sum()) / spread
+    turn = float((from_centre[:, 0] * from_target[:, 1] - from_centre[:, 1] * from_target[:, 0]).sum()) / spread
+    turn = min(max(turn, -_TURN * scale), _TURN * scale)
+    matrix = np.array([[scale, -turn], [turn, scale]])
+    return PatchAlignment(matrix, target - matrix @ centre)
 
 
-def _compare_thumbnails(one: ImagePatches, other: ImagePatches, alignment: PatchAlignment) -> EditEvidence | None:
-    scale, middle = alignment.scale, (THUMBNAIL_FACTOR - 1) / 2
+def compare_thumbnails(
+    one: ImagePatches, other: ImagePatches, alignment: PatchAlignment
+) -> tuple[EditEvidence, BoolArray] | None:
+    """Returns the evidence that aligned images are edited copies, and the pixels of the first thumbnail (height, width)
+    where both show the same; None where they are not."""
+    scale, middle = float(np.sqrt(abs(np.linalg.det(alignment.matrix)))), (THUMBNAIL_FACTOR - 1) / 2
     if not 0.5 < scale < 2:
         return None
-    shift = (alignment.shift + (scale - 1) * middle) / THUMBNAIL_FACTOR  # in pixels of the thumbnails
-    sampled = [
-        _sample_axis(scale * np.arange(one.thumbnail.shape[axis]) + shift[axis], other.thumbnail.shape[axis])
-        for axis in (0, 1)
-    ]
-    rows, columns = (np.flatnonzero(inside) for _, _, inside in sampled)
+    shift = (alignment.shift + alignment.matrix @ [middle, middle] - middle) / THUMBNAIL_FACTOR  # thumbnails' pixels
+    height, width = one.thumbnail.shape
+    grid = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1)
+    places = grid @ alignment.matrix.T + shift
+    is_inside = ((places >= -0.5) & (places <= np.array(other.thumbnail.shape) - 0.5)).all(axis=-1)
+    rows, columns = (np.flatnonzero(is_inside.mean(axis=axis) > 0.5) for axis in (1, 0))
     if min(len(rows), len(columns)) < 2 * _BLOCK:
         return None
-    seen = one.thumbnail[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    box = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    seen, warped = one.thumbnail[box], _sample(other.thumbnail, places[box])
     shares = seen.size / one.thumbnail.size, min(1.0, seen.size * scale**2 / other.thumbnail.size)
     if max(shares) < _LEAST_INSIDE or min(shares) < _LEAST_SHOWN:
         return None
-    (down, low, _), (right, left, _) = sampled
-    warped = _interpolate(other.thumbnail, down[rows], low[rows])
-    warped = _interpolate(warped.T, right[columns], left[columns]).T
-    share = _matching_share(seen, warped)
-    if share < LEAST_MATCHING_SHARE:
+    matching = find_matching_blocks(seen, warped)
+    share = float(matching.mean())
+    if share < (LEAST_MATCHING_SHARE if min(shares) >= _CROPPED else _LEAST_OF_CROP):
         return None
-    edits = [("border", one.has_borders != other.has_borders), ("crop", min(shares) < 0.95), ("overlay", share < 0.97)]
-    return EditEvidence(share, "+".join(name for name, applies in edits if applies) or "copy")
+    is_same = np.zeros(one.thumbnail.shape, dtype=bool)
+    # What is left of the sides after whole blocks goes with the last of these.
+    down, across = (np.minimum(np.arange(side) // _BLOCK, side // _BLOCK - 1) for side in seen.shape)
+    is_same[box] = matching[down][:, across]
+    edits = [
+        ("border", one.has_borders != other.has_borders),
+        ("crop", min(shares) < _CROPPED),
+        ("overlay", share < 0.97),
+    ]
+    return EditEvidence(share, "+".join(name for name, applies in edits if applies) or "copy"), is_same
 
 
-def _sample_axis(places: FloatArray, length: int) -> tuple[Any, FloatArray, BoolArray]:
-    """Returns the pixel before each place, the weight of the next one, and whether the place is in the image."""
-    before = np.clip(np.floor(places).astype(np.int64), 0, length - 2)
-    return before, places - before, (places >= -0.5) & (places <= length - 0.5)
+def find_places(
+    one: ImagePatches, other: ImagePatches, alignment: PatchAlignment, is_same: BoolArray, cells: int
+) -> FloatArray:
+    """Returns for each of cells x cells in the first whole image the place of its centre in the second whole image, row
+    and column as shares of its sides (cells, cells, 2); NaN outside of what both show alike inside their borders.
+    `is_same`: from `compare_thumbnails`."""
+    centres = (np.arange(cells) + 0.5) / cells
+    shares = np.stack(np.meshgrid(centres, centres, indexing="ij"), axis=-1)
+    inner = (shares - one.inside[1::-1]) / (one.inside[:1:-1] - one.inside[1::-1])
+    sizes = [np.array(image.thumbnail.shape) * THUMBNAIL_FACTOR for image in (one, other)]
+    mapped = (alignment.map(inner * sizes[0] - 0.5) + 0.5) / sizes[1]
+    margin = 0.5 / cells
+    is_shown = ((inner > 0) & (inner < 1) & (mapped > margin) & (mapped < 1 - margin)).all(axis=-1)
+    most = np.array(is_same.shape) - 1
+    for down, right in ((0, 0), (-_BLOCK, 0), (_BLOCK, 0), (0, -_BLOCK), (0, _BLOCK)):
+        at = (inner * (most + 1) + (down, right)).astype(np.int64)
+        at = np.where((at < 0) | (at > most), at - (down, right), at).clip(0, most)
+        is_shown &= is_same[at[..., 0], at[..., 1]]
+    places = other.inside[1::-1] + mapped * (other.inside[:1:-1] - other.inside[1::-1])
+    return np.where(is_shown[..., None], places, np.nan)
 
 
-def _interpolate(lines: Thumbnail, before: Any, weight: FloatArray) -> Thumbnail:
-    mixed: Thumbnail = lines[before] * (1 - weight[:, None]) + lines[before + 1] * weight[:, None]
-    return mixed
+def _sample(image: Thumbnail, places: FloatArray) -> Thumbnail:
+    """Returns the values (rows, columns) at places between pixels (rows, columns, 2), interpolated."""
+    most = np.array(image.shape) - 2
+    before = np.floor(places).astype(np.int64).clip(0, most)
+    down, right = ((places - before)[..., axis] for axis in (0, 1))
+    row, column = before[..., 0], before[..., 1]
+    upper = image[row, column] * (1 - right) + image[row, column + 1] * right
+    lower = image[row + 1, column] * (1 - right) + image[row + 1, column + 1] * right
+    sampled: Thumbnail = upper * (1 - down) + lower * down
+    return sampled
 
 
-def _matching_share(one: Thumbnail, other: Thumbnail) -> float:
-    """Returns the share of blocks that show the same."""
+def find_matching_blocks(one: NDArray[Any], other: NDArray[Any]) -> BoolArray:
+    """Returns which blocks (rows, columns) of 4 x 4 pixels of two grey images of one shape show the same."""
     first, second = _blocks(one), _blocks(other)
     means = first.mean(axis=1), second.mean(axis=1)
     first, second = first - means[0][:, None], second - means[1][:, None]
@@ -143,10 +187,11 @@ def _matching_share(one: Thumbnail, other: Thumbnail) -> float:
     shade = np.median(means[1] - means[0])
     is_same_shade = np.abs(means[1] - means[0] - shade) <= _SAME_SHADE
     is_alike = products >= _CORRELATION * deviations[0] * deviations[1]
-    return float(np.where(is_flat, is_same_shade, is_alike & (np.minimum(*deviations) > 0)).mean())
+    matching: BoolArray = np.where(is_flat, is_same_shade, is_alike & (np.minimum(*deviations) > 0))
+    return matching.reshape(one.shape[0] // _BLOCK, one.shape[1] // _BLOCK)
 
 
-def _blocks(image: Thumbnail) -> FloatArray:
+def _blocks(image: NDArray[Any]) -> FloatArray:
     """Returns the blocks (n, pixels) of an image, without what is left at its ends."""
     height, width = (side // _BLOCK for side in image.shape)
     whole = image[: height * _BLOCK, : width * _BLOCK].reshape(height, _BLOCK, width, _BLOCK)

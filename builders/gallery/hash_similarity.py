@@ -50,6 +50,11 @@ class HashedImages:
             np.minimum(least, np.bitwise_count(self.hashes[ones, one] ^ self.hashes[others, other]), out=least)
         return least
 
+    def turned_distances(self, ones: RowIndices, others: RowIndices, turn: int) -> Distances:
+        """Returns the distance in bits of each pair (n,), the first images in the transform of this number."""
+        distances: Distances = np.bitwise_count(self.hashes[ones, turn] ^ self.hashes[others, 0])
+        return distances
+
     def has_matching_outlines(self, ones: RowIndices, others: RowIndices) -> BoolArray:
         """Returns per pair (n,) whether the outlines agree in any of the transforms."""
         agrees = np.zeros(len(ones), dtype=bool)

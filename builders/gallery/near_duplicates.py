@@ -1,12 +1,13 @@
 """Duplicate groups: their images, their representatives, and the rejections of the others.
 
-A group is a connected component of ties: bytes, upright pixels, similarity, edits, or a pair that a model found. A
-chain of ties may connect images that differ: `chains` lists the groups with members that are tied to the representative
-through others alone, for people to check.
+Ties connect images: bytes, upright pixels, similarity, edits, or a pair that a model found. In a group each image is
+tied to the representative itself (`star_groups`), except those that people put there. `chains` lists the groups with
+members that are tied to the representative through others alone, for people to check.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from builders.decisions.records import ImagePairDecision
 from builders.gallery.components import Components, equal_code_pairs
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, apply_duplicate_overrides
 from builders.gallery.edit_alignment import EditEvidence
-from builders.gallery.edited_copies import EditableImages, count_own_pixels
+from builders.gallery.edited_copies import EditableImages
+from builders.gallery.hash_checks import HashChecks
 from builders.gallery.hash_similarity import (
     ALL_TRANSFORMS,
     FLIP_TRANSFORMS,
@@ -27,6 +29,8 @@ from builders.gallery.hash_similarity import (
     read_outlines,
     similar_image_components,
 )
+from builders.gallery.preference import rank_by_preference
+from builders.gallery.star_groups import CONTRADICTING, TIED, UNRELATED, Relations, divide_into_stars
 from builders.ledger import rejection_rows
 from builders.records import DUPLICATES_SCHEMA, content_id
 
@@ -34,6 +38,7 @@ from builders.records import DUPLICATES_SCHEMA, content_id
 _TIE_KINDS = np.array([None, "bytes", "pixels", "hash", "patches", "embedding", "person"], dtype=object)
 _TIE_BY_HASH, _TIE_BY_PATCHES, _TIE_BY_EMBEDDING, _TIE_BY_PERSON = 3, 4, 5, 6
 _BITS = 64  # of a hash: the largest distance
+_MANY_PAIRS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,9 @@ def find_duplicates(
 ) -> DuplicateGroups:
     """Returns the groups among the frame's images. Columns: image_id, item, sha256, pixels, width, height; with a
     `distance` (bits; None: the same bytes or pixels only) phash and outline, null where an image has none; with flips
-    or rotations turned; optional is_damaged: such an image represents only damaged ones.
+    or rotations turned; optional colours and details, which images of similar hashes must not contradict each other in;
+    optional taken_at and latitude, which make an image preferred; optional is_damaged: such an image represents only
+    damaged ones.
 
     `flips` finds images mirrored left-right, upside down, or both, `rotations` those rotated by quarter turns, `edits`
     those cropped, framed or written on, by the columns patches and thumbnail, where the frame has them. `pairs` (n, 2)
@@ -72,15 +79,21 @@ def find_duplicates(
     """
     ties = _read_ties(frame, distance, flips, rotations, pairs)
     if edits and distance is not None and "patches" in frame:
-        ties = ties.with_edited_copies(EditableImages(frame["patches"], frame["thumbnail"]))
-    overridden = apply_duplicate_overrides(ties.groups(), frame["image_id"], decisions, ties.tie_distances)
+        ties = ties.with_edited_copies(EditableImages(frame["patches"], frame["thumbnail"], ties.checks))
+    components = ties.groups()
+    is_damaged = frame["is_damaged"].to_numpy(dtype=bool) if "is_damaged" in frame else np.zeros(len(frame), bool)
+    muteness, grouped = np.zeros(len(frame), np.int64), _shared(components)
+    muteness[grouped] = ties.checks.muteness(np.flatnonzero(grouped))
+    preference = rank_by_preference(frame, components, muteness)
+    same = ties.same_pixels()
+    relate = partial(ties.relate, same)
+    stars = divide_into_stars(components, same, preference, is_damaged, muteness > 0, relate)
+    overridden = apply_duplicate_overrides(stars.group, frame["image_id"], decisions, ties.tie_distances)
     group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
     members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
-    is_damaged = frame["is_damaged"].to_numpy(dtype=bool)[rows] if "is_damaged" in frame else np.zeros(len(rows), bool)
-    representatives = _representatives(
-        members, is_damaged, count_own_pixels(frame.iloc[rows], group[rows]), group[rows]
-    )
+    is_centre = stars.representative[rows] == rows
+    representatives = _representatives(group[rows], is_damaged[rows], is_centre, preference[rows])
     names = members["image_id"].to_numpy(dtype=object)
     ids = {lead: content_id("dup", names[lead]) for lead in np.unique(representatives).tolist()}
     members = members.assign(duplicate_group=[ids[lead] for lead in representatives.tolist()])
@@ -101,11 +114,12 @@ def find_duplicates(
     )
 
 
-def _representatives(members: pd.DataFrame, is_damaged: BoolArray, pixels: RowIndices, group: RowIndices) -> RowIndices:
-    """Returns per member the position of its representative: undamaged, then most pixels, then smallest image_id, then
-    item."""
-    ids, items = (pd.factorize(members[name], sort=True)[0] for name in ("image_id", "item"))
-    order = np.lexsort((items, ids, -pixels, is_damaged, group))
+def _representatives(
+    group: RowIndices, is_damaged: BoolArray, is_centre: BoolArray, preference: RowIndices
+) -> RowIndices:
+    """Returns per member the position of its representative: undamaged, then one that the others are tied to, then the
+    preferred one."""
+    order = np.lexsort((preference, ~is_centre, is_damaged, group))
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
     leads = np.empty(len(order), dtype=np.int64)
     leads[order] = np.repeat(order[first], np.diff(first, append=len(order)))
@@ -165,8 +179,9 @@ def _chains(members: pd.DataFrame, leads: RowIndices, through: BoolArray, bits: 
 @dataclass(frozen=True, slots=True)
 class _DuplicateTies:
     """Per row (n,) codes of its bytes, its pixels and its component of similar images (-1 where unknown); the hashed
-    images, and each row's position among them (-1 for none); pairs of rows (p, 2) that a model found; the images whose
-    edited copies are found, and pairs of rows (e, 2) that are edited copies."""
+    images, and each row's position among them (-1 for none); pairs of rows (p, 2) that a model found; what images of
+    similar hashes are compared by; the images whose edited copies are found, and pairs of rows (e, 2) that are edited
+    copies."""
 
     bytes: RowIndices
     pixels: RowIndices
@@ -174,6 +189,7 @@ class _DuplicateTies:
     hashed: HashedImages
     hash_row: RowIndices
     pairs: RowIndices
+    checks: HashChecks
     editable: EditableImages | None = None
     edited_pairs: RowIndices = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
@@ -189,6 +205,29 @@ class _DuplicateTies:
         for pairs in (self.pairs, self.edited_pairs):
             sets.join(pairs[:, 0], pairs[:, 1])
         return sets.names()
+
+    def same_pixels(self) -> RowIndices:
+        """Returns per row the first row of those with the same bytes or pixels."""
+        sets = Components(len(self.bytes))
+        for codes in (self.bytes, self.pixels):
+            sets.join(*equal_code_pairs(codes))
+        return sets.names()
+
+    def relate(self, same: RowIndices, ones: RowIndices, others: RowIndices) -> Relations:
+        """Returns per pair (n,) whether the rows are tied, or contradict each other although their hashes agree. A
+        model's pair ties all images with the pixels of one to those of the other (`same`, from `same_pixels`)."""
+        similar, agreeing = self._compare_hashes(ones, others)
+        paired = self._keys(same[self.pairs[:, 0]], same[self.pairs[:, 1]])
+        tied = agreeing | np.isin(self._keys(same[ones], same[others]), paired)
+        # Of many pairs only those of images that have edited copies are compared: a comparison takes a third of a
+        # millisecond.
+        may_be_edited = ~tied & (ones != others)
+        if len(ones) > _MANY_PAIRS:
+            may_be_edited &= np.isin(ones, self.edited_pairs) & np.isin(others, self.edited_pairs)
+        found = self.edit_evidence(ones, others, may_be_edited)
+        tied |= np.array([one is not None for one in found], dtype=bool)
+        relations: Relations = np.where(tied, TIED, np.where(similar, CONTRADICTING, UNRELATED)).astype(np.int8)
+        return relations
 
     def strongest_tie_kinds(self, rows: RowIndices, representatives: RowIndices) -> tuple[RowIndices, BoolArray]:
         """Returns the strongest tie (an index of _TIE_KINDS) of each row to its representative, or to another row where
@@ -234,10 +273,22 @@ class _DuplicateTies:
         return np.where(_same(self.bytes, rows, others) | (rows == others), 0, np.where(same_pixels, 1, far))
 
     def _is_similar(self, rows: RowIndices, others: RowIndices) -> BoolArray:
+        return self._compare_hashes(rows, others)[1]
+
+    def _compare_hashes(self, rows: RowIndices, others: RowIndices) -> tuple[BoolArray, BoolArray]:
+        """Returns per pair (n,) whether hashes and outlines agree, and whether nothing else contradicts them."""
         bits = self.hamming_distances(rows, others)
-        alike = (bits >= 0) & (bits <= self.hashed.distance)
-        alike[alike] = self.hashed.has_matching_outlines(self.hash_row[rows[alike]], self.hash_row[others[alike]])
-        return alike
+        similar = (bits >= 0) & (bits <= self.hashed.distance)
+        similar[similar] = self.hashed.has_matching_outlines(
+            self.hash_row[rows[similar]], self.hash_row[others[similar]]
+        )
+        agreeing = np.zeros(len(rows), dtype=bool)
+        for turn, transform in enumerate(self.hashed.transforms):
+            left = np.flatnonzero(similar & ~agreeing)
+            close = self.hashed.turned_distances(self.hash_row[rows[left]], self.hash_row[others[left]], turn)
+            left = left[close <= self.hashed.distance]
+            agreeing[left] = self.checks.agree(rows[left], others[left], transform)
+        return similar, agreeing
 
     def _keys(self, ones: RowIndices, others: RowIndices) -> RowIndices:
         return np.minimum(ones, others) * len(self.bytes) + np.maximum(ones, others)
@@ -287,6 +338,7 @@ def _read_ties(
         hashed,
         np.where(known, np.cumsum(known) - 1, -1),
         np.zeros((0, 2), dtype=np.int64) if pairs is None else pairs,
+        HashChecks.of_frame(frame),
     )
 
 

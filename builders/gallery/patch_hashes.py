@@ -18,6 +18,7 @@ from builders.array_types import FloatArray, GreyImage, RowIndices
 
 GUIDE_SIDE = 96  # px: the longer side of the image that points are looked for in
 PATCH_SIDES = (29, 32, 35)  # px; a tenth apart
+THUMBNAIL_HEAD = 7  # bytes before the pixels
 THUMBNAIL_FACTOR = 3  # a thumbnail's pixel is the mean of so many squared
 _POINTS = 12  # at most
 _APART = 3  # px: no two points are nearer than this in both directions
@@ -29,19 +30,22 @@ _LEAST_STRUCTURE = 0.5  # grey levels that two thirds of the 64 frequencies spre
 PATCH_TYPE = np.dtype([("row", "u1"), ("column", "u1"), ("hashes", "<u8", (len(PATCH_SIDES),))])
 Patches = np.ndarray[Any, np.dtype[np.void]]
 _Shorts = NDArray[np.int16]
+ContentShares = tuple[float, float, float, float]
 
 
 class PatchFeatures(NamedTuple):
     """`patches`: records of PATCH_TYPE, as bytes: the point in the guide image and the hashes of the three sizes, 0 for
-    one without structure. `thumbnail`: whether borders were removed, height and width, a byte each, then the pixels of
-    the guide image reduced by THUMBNAIL_FACTOR."""
+    one without structure. `thumbnail`: whether borders were removed, height and width, a byte each; left, top, right
+    and bottom of what is inside them, in 255ths of the image's sides; then the pixels of the guide image reduced by
+    THUMBNAIL_FACTOR."""
 
     patches: bytes
     thumbnail: bytes
 
 
-def compute_patch_features(guides: list[GreyImage], has_borders: list[bool]) -> list[PatchFeatures]:
-    """Returns the features of guide images: grey images without their borders, the longer side GUIDE_SIDE px."""
+def compute_patch_features(guides: list[GreyImage], boxes: list[ContentShares | None]) -> list[PatchFeatures]:
+    """Returns the features of guide images: grey images without their borders, the longer side GUIDE_SIDE px. `boxes`:
+    which shares of the image lie inside the borders (left, top, right, bottom); None without borders."""
     stacked = np.zeros((len(guides), GUIDE_SIDE, GUIDE_SIDE), np.uint8)
     for number, guide in enumerate(guides):
         stacked[number, : guide.shape[0], : guide.shape[1]] = guide
@@ -50,10 +54,10 @@ def compute_patch_features(guides: list[GreyImage], has_borders: list[bool]) -> 
     patches["row"], patches["column"] = places.T
     patches["hashes"] = _hash_patches(stacked, owners, places)
     ends = np.searchsorted(owners, np.arange(len(guides) + 1)).tolist()
-    thumbnails = zip(_reduce(stacked), guides, has_borders, strict=True)
+    thumbnails = zip(_reduce(stacked), guides, boxes, strict=True)
     return [
-        PatchFeatures(patches[first:last].tobytes(), _thumbnail(reduced, guide.shape, has_border))
-        for (first, last), (reduced, guide, has_border) in zip(pairwise(ends), thumbnails, strict=True)
+        PatchFeatures(patches[first:last].tobytes(), _thumbnail(reduced, guide.shape, box))
+        for (first, last), (reduced, guide, box) in zip(pairwise(ends), thumbnails, strict=True)
     ]
 
 
@@ -154,7 +158,13 @@ def _reduce(stacked: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return means
 
 
-def _thumbnail(reduced: NDArray[np.uint8], shape: tuple[int, int], has_border: bool) -> bytes:
+def _thumbnail(reduced: NDArray[np.uint8], shape: tuple[int, int], box: ContentShares | None) -> bytes:
     height, width = (side // THUMBNAIL_FACTOR for side in shape)
     pixels: bytes = reduced[:height, :width].tobytes()
-    return bytes([has_border, height, width]) + pixels
+    inside = [round(255 * share) for share in box or (0, 0, 1, 1)]
+    return bytes([box is not None, height, width, *inside]) + pixels
+
+
+def read_thumbnail(stored: bytes) -> FloatArray:
+    """Returns the pixels (height, width) of a stored thumbnail."""
+    return np.frombuffer(stored, np.uint8, offset=THUMBNAIL_HEAD).astype(np.float64).reshape(stored[1], stored[2])

@@ -16,6 +16,7 @@ import pandas as pd
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.ledger import Ledger, Rejection, rejection_table
 from builders.records import image_id_of_bytes, list_rows
+from builders.self_instruct.placeholder_images import LEAST_QUERIES, find_placeholders
 from builders.self_instruct.result_screening import (
     CollectionRules,
     find_size_problem,
@@ -64,6 +65,7 @@ class _FetchedImages:
     def __init__(
         self,
         fetched_images: pd.DataFrame,
+        batches: pd.DataFrame,
         rules: CollectionRules,
         group_duplicates: GroupDuplicates,
         overridden: frozenset[str],
@@ -79,6 +81,30 @@ class _FetchedImages:
         self.group_by_url = dict(zip(good["url"], groups, strict=True))
         self.sha256_by_url = dict(zip(good["url"], good["sha256"], strict=True))
         self.images_by_url = good.set_index("url")
+        for url, count in _find_placeholder_urls(good, batches, group_duplicates).items():
+            if url not in overridden:
+                counts = {"measure": "answered_queries", "value": count, "threshold": LEAST_QUERIES}
+                self.rejection_by_url[url] = {"reason": "placeholder", **counts}
+
+
+def _find_placeholder_urls(
+    good: pd.DataFrame, batches: pd.DataFrame, group_duplicates: GroupDuplicates
+) -> dict[str, int]:
+    """Returns the addresses of placeholders, with the number of queries that each answers."""
+    by_hash = group_duplicates(good.drop(columns=["colours", "details", "patches", "thumbnail"], errors="ignore")).group
+    is_blank = good["phash"].isna().to_numpy()
+    keys = [
+        "blank" if blank else name or own for blank, name, own in zip(is_blank, by_hash, good["image_id"], strict=True)
+    ]
+    key_by_url = dict(zip(good["url"], keys, strict=True))
+    rows = batches[batches["url"].isin(good["url"])]
+    topics = rows["topic"].tolist() if "topic" in rows else [None] * len(rows)
+    each = zip(rows["url"], rows["query_id"], topics, strict=True)
+    answers = [
+        (key_by_url[url], url, query_id, topic if isinstance(topic, str) else None) for url, query_id, topic in each
+    ]
+    placeholders = find_placeholders(answers, batches["query_id"].nunique())
+    return {url: placeholders[key] for url, key in key_by_url.items() if key in placeholders}
 
 
 def list_urls_to_fetch(
@@ -90,7 +116,7 @@ def list_urls_to_fetch(
 ) -> list[str]:
     """Returns the URLs to fetch next, sorted; to be called again with the fetched images until it returns none. A query
     that can no longer have enough images needs none, unless it is in `overridden` (see `assign_images`)."""
-    known = _FetchedImages(fetched_images, rules, group_duplicates, overridden)
+    known = _FetchedImages(fetched_images, batches, rules, group_duplicates, overridden)
     needed: set[str] = set()
     for query_id, batch in _by_query(batches):
         chosen = _choose(batch, known, rules.keep)
@@ -108,12 +134,13 @@ def assign_images(
     overridden: frozenset[str] = frozenset(),
 ) -> CollectionResult:
     """Returns the relevant images of every query with enough images. `batches`: from `screen_results`;
-    `fetched_images` (FETCHED_IMAGE_COLUMNS): at least the URLs of `list_urls_to_fetch`.
+    `fetched_images` (FETCHED_IMAGE_COLUMNS): at least the URLs of `list_urls_to_fetch`. A column topic of the batches
+    says which queries are related: an image that answers unrelated ones is a placeholder, which answers none.
 
     `overridden`: query_ids and URLs that people accept. Such a query is accepted with any number of good images, such
     an image with any size, and neither causes the rejection of another query.
     """
-    fetched = _FetchedImages(fetched_images, rules, group_duplicates, overridden)
+    fetched = _FetchedImages(fetched_images, batches, rules, group_duplicates, overridden)
     kept: list[_Record] = []
     rejected: list[Rejection] = []
     rejected_queries: list[Rejection] = []
@@ -138,7 +165,8 @@ def assign_images(
             used_images.setdefault(fetched.group_by_url[row["url"]], row["text"])
     ledger.record_stage("queries", "query", entered, entered - len(rejected_queries), rejection_table(rejected_queries))
     ledger.record_stage("images", "result", len(batches), len(kept), rejection_table(rejected))
-    return _merge_shared_images(kept, fetched, group_duplicates, ledger)
+    placeholders = sum(rejection.reason == "placeholder" for rejection in rejected)
+    return _merge_shared_images(kept, fetched, group_duplicates, ledger, placeholders)
 
 
 def _choose(batch: list[_Record], fetched: _FetchedImages, keep: int) -> _BatchSelection:
@@ -217,7 +245,11 @@ def _find_reuse(
 
 
 def _merge_shared_images(
-    kept: list[_Record], fetched: _FetchedImages, group_duplicates: GroupDuplicates, ledger: Ledger
+    kept: list[_Record],
+    fetched: _FetchedImages,
+    group_duplicates: GroupDuplicates,
+    ledger: Ledger,
+    placeholders: int,
 ) -> CollectionResult:
     """Merges duplicate images: one gallery image is relevant to all queries that found it."""
     rows = pd.DataFrame(kept, columns=list(kept[0]) if kept else ["query_id", "text", "rank", "url", "licence"])
@@ -233,7 +265,8 @@ def _merge_shared_images(
     images = distinct.assign(duplicate_group=duplicates.group)[duplicates.is_kept].reset_index(drop=True)
     whole = whole.sort_values(["query_id", "rank"], ignore_index=True)
     names = sorted(set(whole["query_id"]))
-    return CollectionResult(names, whole, images, duplicates.table, _figures(whole, images, len(distinct)))
+    figures = _figures(whole, images, len(distinct)) | {"placeholders": placeholders}
+    return CollectionResult(names, whole, images, duplicates.table, figures)
 
 
 def _figures(kept: pd.DataFrame, images: pd.DataFrame, distinct: int) -> dict[str, Any]:

@@ -17,14 +17,14 @@ from flows.definitions import NearDuplicateOptions
 from flows.steps import step
 
 Locate = Callable[[Sequence[str]], Sequence[Any]]
-_FEATURES = ["pixels", "phash", "outline", "turned", "patches", "thumbnail", "is_damaged"]
+_FEATURES = ["pixels", "phash", "outline", "turned", "colours", "details", "patches", "thumbnail", "is_damaged"]
 
 
 def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
     """The columns of a scan that duplicates are found by, besides the digests of bytes and pixels."""
-    columns = ["image_id", "item", "width", "height"]
+    columns = ["image_id", "item", "width", "height", "taken_at", "latitude"]
     if rules.distance is not None:
-        columns += ["phash", "outline"] + (["turned"] if rules.flips or rules.rotations else [])
+        columns += ["phash", "outline", "colours", "details"] + (["turned"] if rules.flips or rules.rotations else [])
         columns += ["patches", "thumbnail"] if rules.edits else []
     return columns
 

@@ -45,6 +45,7 @@ _REASON_TEXTS = {
     "licence_not_allowed": "another licence than asked for",
     "exact_duplicate": "the same bytes as another",
     "near_duplicate": "looks the same as another",
+    "placeholder": "answers queries that have nothing in common: a host's card, or a blank image",
     "forbidden_by_robots": "the host's robots.txt wants no programs there",
     "forbidden_by_robots_tag": "the host's answer wants no programs to use it",
     "not_found": "gone from its host",

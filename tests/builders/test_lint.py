@@ -239,3 +239,29 @@ def test_the_card_tells_what_bears_on_figures_and_not_what_is_only_worth_knowing
         lint_tables(replace(tables, queries=queries, qrels=tables.qrels[tables.qrels["image_id"] != "b"]))
     )
     assert told == ["2 queries read the same as another one (lint: repeated_text)."]
+
+
+def answered(counts: dict[str, int], queries: int) -> Tables:
+    """A set of texts without labels; image by image, for how many of the queries it is right, from the first on."""
+    names = [f"q{n:03}" for n in range(queries)]
+    texts = [f"text {n} of a kind {n * 7}" for n in range(queries)]
+    table = pd.DataFrame({"query_id": names, "text": texts, "language": "en", "style": "word", "level": 1})
+    pairs = [(name, image) for image, count in counts.items() for name in names[:count]]
+    first = clean().images.iloc[[0] * len(counts)].reset_index(drop=True)
+    images = first.assign(image_id=list(counts), sha256=list(counts), file_name=list(counts))
+    qrels = pd.DataFrame(pairs, columns=["query_id", "image_id"]).assign(relevance=1, judged_by="x", evidence=None)
+    qrels = qrels.astype({"query_id": "category", "image_id": "category"})
+    return replace(clean(), queries=table.assign(labels=None), images=images, qrels=qrels)
+
+
+def test_an_image_that_is_right_for_nearly_everything() -> None:
+    """In any set, an imported one, too: a card that hosts send for pictures that are gone."""
+    usual = {f"image {n}": 1 for n in range(30)}
+    (found,) = [one for one in lint_tables(answered(usual | {"gone": 18}, 20)) if one.check == "implausible_answer"]
+    assert found.severity == "warning" and found.examples == ("gone (true for 18 of 20 queries)",)
+    assert "implausible_answer" in checks(answered(usual | {"gone": 25}, 400)), "few of many, and far more than others"
+    assert "implausible_answer" not in checks(answered(usual | {"popular": 3}, 20))
+    assert "implausible_answer" not in checks(answered({f"image {n}": 5 for n in range(4)}, 20)), "five captions each"
+    labelled = answered(usual | {"crowd": 18}, 20)
+    labelled = replace(labelled, queries=labelled.queries.assign(labels=[[text] for text in labelled.queries["text"]]))
+    assert "implausible_answer" not in checks(labelled), "its labels say why"

@@ -10,6 +10,7 @@ from PIL import Image
 
 from backends.images.image_reading import TRANSPOSE_BY_ORIENTATION, ScannedImage, read_image, turn_upright
 from builders.gallery.edited_copies import EditableImages
+from builders.gallery.hash_checks import HashChecks
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.gallery.patch_hashes import compute_patch_features
 from builders.gallery.perceptual_hash import dct_coefficients
@@ -157,8 +158,8 @@ def test_patches_are_those_of_the_upright_image(tmp_path: Path) -> None:
 
 def test_features_do_not_depend_on_the_images_beside(originals: dict[str, ScannedImage]) -> None:
     guides = [np.asarray(photo(seed, (96, 60 + seed)).convert("L")) for seed in range(9)]
-    together = compute_patch_features(guides, [False] * 9)
-    assert together == [compute_patch_features([guide], [False])[0] for guide in guides]
+    together = compute_patch_features(guides, [None] * 9)
+    assert together == [compute_patch_features([guide], [None])[0] for guide in guides]
     assert all(one.patches for one in together) and compute_patch_features([], []) == []
 
 
@@ -175,9 +176,9 @@ def test_a_pattern_that_many_images_share_leads_nowhere(originals: dict[str, Sca
     """The very same patch in sixty groups: a logo; comparing all with all would take minutes in a large album."""
     one = originals["1 original"]
     many = pd.DataFrame({"patches": [one.patches] * 60, "thumbnail": [one.thumbnail] * 60})
-    images = EditableImages(many["patches"], many["thumbnail"])
+    images = EditableImages(many["patches"], many["thumbnail"], HashChecks.of_frame(many))
     assert len(images.find_pairs(np.arange(60))) == 0
-    few = EditableImages(many["patches"][:5], many["thumbnail"][:5])
+    few = EditableImages(many["patches"][:5], many["thumbnail"][:5], HashChecks.of_frame(many[:5]))
     assert len(few.find_pairs(np.arange(5))) == 4
 
 

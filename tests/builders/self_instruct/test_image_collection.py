@@ -5,7 +5,6 @@ import random
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from builders.self_instruct.image_collection import (
     assign_images,
     list_urls_to_fetch,
 )
+from builders.self_instruct.placeholder_images import find_placeholders
 from builders.self_instruct.result_screening import (
     SEARCH_RESULT_COLUMNS,
     SEARCHED_QUERY_COLUMNS,
@@ -67,7 +67,7 @@ def image(url: str, shows: str = "", width: int = 300, height: int = 200, **prob
 
 def images(rows: list[dict[str, Any]]) -> pd.DataFrame:
     columns = {name: [row[name] for row in rows] for name in FETCHED_IMAGE_COLUMNS}
-    return pd.DataFrame(columns | {"phash": np.array(columns["phash"], dtype=np.uint64)})
+    return pd.DataFrame(columns | {"phash": pd.array(columns["phash"], dtype="UInt64")})
 
 
 def reasons(ledger: Ledger, stage: str) -> dict[str, int]:
@@ -447,3 +447,50 @@ def test_the_order_in_which_things_came_is_no_matter(
     for stage in ledger.stages:
         lost = sum(sum(bucket.values()) for bucket in (stage.rejected, stage.quarantined, stage.pending))
         assert stage.entered == stage.accepted + lost
+
+
+# ---- placeholders
+
+MANY = ["dog", "bus", "pear", "oak", "rain", "chess"]
+
+
+def with_first(shows: str | None, names: list[str]) -> dict[str, dict[str, Any]]:
+    """The first result of each query shows the same card, in another size each time; None: a blank."""
+    cards = {
+        f"http://{name}/0": image(f"http://{name}/0", shows or name, 300 + 40 * n, 240 + 40 * n)
+        for n, name in enumerate(names)
+    }
+    return cards if shows else {url: card | {"phash": None, "outline": None} for url, card in cards.items()}
+
+
+@pytest.mark.parametrize("shows", ["no longer available", None], ids=["a card", "blanks"])
+@pytest.mark.parametrize("same_image", ["merge", "drop"])
+def test_a_card_that_hosts_send_for_many_queries_answers_none(shows: str | None, same_image: str) -> None:
+    rules = CollectionRules(min_results=10, first=6, keep=3, same_image=same_image)
+    found = [row for name in MANY for row in plain(name, 5)]
+    collected, ledger, _ = collect(searched(**dict.fromkeys(MANY, 99)), found, rules, with_first(shows, MANY))
+    assert reasons(ledger, "queries") == {}, "no query is lost"
+    assert reasons(ledger, "images")["placeholder"] == collected.figures["placeholders"] == 6
+    assert not any(url.endswith("/0") for urls in truth(collected).values() for url in urls)
+
+
+def test_a_picture_that_two_queries_share_is_no_placeholder() -> None:
+    found = [row for name in MANY for row in plain(name, 5)]
+    collected, _, _ = collect(searched(**dict.fromkeys(MANY, 99)), found, at=with_first("a pug", MANY[:3]))
+    assert collected.figures["placeholders"] == 0 and collected.figures["pictures_of_several_queries"] == 1
+
+
+def test_a_picture_of_one_topic_is_no_placeholder_whatever_its_queries() -> None:
+    answers = [("pug", f"http://{n}", f"q{n}", "dogs") for n in range(6)]
+    others = [(f"image {n}", f"http://{n}/1", f"r{n}", f"topic {n}") for n in range(6)]
+    assert find_placeholders([*answers, *others], 12) == {}
+    assert find_placeholders([(image, at, query, None) for image, at, query, _ in [*answers, *others]], 12) == {
+        "pug": 6
+    }
+    assert find_placeholders([("pug", "http://one", f"q{n}", None) for n in range(6)], 12) == {}, "one address"
+
+
+def test_in_a_large_collection_a_twentieth_of_the_queries_is_enough() -> None:
+    answers = [("card", f"http://{n}/0", f"q{n}", f"topic {n % 8}") for n in range(0, 400, 19)]
+    answers += [(f"image {n}", f"http://{n}/1", f"q{n}", f"topic {n % 8}") for n in range(400)]
+    assert find_placeholders(answers, 400) == {"card": 22}

@@ -11,13 +11,15 @@ STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
 .PHONY: demo test test-all test-slow test-newest check lock bench clean
-# With bytecode written, whatever the environment says: the tests start hundreds of processes that would each compile the
-# project anew. A crashed worker process ends the run: restarted, it can leave the others waiting for the tests that it held.
+# With bytecode written, whatever the environment says: the demo and the tests start processes, up to hundreds, that would
+# each compile the project and its libraries anew.
+BYTECODE := PYTHONDONTWRITEBYTECODE=
+# A crashed worker process ends the run: restarted, it can leave the others waiting for the tests that it held.
 IN_PARALLEL := -n auto --maxprocesses 4 --dist loadfile --max-worker-restart 0
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(IN_PARALLEL)
+PYTEST := $(BYTECODE) $(BIN)/python -m pytest $(IN_PARALLEL)
 
 demo: $(STAMP)
-	$(BIN)/querytruth demo --out demo
+	$(BYTECODE) $(BIN)/querytruth demo --out demo
 
 test: $(DEV_STAMP)
 	$(PYTEST) -m "not slow and not thorough"
@@ -71,7 +73,7 @@ $(DEV_STAMP): pyproject.toml locks/dev.txt
 test-newest:
 	test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python locks/environment.py --newest
-	PYTHONDONTWRITEBYTECODE= $(NEWEST)/bin/python -m pytest $(IN_PARALLEL) -m "not slow and not thorough"
+	$(BYTECODE) $(NEWEST)/bin/python -m pytest $(IN_PARALLEL) -m "not slow and not thorough"
 
 # Locks the newest releases within the ranges; UPGRADE="--upgrade-package NAME" moves one package alone. torch is left out,
 # and what else every build of it needs is put in (locks/torch.in).

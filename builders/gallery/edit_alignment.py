@@ -10,7 +10,7 @@ from builders.array_types import BoolArray, FloatArray
 from builders.gallery.patch_hashes import PATCH_SIDES, THUMBNAIL_FACTOR
 
 LEAST_MATCHING_SHARE = 0.67  # of the blocks of pixels that both images show
-_LEAST_OF_CROP = 0.74  # the same where one shows less than the other: two edits at once need more that agrees
+_LEAST_OF_CROP = 0.72  # the same where one shows less than the other: two edits at once need more that agrees
 _CROPPED = 0.95  # of an image that the other shows: below this it is cropped
 _LEAST_INSIDE = 0.85  # of one image that the other shows, too
 _LEAST_SHOWN = 0.3  # of the other one

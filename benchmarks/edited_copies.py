@@ -5,9 +5,9 @@
 Each photo of the folders (JPEG) is edited in every way of tests/builders/gallery/photo_edits.py, and saved at quality
 85. Per way: the share of photos whose copy is in one group with it, and groups of different photos, which are false.
 Then eighteen edits alone, beside a stretched copy of each photo, and all together; and drawn series (drawn_pages.py),
-in which only the text or the colour differs. Then all photos of the folders and of --others, unedited, and as four tiles
-each: no group may have new members. At last what the parts of images cost a scan. Seconds are the processor's; run it
-with OMP_NUM_THREADS=1, as workers do.
+in which only the text or the colour differs. Then all photos of the folders and of --others, unedited, and as four
+tiles each: no group may have new members. At last what the parts of images cost a scan. Seconds are the processor's;
+run it with OMP_NUM_THREADS=1, as workers do.
 """
 
 from __future__ import annotations

@@ -4,13 +4,16 @@
 
 Each photo of the folders (JPEG) is edited in every way of tests/builders/gallery/photo_edits.py, and saved at quality
 85. Per way: the share of photos whose copy is in one group with it, and groups of different photos, which are false.
-Then all photos of the folders and of --others, unedited, and as four tiles each: no group may have new members. At last
-what the parts of images cost a scan. Seconds are the processor's; run it with OMP_NUM_THREADS=1, as workers do.
+Then eighteen edits alone, beside a stretched copy of each photo, and all together; and drawn series (drawn_pages.py),
+in which only the text or the colour differs. Then all photos of the folders and of --others, unedited, and as four
+tiles each: no group may have new members. At last what the parts of images cost a scan. Seconds are the processor's;
+run it with OMP_NUM_THREADS=1, as workers do.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 import tempfile
@@ -19,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from PIL import Image, ImageOps
+from drawn_pages import SERIES, font
+from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from rich.console import Console
 from rich.table import Table
 
@@ -28,9 +32,70 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from backends.images import image_reading
 from backends.images.image_reading import DecodedImage, ScannedImage, decode_image, describe_images
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from tests.builders.gallery.photo_edits import EDITS
+from tests.builders.gallery.photo_edits import EDITS, Edit
 
 BATCH = 16
+EIGHTEEN: dict[str, Edit] = {
+    "re-encoded, quality 85": lambda image: image,
+    "half size": lambda image: image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS),
+    "grey": lambda image: ImageOps.grayscale(image).convert("RGB"),
+    "sepia": lambda image: image.convert(
+        "RGB", (0.393, 0.769, 0.189, 0, 0.349, 0.686, 0.168, 0, 0.272, 0.534, 0.131, 0)
+    ),
+    "faded": lambda image: Image.blend(image, Image.new("RGB", image.size, (200, 195, 185)), 0.4),
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.15),
+    "saturated": lambda image: ImageEnhance.Color(image).enhance(1.4),
+    "warmer": lambda image: warmed(image, 1.08),
+    "stretched": lambda image: image.resize((round(image.width * 1.2), image.height), Image.Resampling.LANCZOS),
+    "border": EDITS["border 5%"],
+    "letterbox": EDITS["letterbox 1:1, black"],
+    "crop": EDITS["crop 5% of every side"],
+    "sticker": EDITS["sticker"],
+    "watermark": EDITS["watermark"],
+    "overlay": lambda image: with_band(image),
+    "screenshot with bars": lambda image: with_bars(image),
+    "turned by 2 degrees": lambda image: image.rotate(2, Image.Resampling.BICUBIC, fillcolor="black"),
+    "turned by 2 degrees, cropped": lambda image: straightened(image, 2),
+}
+
+
+def warmed(image: Image.Image, gain: float) -> Image.Image:
+    gains = gain, 1.0, 2 - gain
+    bands = [
+        band.point([min(255, int(level * one)) for level in range(256)])
+        for band, one in zip(image.split(), gains, strict=True)
+    ]
+    return Image.merge("RGB", bands)
+
+
+def with_band(image: Image.Image) -> Image.Image:
+    """A dark band with a headline over the lower fifth."""
+    layer, height = Image.new("RGBA", image.size, (0, 0, 0, 0)), round(image.height * 0.22)
+    draw = ImageDraw.Draw(layer)
+    draw.rectangle((0, image.height - height, image.width, image.height), fill=(0, 0, 0, 150))
+    place = image.width * 0.05, image.height - height * 0.8
+    draw.text(place, "BREAKING: 今日新闻", font=font(max(10, round(height * 0.4))), fill="white")
+    return Image.alpha_composite(image.convert("RGBA"), layer).convert("RGB")
+
+
+def with_bars(image: Image.Image) -> Image.Image:
+    """The bars of a program above and below."""
+    width, height = image.size
+    bar = round(height * 0.09)
+    out = Image.new("RGB", (width, height + 2 * bar), (20, 20, 24))
+    out.paste(image, (0, bar))
+    draw = ImageDraw.Draw(out)
+    draw.text((width * 0.03, bar * 0.2), "9:41  Photos", font=font(max(8, round(bar * 0.5))), fill="white")
+    words = font(max(8, round(bar * 0.45)))
+    draw.text((width * 0.3, height + bar * 1.2), "Share   Edit   Delete", font=words, fill=(120, 170, 255))
+    return out
+
+
+def straightened(image: Image.Image, degrees: float) -> Image.Image:
+    margin = int(math.tan(math.radians(degrees)) * max(image.size) / 2 + 2)
+    return image.rotate(degrees, Image.Resampling.BICUBIC).crop(
+        (margin, margin, image.width - margin, image.height - margin)
+    )
 
 
 def scan(paths: list[Path]) -> list[ScannedImage]:
@@ -69,6 +134,54 @@ def measure_edit(originals: pd.DataFrame, copies: pd.DataFrame) -> list[str]:
         cells.append(f"{sum(one == other for one, other in pairs) / len(copies):.0%}")
         false = int((table["item"].map(photo_of).groupby(table["duplicate_group"]).nunique() > 1).sum())
     return [*cells, str(false)]
+
+
+def found_of(frame: pd.DataFrame, name: str) -> int:
+    """Photos in one group with their copy of this name."""
+    table = group(frame, True)[0].table
+    group_of = dict(zip(table["item"], table["duplicate_group"], strict=True))
+    copies = [item for item in frame["item"] if item.endswith(f" #{name}")]
+    return sum(group_of.get(f"{photo_of(item)} #original", 0) == group_of.get(item) for item in copies)
+
+
+def measure_eighteen(paths: list[Path], originals: pd.DataFrame, folder: Path) -> Table:
+    table = Table(title=f"{len(paths)} photos, eighteen edits")
+    for column in ("edit", "alone", "beside a stretched copy", "all together"):
+        table.add_column(column, justify="left" if column == "edit" else "right")
+    copies = {name: copy_all(paths, edit, folder, name) for name, edit in EIGHTEEN.items()}
+    everything = pd.concat([originals, *copies.values()], ignore_index=True)
+    for name, frame in copies.items():
+        beside = [originals, frame] if name == "stretched" else [originals, copies["stretched"], frame]
+        frames = pd.concat([originals, frame]), pd.concat(beside), everything
+        table.add_row(name, *(str(found_of(one.reset_index(drop=True), name)) for one in frames))
+    return table
+
+
+def copy_all(paths: list[Path], edit: Edit, folder: Path, name: str) -> pd.DataFrame:
+    copies = [folder / f"{number} of eighteen.jpg" for number in range(len(paths))]
+    for path, copy in zip(paths, copies, strict=True):
+        with Image.open(path) as image:
+            edit(ImageOps.exif_transpose(image).convert("RGB")).save(copy, quality=85)
+    return frame_of(scan(copies), [f"{path} #{name}" for path in paths])
+
+
+def measure_series(folder: Path) -> Table:
+    """How many images of each series are kept, and how many of their copies (0.77 of the size) are found."""
+    table = Table(title="Drawn series")
+    for column in ("series", "images", "kept", "copies found"):
+        table.add_column(column, justify="left" if column == "series" else "right")
+    for name, draw in SERIES.items():
+        images = list(draw())
+        frames = []
+        for kind, scale, quality in (("original", 1.0, 90), ("copy", 0.77, 60)):
+            paths = [folder / f"{number} {kind}.jpg" for number in range(len(images))]
+            for image, path in zip(images, paths, strict=True):
+                size = round(image.width * scale), round(image.height * scale)
+                image.resize(size, Image.Resampling.LANCZOS).save(path, quality=quality)
+            frames.append(frame_of(scan(paths), [f"{number} #{kind}" for number in range(len(images))]))
+        kept = int(group(frames[0], True)[0].is_kept.sum())
+        table.add_row(name, str(len(images)), str(kept), str(found_of(pd.concat(frames, ignore_index=True), "copy")))
+    return table
 
 
 def tile(paths: list[Path], folder: Path) -> list[Path]:
@@ -127,6 +240,8 @@ def main() -> None:
                     edit(ImageOps.exif_transpose(image).convert("RGB")).save(copy, quality=85)
             table.add_row(name, *measure_edit(originals, frame_of(scan(copies), [f"{path} #copy" for path in edited])))
         console.print(table)
+        console.print(measure_eighteen(edited, originals, Path(temporary)))
+        console.print(measure_series(Path(temporary)))
         everything = photos + [path for folder in given.others for path in sorted(folder.rglob("*.jp*g"))]
         for title, paths in (("photos", everything), ("tiles", tile(edited, Path(temporary)))):
             before = time.process_time()

@@ -12,13 +12,17 @@ LEAST_FLATNESS, FLAT = 0.12, 0.25  # of images whose details are kept, and of th
 
 def compute_colours(samples: NDArray[np.uint8]) -> NDArray[np.int8]:
     """Returns the colours (n, 8, 8, 4) of RGB images (n, 64, 64, 3), upright."""
-    count, part = len(samples), SAMPLES // CELLS // 4
-    parts = samples.reshape(count, CELLS, 4, part, CELLS, 4, part, 3).sum(axis=(3, 6), dtype=np.int32)
-    parts = parts.transpose(0, 1, 3, 2, 4, 5).reshape(count, CELLS, CELLS, 16, 3)
-    red, green, blue = (parts[..., channel] for channel in range(3))
-    luma = 299 * red + 587 * green + 114 * blue  # integers, so that every machine finds the same
-    scale = 1000 * part**2
-    chroma = np.stack([(1000 * blue - luma) * 0.564, (1000 * red - luma) * 0.713], axis=-1) / scale
+    count, side = len(samples), SAMPLES // 2
+    parts = np.zeros((count, side, side, 3), np.int32)
+    for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        parts += samples[:, down::2, right::2]
+    luma = parts @ np.array([299, 587, 114], np.int32)  # integers, so that every machine finds the same
+    chroma = np.empty((count, side, side, 2), np.float32)
+    chroma[..., 0] = (1000 * parts[..., 2] - luma) * (0.564 / 4000)
+    chroma[..., 1] = (1000 * parts[..., 0] - luma) * (0.713 / 4000)
+    chroma = (
+        chroma.reshape(count, CELLS, 4, CELLS, 4, 2).transpose(0, 1, 3, 2, 4, 5).reshape(count, CELLS, CELLS, 16, 2)
+    )
     means = chroma.mean(axis=3)
     furthest = ((chroma - means[:, :, :, None]) ** 2).sum(axis=-1).argmax(axis=3)
     extremes = np.take_along_axis(chroma, furthest[..., None, None], axis=3)[:, :, :, 0]

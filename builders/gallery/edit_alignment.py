@@ -10,8 +10,6 @@ from builders.array_types import BoolArray, FloatArray
 from builders.gallery.patch_hashes import PATCH_SIDES, THUMBNAIL_FACTOR
 
 LEAST_MATCHING_SHARE = 0.67  # of the blocks of pixels that both images show
-_LEAST_OF_CROP = 0.74  # the same where one shows less than the other: two edits at once need more that agrees
-_CROPPED = 0.95  # of an image that the other shows: below this it is cropped
 _LEAST_INSIDE = 0.85  # of one image that the other shows, too
 _LEAST_SHOWN = 0.3  # of the other one
 _NEAR_BITS = 10  # of two patches that may be the same
@@ -128,7 +126,7 @@ def compare_thumbnails(
         return None
     matching = find_matching_blocks(seen, warped)
     share = float(matching.mean())
-    if share < (LEAST_MATCHING_SHARE if min(shares) >= _CROPPED else _LEAST_OF_CROP):
+    if share < LEAST_MATCHING_SHARE:
         return None
     is_same = np.zeros(one.thumbnail.shape, dtype=bool)
     # What is left of the sides after whole blocks goes with the last of these.
@@ -136,7 +134,7 @@ def compare_thumbnails(
     is_same[box] = matching[down][:, across]
     edits = [
         ("border", one.has_borders != other.has_borders),
-        ("crop", min(shares) < _CROPPED),
+        ("crop", min(shares) < 0.95),
         ("overlay", share < 0.97),
     ]
     return EditEvidence(share, "+".join(name for name, applies in edits if applies) or "copy"), is_same

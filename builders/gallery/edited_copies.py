@@ -77,7 +77,7 @@ class EditableImages:
             return None
         evidence, is_same = found
         places = find_places(first, second, alignment, is_same, CELLS)
-        has_borders = first.has_borders or second.has_borders
+        has_borders = first.has_borders != second.has_borders
         return evidence if self.checks.aligned_colours_agree(one, other, places, has_borders) else None
 
     def _distinct_rows(self, groups: RowIndices) -> RowIndices:

@@ -40,6 +40,7 @@ _TONE = {"across": 9.0, "against": -3.0, "most": 45.0, "least": 3.0, "share": 0.
 _HUES, _NEUTRAL, _TIED = 8.0, 5.0, 0.6
 _MOST_CHANGED = 12  # cells below a sticker
 _AT_ONCE = 1 << 10  # pairs
+_BESIDE = 4  # 255ths of a side by which the contents of two images may begin or end elsewhere
 _THUMBNAIL = 4 * CELLS
 
 Colours = NDArray[np.float32]  # (n, 8, 8, 4): mean Cb, Cr and those of the part that differs most
@@ -146,6 +147,11 @@ class HashChecks:
         values = [] if self.thumbnails is None else [self.thumbnails.iloc[row] for row in (one, other)]
         if not values or any(not isinstance(value, bytes) or len(value) <= THUMBNAIL_HEAD for value in values):
             return None
+        if (
+            max(abs(a - b) for a, b in zip(values[0][3:THUMBNAIL_HEAD], values[1][3:THUMBNAIL_HEAD], strict=True))
+            > _BESIDE
+        ):
+            return None  # borders were removed from one of them
         grids = [_on_cells(read_thumbnail(value)) for value in values]
         return find_matching_blocks(_turned(grids[0][None], turn)[0], grids[1])
 

@@ -111,10 +111,10 @@ def _text(message: dict[str, Any], finish: Any) -> str:
         raise _NotAReply("refused", "final", str(message["refusal"]))
     content = message.get("content")
     if isinstance(content, list):
-        spoken = [part for part in content if not (isinstance(part, dict) and part.get("type") in _THOUGHT_PARTS)]
-        if content and not spoken:
+        answered = [part for part in content if not (isinstance(part, dict) and part.get("type") in _THOUGHT_PARTS)]
+        if content and not answered:
             raise _NotAReply("only_reasoning", "final", _NO_ANSWER)
-        parts = [part.get("text") if isinstance(part, dict) else None for part in spoken]
+        parts = [part.get("text") if isinstance(part, dict) else None for part in answered]
         texts = [part for part in parts if isinstance(part, str)]
         if len(texts) < len(parts):
             raise _NotAReply("odd_content", "transient", "a part of the content is no text")

@@ -7,7 +7,8 @@ import pyarrow.compute as pc
 
 from backends.bounded_parquet import read_parquet, read_parquet_schema
 from backends.checked_parquet import read_checked
-from builders.gallery.patch_hashes import PATCH_TYPE
+from builders.gallery.colour_cells import COLOUR_BYTES, DETAIL_SIDE
+from builders.gallery.patch_hashes import PATCH_TYPE, THUMBNAIL_HEAD
 from builders.records import SCANNED_IMAGES_SCHEMA
 
 MAX_PART_BYTES = 256 << 20
@@ -21,7 +22,7 @@ _FORMS = {  # ids, which become parts of paths, are made of sha256; reasons stan
 }
 _LIMITS = {"width": (1, 1 << 17), "height": (1, 1 << 17), "orientation": (1, 8)}
 _OF_READ_IMAGES = ["sha256", "pixels", "width", "height", "format"]
-_HEAD_BYTES = 3  # of a thumbnail: borders, height and width
+_LENGTHS = {"colours": COLOUR_BYTES, "details": 1 + DETAIL_SIDE**2}  # bytes
 
 
 def is_sound_part(path: Path) -> bool:
@@ -51,6 +52,7 @@ def _has_right_values(table: pa.Table) -> bool:
         and not any(read[name].null_count for name in _OF_READ_IMAGES)
         and all(len(value) % PATCH_TYPE.itemsize == 0 for value in _values(table, "patches"))
         and all(map(_is_thumbnail, _values(table, "thumbnail")))
+        and all(len(value) == length for name, length in _LENGTHS.items() for value in _values(table, name))
     )
 
 
@@ -60,6 +62,6 @@ def _values(table: pa.Table, name: str) -> list[bytes]:
 
 
 def _is_thumbnail(value: bytes) -> bool:
-    if len(value) < _HEAD_BYTES:
+    if len(value) < THUMBNAIL_HEAD:
         return False
-    return value[1] > 0 and value[2] > 0 and len(value) == _HEAD_BYTES + value[1] * value[2]
+    return value[1] > 0 and value[2] > 0 and len(value) == THUMBNAIL_HEAD + value[1] * value[2]

@@ -175,6 +175,8 @@ HOSTILE = {
     "a reason with a line of its own": {"reason": "a\nb"},
     "a thumbnail that is shorter than it states": {"thumbnail": b"\x00\xff\xff1"},
     "records that are cut": {"patches": b"123"},
+    "colours of too few cells": {"colours": b"12"},
+    "details of another size": {"details": bytes(100)},
     "no width": {"width": 0},
     "an image without a digest": {"sha256": None},
 }

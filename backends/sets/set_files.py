@@ -36,7 +36,7 @@ from backends.sources.source_names import is_web_url
 from builders.benchmark_set import Tables, canonical_json, content_digest
 from builders.canary import make_canary
 from builders.errors import UserError, first_line
-from builders.records import TABLE_SCHEMAS, check_ids, from_arrow
+from builders.records import TABLE_SCHEMAS, check_ids, check_rows, from_arrow
 
 RemoteUse = Literal["refused", "tables", "whole"]
 
@@ -91,6 +91,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
         try:
             stored = _add_missing_columns(read_parquet(file), TABLE_SCHEMAS[name])
             check_ids(name, stored)
+            check_rows(name, stored)
             tables[name] = from_arrow(stored)
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None

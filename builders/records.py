@@ -205,6 +205,52 @@ def check_ids(name: str, table: pa.Table) -> None:
                 raise ValueError(f"table {name}, column {column}: {wrong[:80]!a} is no id")
 
 
+_KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
+_KEYS["candidate_judgments"] = _KEYS["qrels"]
+_NAMES = {"queries": ("language", "style", "family")}  # become headings, keys and parts of charts
+_NO_NAME = r"[\p{Cc}\p{Zl}\p{Zp}]"
+_NUMBERS = {"boxes": ("left", "top", "right", "bottom"), "candidate_judgments": ("score",)}
+
+
+def check_rows(name: str, table: pa.Table) -> None:
+    """Raises ValueError, with table and column, for rows that no build writes: an id or a pair that is there twice, an
+    empty label, a question of a family without labels, a number that is none, a control character or a line separator
+    in a name. Every table that is read is checked here: what counts, draws and compares relies on it."""
+    if name in _KEYS and len(table) > 1:
+        keys = np.zeros(len(table), dtype=np.int64)
+        for column in _KEYS[name]:
+            codes, distinct = _sorted_codes(table[column])
+            keys = keys * max(1, distinct) + codes
+        # Published tables are sorted: only others need the hash table.
+        if not (np.diff(keys) > 0).all() and (is_twice := pd.Series(keys).duplicated().to_numpy()).any():
+            row = table.select(_KEYS[name]).slice(int(np.argmax(is_twice)), 1).to_pylist()[0]
+            raise ValueError(f"table {name}: {', '.join(map(str, row.values()))} is there twice")
+    for column in _NUMBERS.get(name, ()):
+        if pc.all(pc.is_finite(table[column])).as_py() is False:
+            raise ValueError(f"table {name}, column {column}: holds a value that is no number")
+    for column in _NAMES.get(name, ()):
+        distinct_names = pc.unique(table[column])
+        if pc.any(pc.match_substring_regex(distinct_names, _NO_NAME)).as_py():
+            raise ValueError(f"table {name}, column {column}: holds a control character or a line separator")
+    if name == "queries":
+        if pc.list_flatten(table["labels"]).null_count:
+            raise ValueError(f"table {name}, column labels: holds an empty label")
+        lengths = pc.fill_null(pc.list_value_length(table["labels"]), 0)
+        if pc.any(pc.and_(pc.is_valid(table["family"]), pc.equal(lengths, 0))).as_py():
+            raise ValueError(f"table {name}, column labels: a query of a family has none")
+
+
+def _sorted_codes(column: pa.ChunkedArray) -> tuple[Any, int]:
+    """Returns a number per row in the order of the texts, and how many there are."""
+    if not pa.types.is_dictionary(column.type):
+        codes, distinct = pd.factorize(column.to_numpy(), sort=True)
+        return codes, len(distinct)
+    whole = column.unify_dictionaries().combine_chunks()
+    whole = whole if isinstance(whole, pa.DictionaryArray) else whole.chunk(0)
+    ranks, distinct = pd.factorize(whole.dictionary.to_numpy(zero_copy_only=False), sort=True)
+    return ranks[whole.indices.to_numpy(zero_copy_only=False)], len(distinct)
+
+
 def are_own_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
     """Whether all ids have the form of this program's ids."""
     return all(map(_OWN_ID["img"].fullmatch, image_ids)) and all(map(_OWN_ID["q"].fullmatch, query_ids))

@@ -13,10 +13,12 @@ _STAGE = "read similarities"
 _AT_ONCE = 1 << 24  # numbers of the matrix
 
 
-def run_from_similarities(similarity: Any, query_ids: Sequence[str], image_ids: Sequence[str], k: int) -> pd.DataFrame:
-    """Returns the k highest of each row of a matrix (queries, images) as a run (query_id, image_id, score). It is read
-    in blocks and may be a mapped file. Ties at the cut go to the highest id. Raises UserError for a wrong shape, a
-    repeated id or a number that is not finite."""
+def run_from_similarities(
+    similarity: Any, query_ids: Sequence[str], image_ids: Sequence[str], k: int, *, is_distance: bool = False
+) -> pd.DataFrame:
+    """Returns the k highest of each row of a matrix (queries, images) as a run (query_id, image_id, score); of
+    distances the k lowest, with minus the distance as the score. It is read in blocks and may be a mapped file. Ties at
+    the cut go to the highest id. Raises UserError for a wrong shape, a repeated id or a number that is not finite."""
     if similarity.shape != (len(query_ids), len(image_ids)):
         reason = f"has the shape {similarity.shape}, the ids are {len(query_ids)} and {len(image_ids)}"
         raise UserError(_STAGE, "matrix", reason, "give an id per row and per column")
@@ -28,6 +30,7 @@ def run_from_similarities(similarity: Any, query_ids: Sequence[str], image_ids: 
     step = max(1, _AT_ONCE // max(len(columns), 1))
     for start in range(0, len(query_ids), step):
         block = np.asarray(similarity[start : start + step])[:, columns]
+        block = -block if is_distance else block
         if not np.isfinite(block).all():
             row, column = np.argwhere(~np.isfinite(block))[0]
             reason = f"has the similarity {block[row, column]} with {image_ids[columns[column]]}"

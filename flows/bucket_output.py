@@ -9,8 +9,8 @@ from backends.object_storage.set_download import fetch_version, find_newest_vers
 from backends.object_storage.set_upload import publish_version
 from backends.object_storage.set_urls import BucketFolder, SetUrl
 from backends.sets.manifest_reading import read_manifest
-from backends.sets.set_files import newest_version
 from backends.sets.set_publishing import install_version
+from backends.sets.version_numbers import newest_version
 from builders.errors import UserError
 from flows.definitions import RecallDefinition, SetDefinition
 from flows.set_publication import BuildResult

@@ -25,6 +25,7 @@ from evaluation.ranking import rank_run
 from evaluation.result_json import result_to_json
 from evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
 from evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, match_run
+from evaluation.score_direction import ReversedScores
 from flows.pages.result_pages import write_evaluation_page
 from flows.scoring.evaluation_history import record_history
 from flows.scoring.judged_sets import EvaluationView, JudgedSet, build_evaluation_view, exclude_queries
@@ -175,6 +176,8 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
     if view.gallery_ids is not None:  # a run of another version may have queries that this view excludes
         run = run[run["query_id"].isin(view.all_query_ids.to_pylist())]
     ranked = rank_run(run, view.spec.truth)
+    if answer.find_reversal is not None and (found := answer.find_reversal(ranked)) is not None:
+        raise _reversed_scores(found, system)
     result = evaluate_run(
         ranked,
         view.spec,
@@ -184,6 +187,15 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         left_out=matched.left_out,
     )
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
+
+
+def _reversed_scores(found: ReversedScores, system: EvaluatedSystem) -> UserError:
+    reason = (
+        f"puts relevant images last: in {found.queries:,} queries they stand before {found.auc:.0%} of the others, as "
+        f"where scores are distances"
+    )
+    next_step = "give --scores distance to read the lowest as the best, or --scores likeness to keep this order"
+    return UserError("read run", system.description["name"], reason, next_step)
 
 
 def find_results_home(version: Path) -> Path:

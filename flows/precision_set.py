@@ -3,6 +3,7 @@
 annotations ─► gallery ─► searchable labels ─► mixes ─► judged queries ─► people's decisions ─► set v<N>
 """
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,21 +13,31 @@ import pandas as pd
 
 import prompts
 from backends.annotations import coco_annotations
+from backends.sources.source_names import encode_item
 from builders.benchmark_set import Tables
 from builders.decisions.outcome import DecisionOutcome
 from builders.errors import UserError
 from builders.ledger import Ledger
 from builders.manifest_records import InputRecord, PromptRecord, Provenance
-from builders.precision import annotated_gallery, box_table, detections, judgments, label_index, mixes, tag_tree
+from builders.precision import (
+    annotated_gallery,
+    box_table,
+    detections,
+    judgments,
+    label_index,
+    mixes,
+    stored_pixels,
+    tag_tree,
+)
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_lists import LabelLists
 from builders.records import empty_frame
 from flows.definitions import PrecisionDefinition
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.images.duplicate_groups import mark_duplicates
-from flows.images.image_scan import scan_listed_images
+from flows.images.image_scan import find_listed_images, scan_found_images
 from flows.images.rendering import render_every_image
-from flows.precision_detections import join_detections, read_detections
+from flows.precision_detections import fit_results, join_detections, read_detections
 from flows.precision_families import (
     check_label_lists,
     find_questions,
@@ -117,17 +128,19 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     files = read_annotations(definition.annotations)
     labels = read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
-    listed = annotated_gallery.list_images(files)
-    scanned = None
-    if definition.images is not None:
-        read = scan_listed_images(definition.images, listed.images["file_name"], definition.out / definition.name)
-        scanned = annotated_gallery.check_scanned_images(listed, read)
+    scanned, frames = None, None
+    if definition.images is None:
+        listed = annotated_gallery.list_images(files)
+    else:
+        listed, scanned, frames = read_images(definition, files)
+        files = stored_pixels.turn_files(files, listed, frames)
     gallery = join_gallery(files, listed, scanned, labels, ledger, definition)
     if not len(gallery.images):
         raise _no_images_error(definition, ledger)
     found = None
     if definition.detections is not None:
         results = read_detections(definition.detections.results)
+        results = fit_results(results, files[0], listed.rows[0], frames, definition.detections.at_least)
         gallery, found = join_detections(files, results, gallery, labels, ledger, definition.detections.at_least)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
     inputs = [file.input_record() for file in files] + labels.inputs
@@ -171,8 +184,15 @@ def _no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserErr
     reasons = Counter[str](stage.rejected) + Counter(stage.quarantined) + Counter(stage.pending)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(reasons.items()))
     place = definition.images or ", ".join(path.name for path in definition.annotations)
-    reason = f"has none of the {stage.entered:,} annotated pictures ({counts or 'none is listed'})"
+    rows = ledger.rows()
+    items = rows.loc[rows["stage"] == "images", "item"].drop_duplicates()[:3]
+    examples = f": {', '.join(str(item)[:80] for item in items)}" if len(items) else ""
+    reason = f"has none of the {stage.entered:,} annotated pictures ({counts or 'none is listed'}){examples}"
     next_step = "give the folder of these pictures as images" if definition.images else "give other annotations"
+    if reasons.keys() & {"found_in_several_folders", "named_by_several"}:
+        next_step = (
+            "write the folder into file_name (train/x.jpg), or name each annotation file after its folder of pictures"
+        )
     return UserError("read images", place, reason, next_step)
 
 
@@ -184,6 +204,23 @@ def read_annotations(paths: list[Path]) -> list[annotated_gallery.AnnotationFile
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
         files = [coco_annotations.read_annotations(path, advance) for path in paths]
     return sorted(files, key=lambda file: (file.name, file.sha256))
+
+
+def read_images(
+    definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]
+) -> tuple[annotated_gallery.ListedImages, pd.DataFrame, stored_pixels.StoredFrames | None]:
+    """The images of all files, the scan of each, and which of them are annotated in their stored pixels."""
+    assert definition.images is not None
+    root = definition.images
+    names = [file.images["file_name"].tolist() for file in files]
+    found = find_listed_images(root, names, [Path(file.path) for file in files])
+    texts = [[one if isinstance(one, str) else os.path.relpath(one, root) for one in of_file] for of_file in found]
+    listed = annotated_gallery.list_images(files, [[encode_item(os.fsencode(one)) for one in of] for of in texts])
+    of_row = {row: one for rows, of in zip(listed.rows, found, strict=True) for row, one in zip(rows, of, strict=True)}
+    read = scan_found_images(root, [of_row[row] for row in range(len(of_row))], definition.out / definition.name)
+    frames = stored_pixels.find_stored_frames(files, listed, read)
+    exchanged = None if frames is None else frames.is_exchanged
+    return listed, annotated_gallery.check_scanned_images(listed, read, exchanged), frames
 
 
 @step("join gallery")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from backends.sets.manifest_reading import read_manifest
-from backends.sets.set_files import newest_version
+from backends.sets.version_numbers import newest_version
 from builders.errors import UserError
 from flows.definitions.common import SetDefinition
 

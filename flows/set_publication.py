@@ -16,6 +16,7 @@ from backends.sets.decision_log import load_decisions, read_decisions
 from backends.sets.lost_decisions import check_no_decision_is_lost, make_log_records
 from backends.sets.set_files import StoredSet
 from backends.sets.trusted_sources import record_own_version
+from backends.sets.version_numbers import check_no_version_is_lost, newest_version
 from builders import benchmark_set
 from builders.audit.accepted_labels import AcceptedLabels, add_accepted_labels
 from builders.audit.answers import AUDIT_VIEW, AuditDisputes, find_disputes
@@ -136,13 +137,13 @@ def _add_disputes(result: BuildResult, log: list[QueryDecision], disputes: Audit
 
 
 def check_decision_logs(folder: Path) -> list[str]:
-    """Returns what the logs of the set at `folder` lost since the newest version, as known limitations of the next one.
-    Raises UserError where they lost something and the run does not accept that."""
-    newest = set_files.newest_version(folder)
-    if newest is None:
-        return []
+    """Returns the versions that the set at `folder` lost, and what its logs lost since the newest one, as known
+    limitations of the next one. Raises UserError where something is lost and the run does not accept that."""
     run = current_run()
-    losses = check_no_decision_is_lost(folder / f"v{newest}", "read decisions", accept_loss=run.accept_loss)
+    losses: list[object] = [*check_no_version_is_lost(folder, "find set", accept_loss=run.accept_loss)]
+    newest = newest_version(folder)
+    if newest is not None:
+        losses += check_no_decision_is_lost(folder / f"v{newest}", "read decisions", accept_loss=run.accept_loss)
     for loss in losses:
         run.reporter.log(f"goes on without what is gone: {loss}")
     return [f"This version goes on without what is gone. {loss}." for loss in losses]

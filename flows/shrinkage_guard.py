@@ -1,6 +1,7 @@
 """Stops a build that would lose more of the last version than `lose_at_most` allows."""
 
 from backends.sets import set_files
+from backends.sets.version_numbers import newest_version
 from builders.benchmark_set import Tables, content_digest
 from builders.errors import UserError
 from builders.version_losses import find_losses
@@ -17,7 +18,7 @@ def check_shrinkage(definition: SetDefinition, tables: Tables) -> None:
     """Raise ShrinkageError where a larger share than `lose_at_most` of the newest version's queries (of its images, if
     it has no queries) is missing, and no person dropped it. `tables` have the build's ledger."""
     folder = definition.out / definition.name
-    newest = set_files.newest_version(folder)
+    newest = newest_version(folder)
     if newest is None or definition.lose_at_most is None:
         return
     before = set_files.read_set(folder / f"v{newest}", ("queries", "images")).tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -55,6 +55,10 @@ NameOption = Annotated[
 MaxUnknownOption = Annotated[
     float | None, typer.Option(help="Share of a run that the set need not know (0.1).", min=0, max=1)
 ]
+ScoresOption = Annotated[
+    Literal["likeness", "distance"] | None,
+    typer.Option(help="What the scores of run files and of a matrix are; distance: the lowest is the best."),
+]
 TextsFileOption = Annotated[Path | None, typer.Option(help="Words about the pictures (CSV), for the lexical baseline.")]
 IdsOption = Annotated[
     str,
@@ -75,6 +79,7 @@ def evaluate(
         list[Path] | None, typer.Option(help="TREC, JSON, Parquet, CSV, a result's folder, or a folder of runs.")
     ] = None,
     ids: IdsOption = "image_id",
+    scores: ScoresOption = None,
     baseline: Annotated[list[str] | None, typer.Option(metavar="random|oracle|lexical")] = None,
     system: Annotated[list[Path] | None, typer.Option(help="A search service, described in YAML.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Use recorded answers of services only.")] = False,
@@ -127,7 +132,18 @@ def evaluate(
     matrix = (similarities, rows, columns) if similarities and rows and columns else None
     asked = AskOptions(offline, refresh)
     sources = SystemSources(
-        run or [], baseline or [], vectors or [], model or [], matrix, index, seed, texts, system or [], asked, ids
+        run or [],
+        baseline or [],
+        vectors or [],
+        model or [],
+        matrix,
+        index,
+        seed,
+        texts,
+        system or [],
+        asked,
+        ids,
+        scores,
     )
     options = EvaluationOptions(parse_metrics(metrics, k), k, precision or [0.9], report, page, max_unknown)
     with image_roots(images), terminal.reported_run(workers=workers):

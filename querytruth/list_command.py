@@ -12,7 +12,8 @@ def list_(out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) ->
     Example: querytruth list --out datasets
     """
     from backends.sets.manifest_reading import read_manifest
-    from backends.sets.set_files import find_set, newest_version
+    from backends.sets.set_files import find_set
+    from backends.sets.version_numbers import newest_version
     from builders.errors import UserError
 
     if not out.is_dir():

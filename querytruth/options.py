@@ -24,7 +24,7 @@ DEFAULT_DATASETS_FOLDER = Path("datasets")
 
 def complete_sets(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the names of the sets in the folder of --out that begin so, and after a slash their versions."""
-    from backends.sets.set_files import newest_version
+    from backends.sets.version_numbers import newest_version
 
     folder = Path(ctx.params.get("out") or DEFAULT_DATASETS_FOLDER)
     name, slash, _ = incomplete.partition("/")

@@ -8,7 +8,6 @@ import gc
 import hashlib
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -75,16 +74,18 @@ def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes
         has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
         reason = f"has no {missing[0]!r} (it has {has})"
         raise UserError("read annotations", name, reason, "give an instances file in COCO form")
+    box_table = boxes.table()
     return AnnotationFile(
         name=name,
         sha256=digest,
         images=images.table(_licence_names(other_values["licenses"])),
-        boxes=boxes.table(),
-        categories=_category_table(name, other_values["categories"]),
+        boxes=box_table,
+        categories=_category_table(name, other_values["categories"], set(pd.unique(box_table["category"]))),
         images_entered=images.entered,
         boxes_entered=boxes.entered,
         rejected_images=rejection_table(images.rejections),
         rejected_boxes=rejection_table(boxes.rejections),
+        path=str(path),
     )
 
 
@@ -268,8 +269,10 @@ def _licence_names(licences: Any) -> dict[Any, str]:
     return {key: name for key, name in names.items() if key is not None and name and is_utf8_text(name)}
 
 
-def _category_table(file: str, categories: Any) -> pd.DataFrame:
-    """Columns id, name, supercategory. Raises UserError for a missing id or name, and for one that is used twice."""
+def _category_table(file: str, categories: Any, with_boxes: set[int | str]) -> pd.DataFrame:
+    """Columns id, name, supercategory. Two ids of one name are one label, in the group of the first of them that has
+    boxes: exports add a root category that has none. Raises UserError for a missing id or name, and for an id that is
+    used twice."""
     stage, fix = "read annotations", "fix the categories of the file"
     if not isinstance(categories, list) or not categories:
         raise UserError(stage, f"{file}#categories", "is no list of categories", fix)
@@ -284,9 +287,10 @@ def _category_table(file: str, categories: Any) -> pd.DataFrame:
             raise UserError(stage, item, f"uses the id {key} of {rows[key][0]!r} again", fix)
         group = entry.get("supercategory")
         rows[key] = (name.strip(), group.strip() if is_utf8_text(group) else "")
-    names = Counter(name for name, _ in rows.values())
-    if duplicate_name := next((name for name, number in names.items() if number > 1), None):
-        raise UserError(stage, f"{file}#categories", f"has two categories named {duplicate_name!r}", fix)
-    frame = pd.DataFrame(list(rows.values()), columns=["name", "supercategory"], dtype="str")
+    groups: dict[str, str] = {}
+    for _, (name, group) in sorted(rows.items(), key=lambda row: row[0] not in with_boxes):
+        groups.setdefault(name, group)
+    named = [(name, groups[name]) for name, _ in rows.values()]
+    frame = pd.DataFrame(named, columns=["name", "supercategory"], dtype="str")
     frame.insert(0, "id", _ids(list(rows)))
     return frame

@@ -48,6 +48,8 @@ def parse_annotation(record: Any) -> CocoAnnotation | str:
     """Returns the annotation, or the reason why it is invalid."""
     if not isinstance(record, dict):
         return "not_an_object"
+    if record.get("bbox") in (None, []) and (extent := find_extent(record.get("segmentation"))) is not None:
+        record = record | {"bbox": extent}
     for key in ANNOTATION_KEYS:
         if record.get(key) is None:
             return f"missing_{key}"
@@ -62,6 +64,68 @@ def parse_annotation(record: Any) -> CocoAnnotation | str:
         return "bad_flag"
     a, b, c, d = map(_float, bbox)
     return CocoAnnotation(image, category, (a, b, c, d), *[flag and bool(flag) for flag in flags])  # type: ignore[arg-type]
+
+
+def find_extent(segmentation: Any) -> list[float] | None:
+    """Returns the box (x, y, width, height) around the polygons of an object, or around the pixels of its run lengths
+    (COCO's RLE, as numbers or as text); None where it has neither."""
+    if isinstance(segmentation, dict):
+        return _find_extent_of_runs(segmentation)
+    polygons = segmentation if isinstance(segmentation, list) else []
+    polygons = [polygons] if polygons and all(_is_number(one) for one in polygons) else polygons
+    points: list[tuple[float, float]] = []
+    for polygon in polygons:
+        flat = polygon if isinstance(polygon, list) else []
+        if flat and all(isinstance(one, list) and len(one) == 2 for one in flat):
+            flat = [side for point in flat for side in point]  # [[x, y], …]
+        if len(flat) < 6 or len(flat) % 2 or not all(_is_number(one) and math.isfinite(_float(one)) for one in flat):
+            return None
+        points += zip(map(float, flat[::2]), map(float, flat[1::2]), strict=True)
+    if not points:
+        return None
+    left, top = min(x for x, _ in points), min(y for _, y in points)
+    return [left, top, max(x for x, _ in points) - left, max(y for _, y in points) - top]
+
+
+def _find_extent_of_runs(mask: dict[str, Any]) -> list[float] | None:
+    """Runs of background and object pixels in turn, column by column."""
+    size, counts = mask.get("size"), mask.get("counts")
+    if not (isinstance(size, list) and len(size) == 2 and all(_side(side) for side in size)):
+        return None
+    height, width = map(int, size)
+    runs = _decode_runs(counts) if isinstance(counts, str) else counts
+    if not isinstance(runs, list) or not all(isinstance(run, int) and run >= 0 for run in runs):
+        return None
+    if sum(runs) != height * width:
+        return None
+    at, columns, rows = 0, list[int](), list[int]()
+    for number, run in enumerate(runs):
+        if number % 2 and run:
+            first, last = divmod(at, height), divmod(at + run - 1, height)
+            columns += [first[0], last[0]]
+            rows += [first[1], last[1]] if first[0] == last[0] else [0, height - 1]
+        at += run
+    if not columns:
+        return None
+    left, top = min(columns), min(rows)
+    return [left, top, max(columns) - left + 1, max(rows) - top + 1]
+
+
+def _decode_runs(text: str) -> list[int] | None:
+    """Decodes COCO's text form of run lengths: five bits a character from code 48 on, the sixth says that more follow;
+    from the third on each run is the difference to the one before the last (pycocotools, maskApi.c)."""
+    runs, value, shift = list[int](), 0, 0
+    for character in text:
+        code = ord(character) - 48
+        if not 0 <= code < 64 or shift > 60:
+            return None
+        value |= (code & 31) << shift
+        shift += 5
+        if not code & 32:
+            value -= (1 << shift) if code & 16 else 0
+            runs.append(value + (runs[-2] if len(runs) > 2 else 0))
+            value, shift = 0, 0
+    return runs if not shift else None
 
 
 def parse_image(record: Any) -> CocoImage | str:

@@ -21,6 +21,7 @@ WITHOUT_CODE = {"trust_remote_code": False}
 WEIGHTS_WITHOUT_CODE = {"trust_remote_code": False, "use_safetensors": True}
 _NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors"]
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+_WEIGHT_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.safetensors")
 _WHOLE = 64 << 20  # files up to this size are digested whole
 _SAMPLES, _SAMPLE = 64, 64 << 10
 
@@ -69,10 +70,25 @@ def check_weight_format(name: str, folder: Path, stage: str) -> None:
     that can run code when it is read."""
     for part in [folder, *_module_folders(folder)]:
         _check_configurations(name, part, stage)
+        _check_index(name, part, stage)
         names = sorted(path.name for path in part.iterdir()) if part.is_dir() else []
         pickled = [file for file in names if file.endswith(_PICKLED)]
         if pickled and not any(file.endswith(".safetensors") for file in names):
             raise _pickled_weights_error(stage, name, f"has its weights as a pickle ({pickled[0]}), which can run code")
+
+
+def _check_index(name: str, folder: Path, stage: str) -> None:
+    """Raises UserError for an index of weights that names anything but plain safetensors files beside it: transformers
+    opens each name as a path, and a file of another format as a pickle."""
+    for file in sorted(folder.glob("*.safetensors.index.json")):
+        try:
+            files = json.loads(file.read_bytes())["weight_map"].values()
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise UserError(stage, name, f"has a damaged {file.name}", download_hint(name)) from None
+        for one in files:
+            if not (isinstance(one, str) and _WEIGHT_FILE.fullmatch(one)):
+                reason = f"names {str(one)[:80]!r} in {file.name}, which is no .safetensors file beside it"
+                raise UserError(stage, name, reason, download_hint(name))
 
 
 def _check_configurations(name: str, folder: Path, stage: str) -> None:

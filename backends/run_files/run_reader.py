@@ -1,11 +1,12 @@
 """Readers for run files in four formats, by suffix or else by content, also gzipped, and for TREC qrels.
 
 JSON {query: [image, …]} and tables with a column rank in place of score state an order alone: the score is then the
-negative rank.
+negative rank. Where a run states both, and its scores rise along its ranks (distances that stand for likeness), the
+ranks decide.
 
 TREC runs are lines `query Q0 image rank score tag`, TREC qrels lines `query 0 image grade`, separated by blanks. As in
-trec_eval, the rank and fields after the tag are ignored, and a grade below 0 means that the pair is not judged. Lines
-that begin with # are comments.
+trec_eval, fields after the tag are ignored, and a grade below 0 means that the pair is not judged. Lines that begin
+with # are comments.
 """
 
 import csv
@@ -35,6 +36,8 @@ from builders.errors import UserError, first_line
 
 _STAGE = "read run file"
 RUN_COLUMNS = ("query_id", "image_id", "score")
+_WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 class _RowCollector:
@@ -45,21 +48,26 @@ class _RowCollector:
         self._queries: dict[str, int] = {}
         self._images: dict[str, int] = {}
         self._query, self._image, self._number = array("i"), array("i"), array("d")
+        self._rank = array("d")
 
-    def add(self, query_id: str, image_id: str, number: float) -> None:
-        """Adds a row."""
+    def add(self, query_id: str, image_id: str, number: float, rank: float | None = None) -> None:
+        """Adds a row; either all rows have a rank, or none has."""
         self._query.append(self._queries.setdefault(query_id, len(self._queries)))
         self._image.append(self._images.setdefault(image_id, len(self._images)))
         self._number.append(number)
+        if rank is not None:
+            self._rank.append(rank)
 
     def build_table(self, name: str) -> pd.DataFrame:
-        """Returns query_id and image_id as categories, and the numbers (float64) as column `name`, in order."""
+        """Returns query_id and image_id as categories, the numbers (float64) as column `name`, and the ranks, where the
+        rows have one, in order."""
 
         def ids(codes: "array[int]", known: dict[str, int]) -> pd.Categorical:
             return pd.Categorical.from_codes(np.frombuffer(codes, np.int32), pd.Index(list(known), dtype="str"))
 
         columns = {"query_id": ids(self._query, self._queries), "image_id": ids(self._image, self._images)}
-        return pd.DataFrame(columns | {name: np.frombuffer(self._number, np.float64)})
+        numbers = {name: np.frombuffer(self._number, np.float64), "rank": np.frombuffer(self._rank, np.float64)}
+        return pd.DataFrame(columns | {key: values for key, values in numbers.items() if key == name or len(values)})
 
 
 def _read_trec(path: Path) -> pd.DataFrame:
@@ -72,8 +80,21 @@ def _read_trec_lines(path: Path) -> pd.DataFrame:
     for line, fields in _lines(path):
         if len(fields) < 5:
             raise _line_error(path, line, f"has {len(fields)} fields", "write query Q0 image rank score tag")
-        rows.add(fields[0], fields[2], _parse_number(path, line, fields[4]))
+        if _is_shifted(fields):
+            reason = f"has {len(fields)} fields, of which {fields[3][:40]!r} is the rank: does an id hold a blank?"
+            raise _line_error(
+                path, line, reason, "write ids without blanks, or a CSV file with query_id,image_id,score"
+            )
+        rows.add(fields[0], fields[2], _parse_number(path, line, fields[4]), float(fields[3]))
     return rows.build_table("score")
+
+
+def _is_shifted(fields: list[str]) -> bool:
+    """Whether a blank within an id moved the fields of a line: where the rank should be is no whole number, or a rank
+    and a score stand again before the last field."""
+    return not _WHOLE.fullmatch(fields[3]) or (
+        len(fields) > 6 and bool(_WHOLE.fullmatch(fields[-3]) and _NUMBER.fullmatch(fields[-2]))
+    )
 
 
 def read_trec_qrels(path: Path) -> pd.DataFrame:
@@ -156,13 +177,15 @@ def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
-        value = _find_value_column(path, read_parquet_schema(path).names)
-        table = read_parquet(path, (*RUN_COLUMNS[:2], value))
-        if value == "rank":
-            table = table.set_column(2, "score", pc.negate(table["rank"].cast(pa.float64())))
+        values = _find_value_columns(path, read_parquet_schema(path).names)
+        table = read_parquet(path, (*RUN_COLUMNS[:2], *values))
+        ranks = table["rank"].cast(pa.float64()) if "rank" in values else None
+        if values == ("rank",):
+            table = table.set_column(2, "score", pc.negate(ranks))
     except pa.ArrowException as error:
         raise _not_a_run(path, error) from None
-    return check_run_table(path, table)
+    frame = check_run_table(path, table)
+    return frame if len(values) == 1 or ranks is None else frame.assign(rank=ranks.to_numpy())
 
 
 def check_run_table(source: object, table: pa.Table) -> pd.DataFrame:
@@ -191,16 +214,19 @@ def _read_csv(path: Path) -> pd.DataFrame:
         lines = csv.reader(file, delimiter=_find_delimiter(path), strict=True)
         try:
             header = next(lines, [])
-            value = _find_value_column(path, header)
-            refuse_repeated_columns(_STAGE, path, header, (*RUN_COLUMNS[:2], value))
-            places = [header.index(name) for name in (*RUN_COLUMNS[:2], value)]
-            sign = -1 if value == "rank" else 1
+            values = _find_value_columns(path, header)
+            refuse_repeated_columns(_STAGE, path, header, (*RUN_COLUMNS[:2], *values))
+            places = [header.index(name) for name in (*RUN_COLUMNS[:2], *values)]
             for cells in lines:
                 if len(cells) != len(header):
                     reason = f"has {len(cells)} cells, the header {len(header)}"
                     raise _line_error(path, lines.line_num, reason, "fix the line")
-                query, image, score = (cells[place] for place in places)
-                rows.add(query, image, sign * _parse_number(path, lines.line_num, score))
+                query, image, *texts = (cells[place] for place in places)
+                numbers = [_parse_number(path, lines.line_num, text) for text in texts]
+                if values == ("rank",):
+                    rows.add(query, image, -numbers[0])
+                else:
+                    rows.add(query, image, *numbers)
         except csv.Error as error:
             raise _line_error(path, lines.line_num, f"is no CSV ({error})", "fix the line") from None
     return rows.build_table("score")
@@ -213,13 +239,13 @@ def _find_delimiter(path: Path) -> str:
         return "\t" if b"\t" in file.readline(4096) else ","
 
 
-def _find_value_column(path: Path, names: list[str]) -> str:
-    """Returns score, or rank where there is no score. Raises UserError for a missing column."""
-    value = "rank" if "rank" in names and "score" not in names else "score"
-    if missing := [name for name in (*RUN_COLUMNS[:2], value) if name not in names]:
+def _find_value_columns(path: Path, names: list[str]) -> tuple[str, ...]:
+    """Returns which of score and rank a table has, in this order. Raises UserError for a missing column."""
+    values = tuple(name for name in ("score", "rank") if name in names)
+    if missing := [name for name in (*RUN_COLUMNS[:2], *(values or ("score",))) if name not in names]:
         reason = f"has no column {missing[0]} (it has {', '.join(names) or 'none'})"
         raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
-    return value
+    return values
 
 
 _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
@@ -234,8 +260,14 @@ _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
 
 
 def read_run(path: Path) -> pd.DataFrame:
-    """Returns the rows of a run file: query_id and image_id (categories), score (float64). Raises UserError for a file
-    that is empty or cannot be read."""
+    """Returns the rows of a run file: query_id and image_id (categories), score (float64), which is the negative rank
+    where the scores contradict the ranks of the file. Raises UserError for a file that is empty or cannot be read."""
+    return read_run_and_order(path)[0]
+
+
+def read_run_and_order(path: Path) -> tuple[pd.DataFrame, int]:
+    """Returns the rows as `read_run` does, and the number of queries whose scores rise along their ranks: where there
+    is one, the ranks decided. Raises UserError."""
     with translate_read_errors(_STAGE, path, also=(EOFError, zlib.error)):
         if path.suffix.lower() == ".gz":
             return _read_gzipped(path)
@@ -243,7 +275,19 @@ def read_run(path: Path) -> pd.DataFrame:
         table = form(path)
     if not len(table):
         raise UserError(_STAGE, path, "holds no rows", "give a run with results")
-    return table
+    return _order_by_rank(table) if "rank" in table else (table, 0)
+
+
+def _order_by_rank(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    query, rank = table["query_id"].cat.codes.to_numpy(), table.pop("rank").to_numpy()
+    is_ordered = np.where(query[1:] == query[:-1], rank[1:] > rank[:-1], query[1:] > query[:-1]).all()
+    order = slice(None) if is_ordered else np.lexsort((rank, query))
+    queries, ranks, scores = query[order], rank[order], table["score"].to_numpy()[order]
+    is_same = queries[1:] == queries[:-1]
+    if (is_same & (ranks[1:] == ranks[:-1])).any():  # they order nothing: some tools write 0, or 1, everywhere
+        return table, 0
+    rises = is_same & (scores[1:] > scores[:-1])
+    return (table.assign(score=-rank), len(np.unique(queries[1:][rises]))) if rises.any() else (table, 0)
 
 
 def _recognise_form(path: Path) -> Callable[[Path], pd.DataFrame]:
@@ -260,7 +304,7 @@ def _recognise_form(path: Path) -> Callable[[Path], pd.DataFrame]:
     return _read_csv if {"query_id", "image_id"} & set(first_row) else _read_trec
 
 
-def _read_gzipped(path: Path) -> pd.DataFrame:
+def _read_gzipped(path: Path) -> tuple[pd.DataFrame, int]:
     with tempfile.TemporaryDirectory() as folder, open_regular(path) as packed, gzip.open(packed) as file:
         plain = Path(folder, path.stem)
         with plain.open("wb") as out:
@@ -269,7 +313,7 @@ def _read_gzipped(path: Path) -> pd.DataFrame:
                 if out.tell() > MAX_DOCUMENT_BYTES:
                     raise OSError(errno.EFBIG, f"has more than {MAX_DOCUMENT_BYTES >> 20} MB unpacked")
         try:
-            return read_run(plain)
+            return read_run_and_order(plain)
         except UserError as error:  # which names the unpacked file
             item = error.item.replace(str(plain), str(path))
             next_step = error.next_step.replace(str(plain), str(path))

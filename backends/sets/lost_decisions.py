@@ -9,6 +9,7 @@ from typing import Any
 from backends.sets.decision_log import CAPTION_LOG_NAME, DECISION_LOG_NAME, read_log_lines, verify_logs
 from backends.sets.manifest_reading import read_manifest
 from backends.sets.trusted_sources import is_own_version
+from backends.sets.version_numbers import describe_lost_versions
 from builders.decisions.log_record import find_log_problems, list_decision_ids, make_log_record
 from builders.errors import UserError
 from builders.lint import LintFinding
@@ -57,9 +58,10 @@ def _is_same_log(lines: list[str], record: Mapping[str, Any] | None, in_effect: 
 
 
 def verify_decision_logs(version: Path) -> Iterator[str]:
-    """Yields a line per problem of the logs beside the version: where the chain of a log is broken, and what it lost
-    since the version was published."""
+    """Yields a line per problem beside the version: where the chain of a log is broken, what it lost since the version
+    was published, and later versions that are gone."""
     yield from verify_logs(version.parent)
+    yield from describe_lost_versions(version.parent)
     with suppress(UserError):  # a damaged manifest or log, which is named already
         yield from map(str, find_lost_decisions(version))
 

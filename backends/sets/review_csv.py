@@ -17,8 +17,9 @@ import pandas as pd
 from backends.durable_files import write_atomically
 from backends.file_errors import translate_read_errors
 from backends.spreadsheet_csv import FileLink, encode_csv, unescape_formula
-from builders.decisions.review_tables import ReviewExport
+from builders.decisions.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport, digest_row
 from builders.errors import UserError
+from builders.records import list_rows
 
 _MARK = re.compile(
     r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments|audit) ([0-9]{1,12})"?[,;\t "]*'
@@ -55,8 +56,35 @@ def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list
 def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
     """Reads a review table with any delimiter and line ends; the index of its rows has the numbers that a spreadsheet
     shows. `encoding` applies where the file has no BOM; without one it is None where the user can give it, '' where
-    not. Raises UserError for a file that is no export."""
-    lines = io.StringIO(_decoded(path, _bytes_of(path), encoding), newline="")
+    not; UTF-8 needs neither where the digests of its rows prove it. Raises UserError for a file that is no export."""
+    data = _bytes_of(path)
+    if not encoding and (proved := _read_proved_utf8(path, data)) is not None:
+        return proved
+    return _parse(path, _decoded(path, data, encoding))
+
+
+def _read_proved_utf8(path: Path, data: bytes) -> ReviewExport | None:
+    """Returns the table of UTF-8 without its mark, as LibreOffice saves it, where a text that is not ASCII has the
+    digest of its row; else None. GBK that is valid UTF-8 by accident gives other texts, with other digests; that the
+    answers alone are valid UTF-8 proves nothing."""
+    if data.isascii() or data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        return None
+    try:
+        export = _parse(path, data.decode("utf-8"))
+    except (UnicodeDecodeError, UserError):
+        return None
+    exported = [name for name in export.rows if name not in (*ANSWER_COLUMNS, DIGEST_COLUMN)]
+    if DIGEST_COLUMN not in export.rows or not exported:
+        return None
+    for row in list_rows(export.rows):
+        cells = {name: row[name] for name in exported}
+        if not all(map(str.isascii, cells.values())) and digest_row(export.export_id, cells) == row[DIGEST_COLUMN]:
+            return export
+    return None
+
+
+def _parse(path: Path, text: str) -> ReviewExport:
+    lines = io.StringIO(text, newline="")
     mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
     if mark is None:
         reason = "does not name an export (# querytruth export …)"

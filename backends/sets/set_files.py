@@ -7,7 +7,6 @@
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,14 +31,12 @@ from backends.sets.manifest_reading import (
 )
 from backends.sets.published_files import CHECKSUMS
 from backends.sets.trusted_sources import is_allowed_image_path, is_own_version
+from backends.sets.version_numbers import newest_version
 from backends.sources.source_names import is_web_url
 from builders.benchmark_set import Tables, canonical_json, content_digest
 from builders.canary import make_canary
 from builders.errors import UserError, first_line
-from builders.records import TABLE_SCHEMAS, check_ids, from_arrow
-
-_VERSION = re.compile(r"v([1-9][0-9]{0,8})")
-
+from builders.records import TABLE_SCHEMAS, check_ids, check_rows, from_arrow
 
 RemoteUse = Literal["refused", "tables", "whole"]
 
@@ -94,6 +91,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
         try:
             stored = _add_missing_columns(read_parquet(file), TABLE_SCHEMAS[name])
             check_ids(name, stored)
+            check_rows(name, stored)
             tables[name] = from_arrow(stored)
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
@@ -201,11 +199,3 @@ def _check_file(folder: Path, name: str, listed: dict[str, Any], progress: Calla
     if size != listed["bytes"]:
         return f"has {size} bytes, {listed['bytes']} were published"
     return "" if sha256 == listed["sha256"] else "its checksum differs"
-
-
-def newest_version(folder: Path) -> int | None:
-    """Returns the highest number of a complete version in a set's folder; None where there is none."""
-    if not folder.is_dir():
-        return None
-    complete = [path.parent.name for path in folder.glob("*/manifest.json") if path.is_file()]
-    return max((int(match[1]) for name in complete if (match := _VERSION.fullmatch(name))), default=None)

@@ -37,8 +37,8 @@ from backends.sets.image_digests import read_intact_digests
 from backends.sets.lost_decisions import LOG_NAMES
 from backends.sets.manifest_reading import read_manifest
 from backends.sets.published_files import CHECKSUMS
-from backends.sets.set_files import newest_version
 from backends.sets.staging_folders import make_staging_folder, remove_abandoned_folders
+from backends.sets.version_numbers import find_lost_versions, newest_version, read_latest
 from builders.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from builders.errors import UserError
 
@@ -95,7 +95,7 @@ def publish_set(
 
     with translate_write_errors("publish", folder, _NOTHING_PUBLISHED):
         newest = newest_version(folder)
-        if newest is not None and _latest(folder) == newest and _has_digest(folder, newest, digest):
+        if newest is not None and read_latest(folder) == newest and _has_digest(folder, newest, digest):
             return PublishedVersion(folder / f"v{newest}", newest, is_new=False)  # nothing is written: not even a lock
         with _lock(folder, log):
             remove_abandoned_folders(folder / ".publish")
@@ -163,10 +163,10 @@ def _publish_next(
     """Writes the next version and puts it in place. No build replaces another's version, even without a lock: a rename
     to a folder that holds files fails. Then this one follows the other."""
     while True:
-        newest = newest_version(folder)
-        if newest is not None and _has_digest(folder, newest, digest):
+        newest, lost = newest_version(folder), find_lost_versions(folder)
+        if newest is not None and not lost and _has_digest(folder, newest, digest):
             return PublishedVersion(folder / f"v{newest}", newest, is_new=False)
-        version = (newest or 0) + 1
+        version = max([newest or 0, *lost]) + 1  # results and people know the lost ones by their numbers
         while (folder / f"v{version}").exists():  # an incomplete version or another folder: not replaced
             version += 1
         staging = make_staging_folder(folder / ".publish")
@@ -204,14 +204,8 @@ def _check_set_folder(folder: Path) -> None:
         contained_path(folder, name, "publish")
 
 
-def _latest(folder: Path) -> int | None:
-    """Returns the version that the file `latest` names."""
-    name = (folder / "latest").read_text("ascii").strip() if (folder / "latest").is_file() else ""
-    return int(name[1:]) if re.fullmatch(r"v[1-9][0-9]*", name) else None
-
-
 def _point_to_newest(folder: Path) -> None:
-    while (newest := newest_version(folder)) != _latest(folder):
+    while (newest := newest_version(folder)) != read_latest(folder):
         write_atomically(folder / "latest", f"v{newest}\n".encode())
         sync_folder(folder)
 

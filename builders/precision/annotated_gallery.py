@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,7 @@ class AnnotationFile:
     boxes_entered: int
     rejected_images: pd.DataFrame
     rejected_boxes: pd.DataFrame
+    path: str = ""  # as given; only its name is published
 
     def input_record(self) -> InputRecord:
         """Returns the file as an input of the build."""
@@ -47,7 +49,7 @@ class AnnotationFile:
 class ListedImages:
     """The distinct images of all files, and for every file the row of each of its images."""
 
-    images: pd.DataFrame  # file_name, source_id, width, height, licence, source_url
+    images: pd.DataFrame  # file_name, source_id, width, height, licence, source_url, found
     rows: list[Ints]
 
 
@@ -80,12 +82,19 @@ class AnnotatedGallery:
     image_rows: tuple[Ints, ...] = ()  # per file and image record: row of `images`, -1: not accepted
 
 
-def list_images(files: list[AnnotationFile]) -> ListedImages:
-    """Returns the images of all files. Two records with the same file name and id are one image."""
+def list_images(files: list[AnnotationFile], found: Sequence[Sequence[str]] | None = None) -> ListedImages:
+    """Returns the images of all files. Two records with the same file name and id are one image, unless they were
+    `found` in two places (per file and image record, below the images' folder or a reason): then each is named by its
+    place."""
     frame = pd.concat([file.images for file in files], ignore_index=True)
     frame["source_id"] = frame.pop("id").astype(str)
-    names, sources = (pd.factorize(frame[column])[0].astype(np.int64) for column in ("file_name", "source_id"))
-    codes, first = pd.factorize(names * len(frame) + sources)
+    frame["found"] = "" if found is None else [place for of_file in found for place in of_file]
+    if len(frame) and found is not None:
+        is_several = frame.groupby("file_name")["found"].transform("nunique") > 1
+        frame["file_name"] = frame["file_name"].mask(is_several & frame["found"].str.contains("/"), frame["found"])
+    keys = [frame["file_name"], frame["source_id"], frame["found"]]
+    names, sources, places = (pd.factorize(column)[0].astype(np.int64) for column in keys)
+    codes, first = pd.factorize(pd.factorize(names * len(frame) + sources)[0] * len(frame) + places)
     if len(first) < len(frame):
         # Files may differ in the other columns: the choice must not depend on their order.
         rest = ["width", "height", "licence", "source_url"]
@@ -95,10 +104,17 @@ def list_images(files: list[AnnotationFile]) -> ListedImages:
     return ListedImages(frame.reset_index(drop=True), np.split(codes, bounds))
 
 
-def check_scanned_images(listed: ListedImages, scanned: pd.DataFrame) -> pd.DataFrame:
+def check_scanned_images(
+    listed: ListedImages, scanned: pd.DataFrame, is_exchanged: BoolArray | None = None
+) -> pd.DataFrame:
     """Returns the scan of each listed image with `bucket` and `reason` ('' where the image is usable), and the
-    annotated width and height where given. A missing image is rejected, an unusable one is quarantined."""
+    annotated width and height where given. A missing image is rejected, an unusable one is quarantined.
+    `is_exchanged`: where the annotated sides are those of a stored image that EXIF turns."""
     images = listed.images
+    if is_exchanged is not None:
+        sides = images["width"].to_numpy(), images["height"].to_numpy()
+        width, height = (np.where(is_exchanged, one, other) for one, other in (sides[::-1], sides))
+        images = images.assign(width=width, height=height)
     annotated_ratio = (images["width"] / images["height"].where(images["height"] > 0)).to_numpy()
     file_ratio = (scanned["width"] / scanned["height"].where(scanned["height"] > 0)).to_numpy()
     fits = np.isnan(annotated_ratio) | (np.abs(annotated_ratio / file_ratio - 1) < ASPECT_RATIO_TOLERANCE)
@@ -186,7 +202,7 @@ def _identify(listed: ListedImages, read_images: pd.DataFrame | None) -> tuple[p
     outcome = outcome.assign(item=table["file_name"])
     outcome.loc[copies, ["bucket", "reason"]] = ["rejected", "same_bytes"]
     outcome["related_item"] = images["image_id"].where(images.index.isin(copies))
-    accepted = images.loc[good[first]].drop(columns="source_id").reset_index(drop=True)
+    accepted = images.loc[good[first]].drop(columns=["source_id", "found"], errors="ignore").reset_index(drop=True)
     return accepted, image_of, outcome[outcome["bucket"] != ""]
 
 

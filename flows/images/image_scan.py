@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from backends.object_storage.kept_scan_parts import count_kept_rows
 from backends.sources import scan_parts
-from backends.sources.image_folder import ImageFolder
+from backends.sources.image_folder import ImageFolder, folder_words
 from backends.sources.image_sources import ImageSource
 from backends.sources.source_names import encode_item
 from builders.errors import UserError
@@ -94,15 +94,32 @@ def scan_images(
     return ScannedImages(jobs, source_columns)
 
 
-def scan_listed_images(root: Path, names: Iterable[str], folder: Path) -> pd.DataFrame:
-    """A row per listed name: the scan of its file below `root`, or the `reason` why there is none.
+def find_listed_images(root: Path, lists: Sequence[Sequence[str]], places: Sequence[Path]) -> list[list[Path | str]]:
+    """Per list and name the file below `root`, or the reason why there is none. `places`: the files of the lists, whose
+    names say which folder is meant where several have an image of one name.
 
     Raises UserError if `root` is no folder.
     """
     if not root.is_dir():
         raise UserError("scan images", root, "is no folder", "fix `images` in the definition, or leave it out")
-    image_folder = ImageFolder(root)
-    files = [image_folder.find(name) for name in names]
+    nears = [folder_words(place.stem) for place in places]
+    folders = [place.absolute().parent.name for place in places]
+    if len(set(folders)) > 1:  # train/_annotations.coco.json; a folder of all of them tells nothing apart
+        nears = [near | folder_words(folder) for near, folder in zip(nears, folders, strict=True)]
+    return ImageFolder(root).find_all(lists, nears)
+
+
+def scan_listed_images(root: Path, names: Iterable[str], folder: Path) -> pd.DataFrame:
+    """A row per listed name: the scan of its file below `root`, or the `reason` why there is none.
+
+    Raises UserError if `root` is no folder.
+    """
+    (found,) = find_listed_images(root, [list(names)], [root])
+    return scan_found_images(root, found, folder)
+
+
+def scan_found_images(root: Path, files: Sequence[Path | str], folder: Path) -> pd.DataFrame:
+    """A row per image: the scan of its file below `root`, or the `reason` why there is none."""
     table = scan_listed_files(root, [file if isinstance(file, Path) else None for file in files], folder)
     missing = pd.Series([None if isinstance(file, Path) else file for file in files], dtype="str")
     return table.assign(reason=table["reason"].fillna(missing))

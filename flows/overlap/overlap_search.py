@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from backends.sets.set_files import StoredSet, find_set, newest_version, read_set
+from backends.sets.set_files import StoredSet, find_set, read_set
+from backends.sets.version_numbers import newest_version
 from backends.sources.shard_files import find_shards
 from builders.errors import UserError
 from builders.overlap.image_pairs import PAIR_COLUMNS, ImageOverlap

@@ -9,7 +9,8 @@ import pandas as pd
 from backends.durable_files import write_page
 from backends.images.thumbnails import make_thumbnails
 from backends.sets.image_locations import locate_images
-from backends.sets.set_files import StoredSet, find_set, newest_version, read_set
+from backends.sets.set_files import StoredSet, find_set, read_set
+from backends.sets.version_numbers import newest_version
 from backends.sources.shard_files import find_shards
 from flows.overlap.hash_index import is_index
 from flows.overlap.shards import copy_members

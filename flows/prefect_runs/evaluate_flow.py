@@ -39,6 +39,9 @@ class EvaluationParameters(StrictModel):
     ids: Literal["image_id", "file_name", "path", "source_url", "source_id"] = Field(
         "image_id", description="What run files name pictures by."
     )
+    scores: Literal["likeness", "distance"] | None = Field(
+        None, description="What the scores of runs and of a matrix are: likeness (the highest is the best) or distance."
+    )
     systems: list[Path] = Field(default_factory=list, description="Search services, each described in a YAML file.")
     offline: bool = Field(False, description="Use recorded answers of services only.")
     refresh: bool = Field(False, description="Ask services again, also what is recorded.")
@@ -140,6 +143,7 @@ def _list_sources(evaluation: EvaluationParameters) -> SystemSources:
         systems=evaluation.systems,
         ask=AskOptions(evaluation.offline, evaluation.refresh),
         ids=evaluation.ids,
+        scores=evaluation.scores,
     )
     named = [sources.runs, sources.baselines, sources.vectors, sources.models, sources.systems]
     if matrix is None and not any(named):

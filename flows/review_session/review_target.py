@@ -8,6 +8,7 @@ import yaml
 from backends.bounded_yaml import MAX_YAML_BYTES, load_yaml
 from backends.regular_files import read_regular
 from backends.sets import set_files
+from backends.sets.version_numbers import newest_version
 from builders.errors import UserError
 
 REVIEW_STAGE = "review"
@@ -62,7 +63,7 @@ def _suggest_reviewable(definition: Path, out: Path) -> str:
     if not isinstance(definition_data, dict) or not isinstance(definition_data.get("name"), str):
         return "give a set's name, or the file after “awaiting review”"
     folder = Path(str(definition_data.get("out", out))) / definition_data["name"]
-    reviewable_paths = [folder] if set_files.newest_version(folder) is not None else []
+    reviewable_paths = [folder] if newest_version(folder) is not None else []
     reviewable_paths += [
         table for stage in ("objects", "topics") if (table := folder / "review" / f"{stage}.csv").is_file()
     ]

@@ -20,7 +20,8 @@ class SystemSources:
     """The systems of an evaluation: run files, baselines, folders of vectors, models by name or folder, and
     one matrix with its row and column ids. `index`: exact, ivf or hnsw; `texts`: of the lexical baseline. `systems`:
     files that describe search services, which are asked as `ask` states; `ids`: the column that run files name images
-    by. A folder of runs is each of them."""
+    by; `scores`: what the numbers of runs and of the matrix are, one of systems.SCORES, None: the highest is the best,
+    unless ranks say otherwise. A folder of runs is each of them."""
 
     runs: Sequence[str | Path] = ()
     baselines: Sequence[str] = ()
@@ -33,15 +34,16 @@ class SystemSources:
     systems: Sequence[str | Path] = ()
     ask: AskOptions = field(default_factory=AskOptions)
     ids: str = "image_id"
+    scores: str | None = None
 
     def load_systems(self, judged: JudgedSet) -> list[EvaluatedSystem]:
         """Return the systems in this order. Raises UserError for one that cannot be read."""
         runs = [one for run in self.runs for one in systems.list_runs(Path(run))]
-        found = [systems.load_run_system(run, judged) for run in runs]
+        found = [systems.load_run_system(run, judged, self.scores) for run in runs]
         if self.ids != "image_id":
             found = [systems.name_images(one, judged, self.ids) for one in found]
         found += [systems.make_baseline(name, self.seed, self.texts) for name in self.baselines]
-        found += [systems.load_similarity_system(*self.similarities)] if self.similarities else []
+        found += [systems.load_similarity_system(*self.similarities, self.scores)] if self.similarities else []
         found += [live_systems.make_live_system(load_system_file(Path(one)), judged, self.ask) for one in self.systems]
         encoded = [read_encoded_set(Path(folder), judged) for folder in self.vectors]
         encoded += [encode_set(name, judged) for name in self.models]

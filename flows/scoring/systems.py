@@ -13,7 +13,7 @@ from backends.durable_files import file_sha256
 from backends.file_errors import translate_read_errors
 from backends.run_files.image_texts import read_image_texts
 from backends.run_files.result_files import RESULT_FILE, RUN_FILE, check_result_table, read_result
-from backends.run_files.run_reader import read_run
+from backends.run_files.run_reader import read_run, read_run_and_order
 from backends.run_files.similarity_matrices import SimilarityMatrix, read_similarity_matrix
 from baselines.simple_baselines import build_lexical_run, build_oracle_run, build_random_run
 from builders.errors import UserError, suggest_choice
@@ -23,12 +23,15 @@ from evaluation.comparison import EvaluationWarning
 from evaluation.evaluation_result import TEXT_TO_IMAGE, describe_part
 from evaluation.exact_search import build_vector_gallery
 from evaluation.identifiers import build_run, find_positions, to_id_array
+from evaluation.ranking import RankedRun
+from evaluation.score_direction import ReversedScores, find_reversed_matrix, find_reversed_scores
 from evaluation.similarity_run import run_from_similarities
 from flows.scoring.encoded_sets import EncodedSet
 from flows.scoring.image_names import read_named_images
 from flows.scoring.judged_sets import EvaluationView, JudgedSet
 from flows.steps import current_run, step
 
+SCORES = ("likeness", "distance")  # of a run or a matrix: the highest, or the lowest, is the best
 BASELINES = ("random", "oracle", "lexical")
 IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")  # columns that a run may name images by
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
@@ -37,11 +40,13 @@ _LABELS_WARNING = "the pictures' words are their labels, which the truth is made
 
 @dataclass(frozen=True, slots=True)
 class SystemRun:
-    """A run, its warnings and its counts."""
+    """A run, its warnings and its counts. `find_reversal` judges whether its scores are distances, None where the order
+    is certain."""
 
     run: pd.DataFrame
     warnings: list[EvaluationWarning] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
+    find_reversal: Callable[[RankedRun], ReversedScores | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +75,15 @@ class EvaluatedSystem:
         return f"{description['name']}{weights if description['kind'] == 'model' else ''}{index}"
 
 
-def load_run_system(path: Path, judged: JudgedSet | None = None) -> EvaluatedSystem:
+def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | None = None) -> EvaluatedSystem:
     """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
-    description states the set of that result (`run_of`) where it is not `judged`. Raises UserError for
-    the result of a part of a set that lacks queries of `judged`."""
+    description states the set of that result (`run_of`) where it is not `judged`. `scores`: what a file's are, one of
+    SCORES. Raises UserError for the result of a part of a set that lacks queries of `judged`."""
     if not path.is_dir():
         described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name, "sha256": _digest(path)}
-        return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(path)))
+        if scores is not None:
+            described["scores"] = scores
+        return EvaluatedSystem(described, lambda _view, _k: _read_run_file(path, scores))
     result = read_result(path)
     described, made_for, run_file = result["system"], result["set"], check_result_table(path, RUN_FILE, result)
     part = made_for.get("part", {})
@@ -86,6 +93,19 @@ def load_run_system(path: Path, judged: JudgedSet | None = None) -> EvaluatedSys
     if judged is not None and made_for["content_digest"] != judged.description["content_digest"]:
         described = {"run_of": f"{made_for['name']}/v{made_for['version']}", **described}
     return EvaluatedSystem(described, lambda _view, _k: SystemRun(read_run(run_file)), result_folder=path)
+
+
+def _read_run_file(path: Path, scores: str | None) -> SystemRun:
+    run, contradicted = read_run_and_order(path)
+    if scores is not None:
+        return SystemRun(run.assign(score=-run["score"]) if scores == "distance" and not contradicted else run)
+    if not contradicted:
+        return SystemRun(run, find_reversal=find_reversed_scores)
+    detail = (
+        f"in {contradicted:,} queries the scores of {path.name} rise along its ranks, as distances do: its ranks are "
+        f"the order that is evaluated, and minus the rank is the score"
+    )
+    return SystemRun(run, [EvaluationWarning("order_by_rank", "", detail)])
 
 
 def list_runs(path: Path) -> list[Path]:
@@ -129,8 +149,9 @@ def rename_system(system: EvaluatedSystem, name: str) -> EvaluatedSystem:
     return replace(system, description=renamed, is_renamed=True)
 
 
-def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> EvaluatedSystem:
-    """Loads a matrix whose rows are texts and columns images, or the reverse: the ids decide."""
+def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str | None = None) -> EvaluatedSystem:
+    """Loads a matrix whose rows are texts and columns images, or the reverse: the ids decide. `scores`: what its
+    numbers are, one of SCORES."""
     similarities = read_similarity_matrix(matrix, rows, columns)
 
     def produce_run(view: EvaluationView, k: int) -> SystemRun:
@@ -138,10 +159,16 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path) -> Evaluated
         if _is_transposed(similarities, view):
             sides = (similarities.matrix.T, similarities.column_ids, similarities.row_ids)
         copies = view.judged_set.representatives.index  # whose results are folded: the others fill their ranks
-        return SystemRun(run_from_similarities(*sides, k + int(pd.Index(sides[2]).isin(copies).sum())))
+        depth, is_distance = k + int(pd.Index(sides[2]).isin(copies).sum()), scores == "distance"
+        reversed_scores = find_reversed_matrix(*sides, view.qrels) if scores is None else None
+        return SystemRun(
+            run_from_similarities(*sides, depth, is_distance=is_distance), find_reversal=lambda _ranked: reversed_scores
+        )
 
     shape = {"rows": len(similarities.row_ids), "columns": len(similarities.column_ids)}
     described = {"kind": "similarities", "name": matrix.stem, "file": matrix.name, "sha256": _digest(matrix)}
+    if scores is not None:
+        described["scores"] = scores
     return EvaluatedSystem({**described, **shape}, produce_run)
 
 

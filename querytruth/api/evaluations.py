@@ -99,10 +99,11 @@ def _title(result: EvaluationResult) -> str:
     return f"{result.system['name']} on {result.set_name}, {len(result.per_query):,} queries"
 
 
-def load_run(run: AnyRun, judged: JudgedSet, name: str | None = None) -> EvaluatedSystem:
-    """Return the system of a run, under a name where one is given. Raises UserError where it cannot be read."""
+def load_run(run: AnyRun, judged: JudgedSet, name: str | None = None, scores: str | None = None) -> EvaluatedSystem:
+    """Return the system of a run, under a name where one is given. `scores`: what those of a file are, likeness or
+    distance. Raises UserError where it cannot be read."""
     if isinstance(run, str | Path):
-        system = systems.load_run_system(Path(run), judged)
+        system = systems.load_run_system(Path(run), judged, scores)
     elif isinstance(run, Evaluation):
         table = program_systems.make_table_system(run.run, str(run.result.system["name"]))
         system = EvaluatedSystem(run.result.system, table.produce_run)
@@ -138,7 +139,13 @@ def _all_ids(set_: AnySet | None, judged: JudgedSet) -> tuple[Any, Any]:
 
 
 def _make_system(
-    given: dict[str, Any], judged: JudgedSet, set_: AnySet | None, name: str | None, index: str, texts: Path | None
+    given: dict[str, Any],
+    judged: JudgedSet,
+    set_: AnySet | None,
+    name: str | None,
+    index: str,
+    texts: Path | None,
+    scores: str | None,
 ) -> EvaluatedSystem:
     """The system of the one argument that is given."""
     (kind, source), *_ = ((key, one) for key, one in given.items() if one is not None)
@@ -148,7 +155,7 @@ def _make_system(
         arrays = program_systems.encode_by_arrays(name or "vectors", source, _all_ids(set_, judged), judged)
         return systems.make_vector_system(arrays, index)
     if kind == "run":
-        return load_run(source, judged, None if isinstance(source, str | Path) else name)
+        return load_run(source, judged, None if isinstance(source, str | Path) else name, scores)
     one: Any = {_SOURCE_FIELDS[kind]: [source]}
     sources = SystemSources(**one, index=index, texts=texts)
     return sources.load_systems(judged)[0]
@@ -175,6 +182,7 @@ def evaluate(
     report: str | Path | None = None,
     out: str | Path = DATASETS_FOLDER,
     images: Sequence[str | Path] = (),
+    scores: str | None = None,
 ) -> Evaluation:
     """Measure how well one system finds the images of a set (or of a TREC file `qrels`).
 
@@ -184,8 +192,13 @@ def evaluate(
     hub or a folder; `baseline`: random, oracle or lexical; `system`, a
     file that describes a search service. `name` is the system's; `metrics` such as "ndcg@10"; `part`: only the queries
     with these values, such as {"language": "en", "level": 2}, on the whole gallery;
-    `store`: write the result beside the set, `report`: into a folder. Raises UserError.
+    `store`: write the result beside the set, `report`: into a folder; `scores`: what those of a run file are, likeness
+    or distance (the lowest is the best). Raises UserError.
     """
+    if scores not in (None, *systems.SCORES):
+        raise UserError(
+            "evaluate", str(scores), "is no kind of score", suggest_choice(str(scores), list(systems.SCORES))
+        )
     given: dict[str, Any] = {"run": run, "search": search, "vectors": vectors, "model": model, "baseline": baseline}
     given |= {"system": system}
     if sum(one is not None for one in given.values()) != 1:
@@ -197,7 +210,7 @@ def evaluate(
     options = EvaluationOptions(choose_metrics(metrics, k), k, report=place, is_stored=store)
     with image_roots([str(root) for root in images]):
         judged = load_judgments(set_, qrels, out, part)
-        evaluated = _make_system(given, judged, set_, name, index, None if texts is None else Path(texts))
+        evaluated = _make_system(given, judged, set_, name, index, None if texts is None else Path(texts), scores)
         if name not in (None, evaluated.description["name"]):
             evaluated = systems.rename_system(evaluated, str(name))
         (stored,) = evaluate_systems(judged, [evaluated], (direction,), options)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.sets import set_files
+from backends.sets.version_numbers import newest_version
 from builders.errors import UserError
 from flows.definition_starter import render_starter
 from flows.definitions import GeneratedDefinition, load_definition
@@ -61,5 +61,5 @@ def test_init_proposes_a_name_that_no_set_of_another_kind_has(gallery: Path) -> 
     assert "name: pictures" in render_starter("gallery", None, "pictures", gallery).splitlines()
     (gallery / "datasets" / "pictures").rename(gallery / "datasets" / "pictures-captions")
     assert propose_set_name("pictures", "recall", gallery / "datasets") == "pictures"
-    assert set_files.newest_version(gallery / "datasets" / "pictures-captions") == 1
+    assert newest_version(gallery / "datasets" / "pictures-captions") == 1
     assert propose_set_name("pictures-captions", "recall", gallery / "datasets") == "pictures-captions-captions"

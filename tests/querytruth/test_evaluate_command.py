@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -150,6 +151,33 @@ def test_a_matrix_both_ways_and_the_mean_of_the_two(run: Run, tmp_path: Path) ->
     assert told["mean_of_directions"] == {"m": {"hit@1": 1}}
     out, _ = run(*words, "--direction", "both", "--no-page", "--metrics", "hit@1")
     assert "texts find pictures" in out and "pictures find texts" in out and "both ways" in out
+
+
+def test_a_run_of_distances_is_refused_with_the_option_that_reads_it(run: Run, tmp_path: Path) -> None:
+    """Without ranks nothing states which end of the scores is the best; the truth does."""
+    (tmp_path / "truth.qrels").write_text("".join(f"q{n} 0 i{n} 1\n" for n in range(20)))
+    rows = [(f"q{n}", f"i{(n + step) % 20}", 0.1 + step) for n in range(20) for step in range(8)]
+    table = pd.DataFrame(rows, columns=["query_id", "image_id", "score"])
+    table.to_csv(tmp_path / "nearest.csv", index=False)
+    words = ["evaluate", "--qrels", "truth.qrels", "--run", "nearest.csv", "--metrics", "p@1", "--json"]
+    _, err = run(*words, code=1)
+    assert "nearest" in err and "--scores distance" in err and "in 20 queries" in err
+    for scores, right in (("distance", 1.0), ("likeness", 0.0)):
+        (result,) = json.loads(run(*words, "--scores", scores)[0])["results"]
+        assert result["figures"][0]["value"] == right and result["system"]["scores"] == scores
+
+
+@pytest.mark.parametrize("scores", ["distance", "likeness"])
+def test_a_matrix_of_distances_too(run: Run, tmp_path: Path, scores: str) -> None:
+    (tmp_path / "truth.qrels").write_text("".join(f"q{n} 0 i{n} 1\n" for n in range(20)))
+    np.save(tmp_path / "far.npy", 1.0 - np.eye(20))
+    for name, letter in (("rows", "q"), ("columns", "i")):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{letter}{n}\n" for n in range(20)))
+    words = ["evaluate", "--qrels", "truth.qrels", "--similarities", "far.npy", "--rows", "rows.txt"]
+    words += ["--columns", "columns.txt", "--metrics", "hit@1", "--json"]
+    assert "--scores distance" in run(*words, code=1)[1]
+    (result,) = json.loads(run(*words, "--scores", scores)[0])["results"]
+    assert result["figures"][0]["value"] == (1.0 if scores == "distance" else 0.0)
 
 
 def test_two_runs_are_compared_on_the_same_queries(run: Run, tmp_path: Path) -> None:

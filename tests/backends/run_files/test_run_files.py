@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backends.run_files.plain_trec import read_plain_trec
-from backends.run_files.run_reader import _read_trec_lines, read_run, read_trec_qrels
+from backends.run_files.run_reader import _read_trec_lines, read_run, read_run_and_order, read_trec_qrels
 from backends.run_files.similarity_matrices import read_similarity_matrix
 from builders.errors import UserError
 from evaluation.ground_truth import index_qrels
@@ -384,3 +384,65 @@ def test_broken_matrices_are_refused(tmp_path: Path, values: object, ids: str | 
         names.write_bytes(ids if isinstance(ids, bytes) else ids.encode())
     with pytest.raises(UserError, match=told):
         read_similarity_matrix(path, names, names)
+
+
+# --- ranks beside scores ---------------------------------------------------------------------------------------------
+
+DISTANCES = {  # each states the ranks, and distances in place of scores
+    "l2.trec": "q1 Q0 c 1 0.1 l2\nq1 Q0 a 2 0.2 l2\nq2 Q0 x 1 3 l2\nq2 Q0 c 2 4 l2\n",
+    "shuffled.trec": "q2 Q0 c 2 4 l2\nq1 Q0 a 2 0.2 l2\nq2 Q0 x 1 3 l2\nq1 Q0 c 1 0.1 l2\n",
+    "with-comment.trec": "# made by a service\nq1 Q0 c 1 0.1 l2\nq1 Q0 a 2 0.2 l2\nq2 Q0 x 1 3 l2\nq2 Q0 c 2 4 l2\n",
+    "l2.csv": "query_id,image_id,rank,score\nq1,c,1,0.1\nq1,a,2,0.2\nq2,x,1,3\nq2,c,2,4\n",
+    "l2.tsv": "query_id\tscore\timage_id\trank\nq1\t0.1\tc\t1\nq1\t0.2\ta\t2\nq2\t3\tx\t1\nq2\t4\tc\t2\n",
+}
+
+
+def best_of(table: pd.DataFrame) -> dict[str, str]:
+    """The image with the highest score, by query."""
+    order = table.sort_values("score", ascending=False)
+    return {str(query): str(rows["image_id"].iloc[0]) for query, rows in order.groupby("query_id", observed=True)}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_where_scores_contradict_ranks_the_ranks_decide(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(DISTANCES[name])
+    table, contradicted = read_run_and_order(tmp_path / name)
+    assert best_of(table) == {"q1": "c", "q2": "x"} and contradicted == 2
+
+
+def test_ranks_of_a_parquet_table_decide_too(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"query_id": ["q", "q"], "image_id": ["b", "a"], "rank": [2, 1], "score": [9.0, 0.5]})
+    rows.to_parquet(tmp_path / "run.parquet")
+    table, contradicted = read_run_and_order(tmp_path / "run.parquet")
+    assert best_of(table) == {"q": "a"} and contradicted == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param("q Q0 b 1 0.9 t\nq Q0 a 2 0.9 t\nq Q0 c 3 0.1 t\n", id="agree, with a tie"),
+        pytest.param("q Q0 c 0 0.1 t\nq Q0 b 0 0.9 t\n", id="the same rank everywhere"),
+        pytest.param("q Q0 b 1 0.9 t\nr Q0 c 1 0.99 t\n", id="of different queries"),
+    ],
+)
+def test_where_ranks_say_nothing_else_the_scores_stay(lines: str, tmp_path: Path) -> None:
+    (tmp_path / "run.trec").write_text(lines)
+    table, contradicted = read_run_and_order(tmp_path / "run.trec")
+    assert contradicted == 0 and best_of(table)["q"] == "b" and table["score"].max() in (0.9, 0.99)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("q Q0 beach dog.jpg 1 0.93 clip", id="in an image's name"),
+        pytest.param("q Q0 my 2 dogs.jpg 1 0.93 clip", id="after a number"),
+        pytest.param("q Q0 DSC 0042 7 1 0.93 clip", id="between numbers"),
+        pytest.param("two dogs Q0 a.jpg 1 0.93 clip", id="in a query's name"),
+        pytest.param("q Q0 a.jpg first 0.93 clip", id="a rank in words"),
+    ],
+)
+def test_a_blank_within_an_id_does_not_shift_the_fields(line: str, tmp_path: Path) -> None:
+    (tmp_path / "run.trec").write_text(f"q Q0 a 1 1 clip\n{line}\n")
+    with pytest.raises(UserError) as caught:
+        read_run(tmp_path / "run.trec")
+    assert "run.trec line 2" in str(caught.value)

@@ -391,7 +391,7 @@ def test_damage_is_refused_with_its_row_or_changes_no_decision(
 
 
 FILE_DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
-    ("mark at the start removed", lambda data: data[3:], "--encoding gb18030 or utf-8"),
+    ("mark at the start removed, as LibreOffice does", lambda data: data[3:], SAME),
     ("mark doubled", lambda data: b"\xef\xbb\xbf" + data, SAME),
     ("saved as GB18030", lambda data: data.decode("utf-8-sig").encode("gb18030"), "--encoding gb18030"),
     ("saved as GBK", lambda data: data.decode("utf-8-sig").encode("gbk"), "--encoding gb18030"),
@@ -436,10 +436,30 @@ def test_every_way_in_which_spreadsheets_save_is_read_alike(delimiter: str, enco
     for export, path in (answered(tmp_path), graded(tmp_path)):
         undamaged = taken(export, path).decisions
         save(path, cells_of(path), encoding, delimiter, line_end="\n")
-        told = None if encoding in ("utf-8-sig", "utf-16") else encoding
+        told = None if encoding in ("utf-8-sig", "utf-16", "utf-8") else encoding
         assert taken(export, path, encoding=told).decisions == undamaged
         if told is not None:
             assert "--encoding" in refusal(export, path)
+
+
+def test_utf8_without_its_mark_is_read_where_the_digests_prove_it(tmp_path: Path) -> None:
+    """LibreOffice 7.4 has no way to save the mark."""
+    export, path = answered(tmp_path)
+    undamaged = taken(export, path).decisions
+    path.write_bytes(path.read_bytes()[3:])
+    assert taken(export, path).decisions == undamaged
+
+
+def test_gbk_that_is_valid_utf8_by_accident_is_refused(tmp_path: Path) -> None:
+    by_accident = "Āć".encode().decode("gbk")
+    for texts in (["a cat", "a dog"], ["a cat", by_accident]):
+        export = exports_of(tables_of(texts))[0]
+        write_review_csv(export, tmp_path / "queries.csv")
+        path = fill(tmp_path / "queries.csv", {"q_000": ("edit", by_accident, "")})
+        data = path.read_bytes().decode("utf-8-sig").encode("gbk")
+        assert data.decode("utf-8"), "it is valid UTF-8"
+        path.write_bytes(data)
+        assert "--encoding gb18030" in refusal(export, path)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from backends.sets import set_files
+from backends.sets.version_numbers import newest_version
 from builders.errors import UserError
 from builders.records import image_id_of_bytes
 from flows import gallery_set
@@ -100,7 +101,7 @@ def test_a_damaged_rendering_is_not_published(pile: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(gallery_set, "render_images", damaged_after)
     with pytest.raises(UserError, match=r"\.jpg \(publish\): is damaged"):
         build(pile)
-    assert set_files.newest_version(pile.parent / "sets" / "album") is None
+    assert newest_version(pile.parent / "sets" / "album") is None
 
 
 @pytest.mark.thorough

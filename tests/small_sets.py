@@ -111,14 +111,16 @@ def publish_small_set(
     images: bool = True,
     name: str = "small",
     render: dict[str, Any] | None = None,
+    size: tuple[int, int] = (24, 16),
 ) -> StoredSet:
-    """The tables as a set on disk, with a picture for each row; `render`: how the set says they were rendered."""
+    """The tables as a set on disk, with a picture for each row, the first of this size; `render`: how the set says they
+    were rendered."""
     rendered = None
     if images:
         rendered = folder / "rendered"
         for place, (path, colour) in enumerate(zip(tables.images["path"], COLOURS.values(), strict=True)):
             (rendered / path).parent.mkdir(parents=True, exist_ok=True)
-            (rendered / path).write_bytes(make_jpeg(colour, (24 + place, 16)))
+            (rendered / path).write_bytes(make_jpeg(colour, (size[0] + place, size[1])))
     else:
         tables = Tables(tables.queries, tables.images.assign(path=None), tables.qrels, duplicates=tables.duplicates)
     definition = SetDefinition(

@@ -61,7 +61,8 @@ def album(tmp_path: Path) -> Path:
     (tmp_path / "album").mkdir()
     for number in range(9):
         noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        image = Image.fromarray(noise).resize((160 + 140 * (number == 2), 120), Image.Resampling.BICUBIC)
+        size = (300, 140) if number == 2 else (160, 120)
+        image = Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
         image.save(tmp_path / "album" / f"{number}.png")
     return tmp_path
 
@@ -97,7 +98,10 @@ def count_models_with_replies(given: list[str]) -> int:
 
 def caption_all(given: list[str]) -> None:
     """Runs the build, which ends before it publishes: a tiny model writes no caption that is kept."""
-    with active_run(BuildRun()), pytest.raises(UserError, match="no query is left of 9 captions"):
+    with (
+        active_run(BuildRun()),
+        pytest.raises(UserError, match="no query is left of 9 captions|got no reply to any of 9 questions"),
+    ):
         build_set(load_definition(None, given, "recall"))
 
 
@@ -139,6 +143,8 @@ def test_a_broken_library_stops_the_build_with_one_line_and_the_build_goes_on_wh
 def test_a_library_that_breaks_in_the_middle_costs_no_reply_that_was_there(
     album: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # What a tiny model writes is of no use, and would be asked for again.
+    monkeypatch.setattr("backends.replies.cached_replies._find_fault", lambda *_: "")
     given = keys(album, qwen)
     kind = transformers.Qwen2_5_VLForConditionalGeneration
     with monkeypatch.context() as broken:
@@ -227,7 +233,7 @@ def test_a_training_on_a_broken_library_is_one_line_and_goes_on_when_it_works(
 def test_a_judge_on_a_broken_library_stores_no_grade(
     tmp_path: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish_small_set(tmp_path, small_tables(), render={"size": 32, "mode": "longer_side"})
+    publish_small_set(tmp_path, small_tables(), render={"size": 32, "mode": "longer_side"}, size=(32, 30))
     run = tmp_path / "tiny.trec"
     run.write_text(f"{query_id_of('dog')} Q0 {image_id_of('dog')} 0 1 x\n")
     pooled = pool_set(tmp_path / "sets" / "small" / "v1", [run], 1)

@@ -115,10 +115,10 @@ def test_the_small_image_is_pillows_draft(scale: int, mode: str) -> None:
     image = Image.open(io.BytesIO(data))
     image.draft(mode, (image.width // scale, image.height // scale))
     found = decode_reduced(data, plain, 320)
-    most = (
-        20 if (mode, scale) == ("RGB", 1) else 6
-    )  # colours are not smoothed between pixels, and are cut off at 0 and 255
-    assert np.abs(found.grey.astype(int) - np.asarray(image.convert("L"))).max() <= most
+    differences = np.abs(found.grey.astype(int) - np.asarray(image.convert("L")))
+    assert np.quantile(differences, 0.98) <= 6 and differences.mean() < 1, (
+        "but for colours that are cut off at 0 and 255"
+    )
     assert (found.samples is None) == (mode == "L")
 
 

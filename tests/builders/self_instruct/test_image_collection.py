@@ -5,6 +5,7 @@ import random
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -67,7 +68,11 @@ def image(url: str, shows: str = "", width: int = 300, height: int = 200, **prob
 
 def images(rows: list[dict[str, Any]]) -> pd.DataFrame:
     columns = {name: [row[name] for row in rows] for name in FETCHED_IMAGE_COLUMNS}
-    return pd.DataFrame(columns | {"phash": pd.array(columns["phash"], dtype="UInt64")})
+    hashes = np.array(
+        [one or 0 for one in columns["phash"]], dtype=np.uint64
+    )  # not by pd.array, which rounds to floats
+    is_blank = np.array([one is None for one in columns["phash"]], dtype=bool)
+    return pd.DataFrame(columns | {"phash": pd.arrays.IntegerArray(hashes, is_blank)})
 
 
 def reasons(ledger: Ledger, stage: str) -> dict[str, int]:

@@ -102,7 +102,7 @@ def test_a_rescued_image_that_counts_as_another_is_listed_and_says_so_on_the_pag
     pile.mkdir()
     for n in range(3):
         scene(n, (400, 300)).save(pile / f"{n}.jpg", quality=95)
-    scene(0, (400, 300)).resize((100, 75)).save(pile / "小.jpg", quality=90)
+    scene(0, (400, 300)).resize((180, 135)).save(pile / "小.jpg", quality=90)
     first = build(tmp_path, pile, "filter: {min_side: 200}")
     rescue(page := page_of(first), cards(page)["小.jpg"])
     second = build(tmp_path, pile, "filter: {min_side: 200}")

@@ -25,7 +25,7 @@ from builders.gallery.colour_cells import CELLS, COLOUR_BYTES, DETAIL_SIDE
 from builders.gallery.edit_alignment import LEAST_MATCHING_SHARE, find_matching_blocks
 from builders.gallery.patch_hashes import THUMBNAIL_HEAD, read_thumbnail
 
-DETAIL_CORRELATION = 0.96  # the minimum; drawn copies of cards, slides, scans, chats: 0.97; others of a series: 0.95
+DETAIL_CORRELATION = 0.945  # the minimum; copies of drawn cards, slides, scans and chats: 0.97, of drawn scenes: 0.95
 _BLOCK_CORRELATION = 0.6  # the minimum in a block with structure
 _STRUCTURE, _FAINT = 3.0, 1.2  # grey levels of a block's differences: what is structure, and what is none
 _SAME = 3  # levels of chroma between cells that are equal after compression

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from builders.array_types import BoolArray, Hashes, RowIndices
 from builders.decisions.outcome import DecisionOutcome
@@ -215,10 +217,13 @@ class _DuplicateTies:
 
     def relate(self, same: RowIndices, ones: RowIndices, others: RowIndices) -> Relations:
         """Returns per pair (n,) whether the rows are tied, or contradict each other although their hashes agree. A
-        model's pair ties all images with the pixels of one to those of the other (`same`, from `same_pixels`)."""
+        model's pair ties all images with the pixels of one to those of the other (`same`, from `same_pixels`), and so
+        does a chain of such pairs: of equal vectors only neighbours are listed."""
         similar, agreeing = self._compare_hashes(ones, others)
-        paired = self._keys(same[self.pairs[:, 0]], same[self.pairs[:, 1]])
-        tied = agreeing | np.isin(self._keys(same[ones], same[others]), paired)
+        edges = same[self.pairs[:, 0]], same[self.pairs[:, 1]]
+        graph = coo_array((np.ones(len(self.pairs)), edges), shape=(len(same), len(same)))
+        chain = connected_components(graph, directed=False)[1]
+        tied = agreeing | (chain[same[ones]] == chain[same[others]])
         # Of many pairs only those of images that have edited copies are compared: a comparison takes a third of a
         # millisecond.
         may_be_edited = ~tied & (ones != others)

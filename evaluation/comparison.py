@@ -11,16 +11,18 @@ import pandas as pd
 from builders.array_types import FloatArray
 from builders.errors import UserError
 from evaluation.statistics import (
+    FEWEST_CLUSTERS,
+    FEWEST_QUERIES,
     ConfidenceInterval,
-    bootstrap_interval,
     correct_holm,
+    count_effective,
     detectable_difference,
+    estimate_interval,
     permutation_test,
 )
 
 _EQUAL = 1e-9
 _NEARLY_ALL = 0.9  # of the queries
-_FEW = 30  # queries
 _COUNTS = ["wins", "ties", "losses"]
 COMPARISON_COLUMNS = ["metric", "one", "other", "difference", "low", "high", "p", "p_holm", *_COUNTS, "detectable"]
 
@@ -59,7 +61,7 @@ def compare_systems(
 
 
 def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: Any) -> dict[str, Any]:
-    interval = bootstrap_interval(differences, clusters=clusters)
+    interval = estimate_interval(differences, clusters=clusters, ends=(-1.0, 1.0))
     return {
         "metric": metric,
         "one": one,
@@ -94,14 +96,14 @@ def find_warnings(
     *,
     clusters: Any = None,
 ) -> list[EvaluationWarning]:
-    """Returns the reasons to distrust the figures: `few_queries`, or few `clusters` (one per query); `saturated`:
-    nearly all queries have the highest value; `floor`: nearly all have 0; `like_chance`: the interval includes the
-    mean of a random order (`chance`, by metric)."""
+    """Returns the reasons to distrust the figures: `few_queries`, or few `clusters` (one per query), or one that
+    outweighs the others; `saturated`: nearly all queries have the highest value; `floor`: nearly all have 0;
+    `like_chance`: the interval includes the mean of a random order (`chance`, by metric)."""
     warnings = []
-    independent = len(per_query) if clusters is None else len(set(clusters))
-    if independent < _FEW:
-        groups = "" if independent == len(per_query) else f", of {independent} topics or pictures"
-        detail = f"{len(per_query)} queries{groups}: the intervals are rough"
+    sizes = np.ones(len(per_query)) if clusters is None else pd.Series(clusters).value_counts().to_numpy(np.float64)
+    if len(per_query) < FEWEST_QUERIES or count_effective(sizes) < FEWEST_CLUSTERS:
+        groups = "" if len(sizes) == len(per_query) else f", of {len(sizes)} topics or pictures"
+        detail = f"{len(per_query)} queries{groups}: too few to say: the intervals allow for all that was not seen"
         warnings.append(EvaluationWarning("few_queries", "", detail))
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()

@@ -39,7 +39,7 @@ class EvaluationResult:
     `system`: kind, name, and whatever parameters it has; `set`: name, version, content_digest, kind, title (of bare
     files the version is 0, the digest that of the judgments), and `part` where only its queries with these values
     were evaluated; `conventions`: name and text of every rule behind the figures. `figures` (FIGURE_COLUMNS): low
-    and high are the ends of the bootstrap interval, at_least and at_most the bounds by unjudged results, chance is
+    and high are the ends of the interval, at_least and at_most the bounds by unjudged results, chance is
     NaN where unknown, detectable the smallest difference that the set can show. `per_query`: `returned`, a column
     per metric, judged@k. `slices` (SLICE_COLUMNS): `slice` is the aspect (level, style …), `value` its value. `cmc`
     (k,): mean Hit@1 to Hit@k. `precision_recall`: recall and precision at 1 to k. `open_set` (OPEN_SET_COLUMNS):

@@ -12,7 +12,7 @@ from evaluation.evaluation_result import FIGURE_COLUMNS
 from evaluation.metric_names import Metric, compute_metric, parse_metric
 from evaluation.metrics import judged_at_k
 from evaluation.ranking import RankedRun
-from evaluation.statistics import ConfidenceInterval, align_clusters, bootstrap_interval, detectable_difference_unpaired
+from evaluation.statistics import ConfidenceInterval, align_clusters, detectable_difference_unpaired, estimate_interval
 
 DEFAULT_METRICS = (
     "hit@1",
@@ -41,7 +41,7 @@ CONVENTIONS = {
     "unjudged images": "count as not relevant; the upper bound is what judging those that came back could at most give",
     "grades": "every grade above 0 is relevant; R is the number of relevant images that the qrels list for the query",
     "ranks": "start at 1",
-    "interval": "95%, by drawing queries (or their clusters) with replacement: expanded percentile bootstrap",
+    "interval": "95%, Gaffke's bounds: queries (or their clusters) as if one more, as extreme as any, had been seen",
     "detectable": "the difference to a system that varies as much, independently, found in 80 of 100 cases at 5%",
 }
 
@@ -110,7 +110,7 @@ def score_run(
             {"returned": returned, **columns, **{f"judged@{k}": judged_at_k(ranked, k) for k in cuts}}, index=index
         ),
         upper_bounds=pd.DataFrame({str(metric): compute_upper_bound(ranked, metric) for metric in chosen}, index=index),
-        interval=bootstrap_interval(np.stack(list(columns.values()), axis=1), clusters=shared),
+        interval=estimate_interval(np.stack(list(columns.values()), axis=1), clusters=shared),
         detectable=tuple(detectable_difference_unpaired(values, clusters=shared) for values in columns.values()),
         missing_queries=tuple(index[returned == 0]),
         ties_by_cut={k: ranked.count_ties_at(k) for k in cuts},

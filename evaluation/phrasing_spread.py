@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from builders.equivalent_queries import list_meanings
-from evaluation.statistics import bootstrap_interval, correct_holm, permutation_test
+from evaluation.statistics import correct_holm, estimate_interval, permutation_test
 
 SPREAD_COLUMNS = ["metric", "questions", "queries", "worst", "mean", "best", "spread", "low", "high"]
 SPREAD_DIFFERENCE_COLUMNS = [
@@ -55,7 +55,7 @@ def measure_phrasing_spread(
         return pd.DataFrame(columns=SPREAD_COLUMNS)
     grouped = per_query.loc[question.index, list(metrics)].groupby(question)
     worst, mean, best = grouped.min(), grouped.mean(), grouped.max()
-    interval = bootstrap_interval((best - worst).to_numpy())
+    interval = estimate_interval((best - worst).to_numpy())
     counts = [len(worst), len(question)]
     means = [one.mean().to_dict() for one in (worst, mean, best, best - worst)]
     ends = zip(interval.low.tolist(), interval.high.tolist(), strict=True)
@@ -82,7 +82,7 @@ def compare_phrasing_spread(
         values = [(spreads[one][metric].to_numpy(), spreads[other][metric].to_numpy()) for one, other in pairs]
         p_values = np.array([permutation_test(*both) for both in values])
         for (one, other), (ones, others), p, holm in zip(pairs, values, p_values, correct_holm(p_values), strict=True):
-            interval = bootstrap_interval(ones - others)
+            interval = estimate_interval(ones - others, ends=(-1.0, 1.0))
             means = float(ones.mean()), float(others.mean())
             ends = float(interval.low[0]), float(interval.high[0])
             rows.append([metric, one, other, len(ones), *means, means[0] - means[1], *ends, float(p), float(holm)])

@@ -30,7 +30,7 @@ from evaluation.open_set import compute_threshold_curve, find_threshold, thin_cu
 from evaluation.phrasing_spread import measure_phrasing_spread
 from evaluation.ranking import RankedRun
 from evaluation.shortcuts import find_ignored_families, measure_shortcuts
-from evaluation.statistics import ConfidenceInterval, bootstrap_interval
+from evaluation.statistics import ConfidenceInterval, estimate_interval
 
 _MAX_CURVE_DEPTH = 100  # results
 _MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut have no visible effect
@@ -77,7 +77,7 @@ def evaluate_run(
     overlap = find_query_aspects(spec.queries, scores.per_query.index).get("overlap")
     negatives = _measure_negatives(ranked, spec.queries, scores)
     shortcuts = measure_shortcuts(ranked, spec.queries)
-    slices = [score_slices(scores.per_query, spec.queries, names)]
+    slices = [score_slices(scores.per_query, spec.queries, names, clusters=scores.clusters)]
     slices += [_score_families(table, spec.queries) for table in (negatives, shortcuts) if len(table)]
     return EvaluationResult(
         system=system,
@@ -203,14 +203,17 @@ def _cut_short(ranked: RankedRun, scores: MetricScores) -> EvaluationWarning | N
     return EvaluationWarning("cut_short", ", ".join(whole), detail)
 
 
-def score_slices(per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics: Sequence[str]) -> pd.DataFrame:
+def score_slices(
+    per_query: pd.DataFrame, queries: pd.DataFrame | None, metrics: Sequence[str], *, clusters: Any = None
+) -> pd.DataFrame:
     """Returns a row per aspect, value and metric (SLICE_COLUMNS); none without queries. low and high: the 95% interval.
 
     `per_query` is indexed by query_id. Aspects are those of _ASPECTS that the queries have; a query with several labels
-    counts for each of them, one without a value for none."""
+    counts for each of them, one without a value for none. `clusters`: one per query; a slice of one cluster is about
+    that cluster, so its queries are independent."""
     aspects = find_query_aspects(queries, per_query.index)
     intervals: dict[bytes, ConfidenceInterval] = {}  # often one value of several aspects has the same queries
-    parts = [_part(per_query, aspect, values, metrics, intervals) for aspect, values in aspects.items()]
+    parts = [_part(per_query, aspect, values, metrics, intervals, clusters) for aspect, values in aspects.items()]
     return pd.DataFrame([row for part in parts for row in part], columns=SLICE_COLUMNS)
 
 
@@ -238,15 +241,17 @@ def _part(
     values: pd.Series,
     metrics: Sequence[str],
     intervals: dict[bytes, ConfidenceInterval],
+    clusters: Any,
 ) -> list[tuple[Any, ...]]:
     single = values.explode().dropna()
     rows: list[tuple[Any, ...]] = []
     for value in sorted(single.unique().tolist(), key=[*_LENGTH_BINS].index if aspect == "length" else None):
         mine = per_query.loc[single.index[(single == value).to_numpy()].unique(), list(metrics)]
-        chosen = per_query.index.get_indexer(mine.index).tobytes()
-        if chosen not in intervals:
-            intervals[chosen] = bootstrap_interval(mine.to_numpy())
-        interval = intervals[chosen]
+        places = per_query.index.get_indexer(mine.index)
+        if places.tobytes() not in intervals:
+            shared = None if clusters is None or len(set(clusters[places])) == 1 else clusters[places]
+            intervals[places.tobytes()] = estimate_interval(mine.to_numpy(), clusters=shared)
+        interval = intervals[places.tobytes()]
         for place, metric in enumerate(metrics):
             figures = (float(mine[metric].mean()), float(interval.low[place]), float(interval.high[place]))
             rows.append((aspect, str(value), len(mine), metric, *figures))

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri
 
 from builders.array_types import FloatArray
+from evaluation.mean_bounds import bound_mean
 
 CONFIDENCE_LEVEL = 0.95
-BOOTSTRAP_SAMPLES = 2_000
-_SWAPS = 10_000
-_AT_ONCE = 1 << 22  # numbers sampled at a time
+FEWEST_QUERIES, FEWEST_CLUSTERS = 20, 8  # below, an interval says little: these are the promises of docs/evaluation.md
+_FEWEST_DIFFERENT = 16
 _EXACT = 13  # number of differences up to which all 2^n signs are tried
 _EQUAL = 1e-9  # figures of one query that differ by less are the same
+_STEPS = 100  # of Newton's method at most
+_FLAT = 1e-3  # of a signed root: the probability is one half
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,60 +36,60 @@ def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
     return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
 
 
-def bootstrap_interval(
-    values: FloatArray, *, clusters: Any = None, level: float = CONFIDENCE_LEVEL, seed: int = 0
+def estimate_interval(
+    values: FloatArray, *, clusters: Any = None, ends: tuple[float, float] = (0.0, 1.0), level: float = CONFIDENCE_LEVEL
 ) -> ConfidenceInterval:
-    """Returns the interval of the mean of each column of `values` (queries, metrics): expanded percentile
-    bootstrap.
+    """Returns the interval of the mean of each column of `values` (queries, metrics), which lie between `ends`.
 
-    The percentiles are widened by the ratio of Student's t to the normal (Hesterberg 2015, "What teachers should know
-    about the bootstrap", 5.3), as plain ones are too narrow for few queries. With fewer than two queries or clusters
-    the interval is the whole range of the metrics."""
-    sums, sizes = _clustered(values, clusters)
-    count = len(sums)
-    if count < 2:
-        return ConfidenceInterval(np.zeros(sums.shape[1]), np.ones(sums.shape[1]))
-    rng = np.random.default_rng(seed)
-    means = np.empty((BOOTSTRAP_SAMPLES, sums.shape[1]))
-    columns = np.ascontiguousarray(np.column_stack([sums, sizes]).T)
-    step = max(1, _AT_ONCE // count)
-    for start in range(0, BOOTSTRAP_SAMPLES, step):
-        draws = min(step, BOOTSTRAP_SAMPLES - start)
-        samples = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
-        times = np.bincount(samples.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
-        # einsum, not BLAS: of a product this small its second thread spends more than the first.
-        drawn = np.einsum("ij,kj->ik", times, columns)
-        means[start : start + draws] = drawn[:, :-1] / drawn[:, -1:]
-    tail = ndtr(np.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 - level) / 2))
-    low, high = np.array([_quantiles(column, [tail, 1 - tail]) for column in means.T]).T
-    return ConfidenceInterval(low, high)
+    Both ends are Gaffke's bound (`mean_bounds`): an unseen query or cluster is at most as extreme as the most extreme
+    one that was seen, and where too few were seen to say that (`find_extremes`), anywhere between `ends`."""
+    sums, sizes = sum_by_cluster(values, clusters)
+    lowest, highest = find_extremes(sums, sizes, ends)
+    tail = (1 + level) / 2
+    return ConfidenceInterval(bound_mean(sums, sizes, lowest, tail), -bound_mean(-sums, sizes, -highest, tail))
 
 
-def _quantiles(values: FloatArray, shares: list[float]) -> FloatArray:
-    """Values that occur again count half above and half below themselves: means of hits are steps of 1 / n, and
-    ordinary quantiles of them make intervals that hold the truth too often."""
-    steps, counts = np.unique(values.round(12), return_counts=True)
-    return np.interp(shares, (np.cumsum(counts) - counts / 2) / len(values), steps)
-
-
-def permutation_test(ones: FloatArray, others: FloatArray, *, clusters: Any = None, seed: int = 0) -> float:
+def permutation_test(ones: FloatArray, others: FloatArray, *, clusters: Any = None) -> float:
     """Returns the two-sided p-value of two systems' figures on the same queries (queries,): how often random swaps of
-    the systems, query by query, give as large a difference. All swaps are tried where few queries differ, else
-    10,000."""
-    sums, _ = _clustered(np.asarray(ones, dtype=np.float64) - others, clusters)
-    differences = sums[np.abs(sums[:, 0]) > _EQUAL, 0]  # a swap does not change the others
-    count, whole = len(differences), abs(differences.sum()) - _EQUAL
-    if count <= _EXACT:
-        signs = 1 - 2 * ((np.arange(1 << count)[:, None] >> np.arange(count)) & 1)
-        return float((np.abs(signs @ differences) >= whole).mean())
-    rng = np.random.default_rng(seed)
-    larger, step = 0, max(1, _AT_ONCE // count)
-    for start in range(0, _SWAPS, step):
-        swaps = min(step, _SWAPS - start)
-        bits = np.unpackbits(np.frombuffer(rng.bytes(swaps * -(-count // 8)), np.uint8).reshape(swaps, -1), axis=1)
-        unswapped = bits[:, :count].astype(np.float64) @ differences
-        larger += int((np.abs(2 * unswapped - differences.sum()) >= whole).sum())
-    return (larger + 1) / (_SWAPS + 1)
+    the systems, cluster by cluster, give as large a difference.
+
+    All swaps of up to 13 differences are counted. Of more, Lugannani and Rice's saddlepoint approximation gives the
+    share, with a continuity correction; where 13 clusters outweigh all others, their swaps are counted and the sum of
+    the others is normal."""
+    sums, _ = sum_by_cluster(np.asarray(ones, dtype=np.float64) - others, clusters)
+    differences = np.sort(np.abs(sums[np.abs(sums[:, 0]) > _EQUAL, 0]))[::-1]  # a swap does not change the others
+    whole = abs(float(sums[np.abs(sums[:, 0]) > _EQUAL, 0].sum()))
+    if not len(differences):
+        return 1.0
+    large, rest = differences[:_EXACT], float((differences[_EXACT:] ** 2).sum())
+    if (large**2).sum() < rest:
+        return _approximate_swaps(differences / differences[0], whole / differences[0])
+    signs = 1 - 2 * ((np.arange(1 << len(large))[:, None] >> np.arange(len(large))) & 1)
+    if not rest:
+        return float((np.abs(signs @ large) >= whole - _EQUAL).mean())
+    return float(min(1, 2 * ndtr((signs @ large - whole + differences[-1]) / np.sqrt(rest)).mean()))
+
+
+def _approximate_swaps(differences: FloatArray, whole: float) -> float:
+    """Returns the share of swaps that give a sum of at least `whole` in size."""
+    whole -= float(differences[-1])  # half a step between sums, where all differences are alike
+    if whole <= _EQUAL:
+        return 1.0
+    low, high, point = 0.0, np.inf, whole / float((differences**2).sum())
+    for _ in range(_STEPS):
+        tanh = np.tanh(point * differences)
+        miss = float(differences @ tanh) - whole
+        low, high = (low, point) if miss > 0 else (point, high)
+        step = point - miss / max(float((differences**2) @ (1 - tanh**2)), 1e-300)
+        if not low < step < high:
+            step = (low + high) / 2 if np.isfinite(high) else 2 * point
+        if abs(step - point) <= _EQUAL * point:
+            break
+        point = step
+    cumulant = float((point * differences + np.log1p(np.exp(-2 * point * differences)) - np.log(2)).sum())
+    root = np.sqrt(max(2 * (point * whole - cumulant), 0.0))
+    spread = point * np.sqrt(float((differences**2) @ (1 - np.tanh(point * differences) ** 2)))
+    return float(min(1, 2 * ndtr(-(root + np.log(spread / root) / root)))) if root > _FLAT else 1.0
 
 
 def correct_holm(p_values: FloatArray) -> FloatArray:
@@ -119,7 +121,7 @@ def _detectable(standard_error: float, power: float) -> float:
 def estimate_standard_error(values: FloatArray, *, clusters: Any = None) -> tuple[float, int]:
     """Returns the standard error of the mean of values (queries,), NaN for fewer than two clusters, and the number of
     clusters."""
-    sums, sizes = _clustered(values, clusters)
+    sums, sizes = sum_by_cluster(values, clusters)
     count = len(sums)
     if count < 2:
         return float("nan"), count
@@ -128,7 +130,25 @@ def estimate_standard_error(values: FloatArray, *, clusters: Any = None) -> tupl
     return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / sizes.sum()), count
 
 
-def _clustered(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:
+def find_extremes(sums: FloatArray, sizes: FloatArray, ends: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Returns the lowest and the highest mean that an unseen cluster may have, by column: those of the clusters at
+    hand, and `ends` where these are too few (`count_effective`), or where many are alike and fewer than 16 differ."""
+    means = sums / sizes[:, None]
+    different = (np.abs(means - np.median(means, axis=0)) > _EQUAL).sum(axis=0)
+    are_few = different < min(_FEWEST_DIFFERENT, len(sizes) - 1)
+    are_few |= count_effective(sizes) < FEWEST_CLUSTERS
+    lowest, highest = means.min(axis=0), means.max(axis=0)
+    return np.where(are_few, np.minimum(ends[0], lowest), lowest), np.where(
+        are_few, np.maximum(ends[1], highest), highest
+    )
+
+
+def count_effective(sizes: FloatArray) -> float:
+    """Returns the number of equal clusters that say as much as those of these sizes (Kish, Survey Sampling, 1965)."""
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
+def sum_by_cluster(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:
     """Returns sums (clusters, metrics) and sizes (clusters,); without clusters each query is one."""
     columns = np.asarray(values, dtype=np.float64)
     columns = columns[:, None] if columns.ndim == 1 else columns

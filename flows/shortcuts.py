@@ -12,7 +12,7 @@ from backends.sets.set_files import StoredSet
 from backends.spreadsheet_csv import write_csv
 from builders.benchmark_set import canonical_json
 from builders.shortcuts.shortcut_test import PERMUTATIONS, ShortcutResult, measure_shortcuts
-from evaluation.statistics import bootstrap_interval
+from evaluation.statistics import estimate_interval
 from review.shortcuts_page import render_shortcuts_page
 
 PAGE_FILE = "shortcuts.html"
@@ -53,7 +53,7 @@ def write_shortcuts(
 
 
 def _summarize(one: ShortcutResult) -> tuple[Any, ...]:
-    interval = bootstrap_interval(one.values[:, None])
+    interval = estimate_interval(one.values[:, None])
     value = float(one.values.mean())
     p = float(1 + np.count_nonzero(one.null >= value)) / (1 + len(one.null))
     ends = float(interval.low[0]), float(interval.high[0])

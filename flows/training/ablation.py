@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.statistics import bootstrap_interval
+from evaluation.statistics import estimate_interval
 from flows.definitions import TrainingDefinition
 from flows.definitions.training import RECURRENT_ARCHITECTURES
 from flows.dual_encoder_training import TrainingResult, train_dual_encoder
@@ -20,7 +20,7 @@ _SMALLER = {"microsoft/resnet-101": "microsoft/resnet-50", "microsoft/resnet-152
 @dataclass(frozen=True, slots=True)
 class AblationResult:
     """One training of the table: the mean R@1 of both directions on the test set, and its difference from the full
-    training, each with the ends of its 95% interval; the difference is bootstrapped over images that both have."""
+    training, each with the ends of its 95% interval; that of the difference is over images that both have."""
 
     title: str
     trained: TrainingResult
@@ -71,8 +71,9 @@ def run_ablation(definition: TrainingDefinition) -> list[AblationResult]:
         current_run().reporter.log(f"training {definition.name}, {title}")
         name = f"{definition.name[:40]}-{title.replace(' ', '-')}"
         variant = train_dual_encoder(apply_changes(definition, name, changes), whole.test_set)
-        per_image_difference = best - score_per_image(score_model(variant.folder, variant.test_set), _METRIC, queries)
-        interval = bootstrap_interval(per_image_difference.to_numpy())
+        figures = score_per_image(score_model(variant.folder, variant.test_set), _METRIC, queries)
+        per_image_difference, largest = best - figures, float(max(best.max(), figures.max()))
+        interval = estimate_interval(per_image_difference.to_numpy(), ends=(-largest, largest))
         difference = [float(per_image_difference.mean()), float(interval.low[0]), float(interval.high[0])]
         rows.append(AblationResult(title, variant, variant.figures["mean"][_METRIC], difference))
     return rows

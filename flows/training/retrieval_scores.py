@@ -14,7 +14,7 @@ from evaluation.ground_truth import index_qrels
 from evaluation.identifiers import build_run
 from evaluation.metric_scores import MetricScores, average_directions, score_run, transpose_qrels
 from evaluation.ranking import rank_run
-from evaluation.statistics import bootstrap_interval
+from evaluation.statistics import estimate_interval
 from flows.scoring.encoded_sets import encode_set
 from flows.scoring.judged_sets import cluster_queries, load_judged_set
 from flows.steps import current_run, step
@@ -75,7 +75,7 @@ def mean_scores(scores: dict[str, MetricScores]) -> dict[str, dict[str, float]]:
 
 
 def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame) -> dict[str, dict[str, list[float]]]:
-    """Returns by direction and metric the mean and the ends of its 95% interval; `mean` is bootstrapped over images
+    """Returns by direction and metric the mean and the ends of its 95% interval; that of `mean` is over images
     with all their texts."""
     by_direction: dict[str, dict[str, list[float]]] = {}
     for direction, direction_scores in scores.items():
@@ -88,7 +88,7 @@ def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame
     by_direction["mean"] = {}
     for metric in METRICS:
         values = score_per_image(scores, metric, queries)
-        interval = bootstrap_interval(values.to_numpy())
+        interval = estimate_interval(values.to_numpy(), ends=(0.0, float(values.max())))
         by_direction["mean"][metric] = [float(values.mean()), float(interval.low[0]), float(interval.high[0])]
     return by_direction
 

@@ -14,7 +14,7 @@ from querytruth.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, Q
 if TYPE_CHECKING:
     from evaluation.release_gate import GateReport
 
-EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNDECIDED": 3}
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNDECIDED": 3, "IDENTICAL": 3}
 
 
 def gate(
@@ -66,7 +66,7 @@ def gate(
     written = write_gate_report(found, report, is_undecided_failure=undecided != "pass") if report else []
     terminal.print_json(gate_to_json(found)) if json else _show(found, written)
     code = EXIT_CODES[found.verdict]
-    if found.verdict == "UNDECIDED" and undecided is not None:
+    if found.verdict in ("UNDECIDED", "IDENTICAL") and undecided is not None:
         code = EXIT_CODES[undecided.upper()]
     raise typer.Exit(code)
 

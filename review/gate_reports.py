@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from evaluation.release_gate import GateCheck, GateReport, LatencyCheck
 
-_ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔"}
+_ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔", "IDENTICAL": "🟰"}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 _DECIMALS = 12
@@ -27,7 +27,11 @@ def describe_check(check: GateCheck) -> str:
     """Returns the evidence in one line."""
     change = f"{check.difference:+.4f} [{check.low:+.4f}, {check.high:+.4f}]"
     line = f"{check.candidate:.4f} against {check.baseline:.4f}, {change}, margin {check.margin:g}"
-    if check.verdict != "UNDECIDED":
+    if check.is_identical:
+        groups = "" if check.clusters == check.queries else f" in {check.clusters:,} clusters"
+        line = f"no query differs; {check.queries:,} queries{groups} rule out a loss of {-check.low:.4f} at 95%"
+        line += f", margin {check.margin:g}"
+    if check.verdict in ("PASS", "FAIL"):
         return line
     further = check.further_queries
     rest = f"about {further:,} further queries would decide" if further else "no number of queries would decide"
@@ -78,12 +82,12 @@ def render_gate_junit(report: GateReport, *, is_undecided_failure: bool) -> byte
     for name, verdict, detail in cases:
         counts["tests"] += 1
         case = ElementTree.SubElement(suite, "testcase", classname=_clean(report.candidate), name=_clean(name))
-        if verdict == "FAIL" or (verdict == "UNDECIDED" and is_undecided_failure):
+        if verdict == "FAIL" or (verdict in ("UNDECIDED", "IDENTICAL") and is_undecided_failure):
             counts["failures"] += 1
             ElementTree.SubElement(case, "failure", type=verdict.lower(), message=_clean(detail))
-        elif verdict == "UNDECIDED":
+        elif verdict in ("UNDECIDED", "IDENTICAL"):
             counts["skipped"] += 1
-            ElementTree.SubElement(case, "skipped", message=_clean(f"undecided: {detail}"))
+            ElementTree.SubElement(case, "skipped", message=_clean(f"{verdict.lower()}: {detail}"))
         else:
             ElementTree.SubElement(case, "system-out").text = _clean(detail)
     suite.attrib.update({name: str(count) for name, count in counts.items()})

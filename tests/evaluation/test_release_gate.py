@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
 
 from builders.array_types import FloatArray
-from evaluation.release_gate import GateCheck, GatedFigure, check_gate, combine_verdicts
+from evaluation.release_gate import GateCheck, GatedFigure, check_gate, combine_verdicts, find_p_values
 from evaluation.sample_size import plan_for_discordance
 
 MARGINS = (0.005, 0.01, 0.02, 0.05)
@@ -40,14 +39,17 @@ def count_verdicts(
     return {name: verdicts.count(name) for name in ("PASS", "FAIL", "UNDECIDED")}
 
 
-def test_both_p_values_are_students_where_queries_are_independent() -> None:
+def test_the_p_values_are_those_of_drawn_weights() -> None:
+    """The share of Bayesian bootstraps on the wrong side of the margin; one more query lost all, or won as the best."""
     rng = np.random.default_rng(1)
     candidate, baseline = rng.random(80), rng.random(80)
     found, differences = check(candidate, baseline, 0.05), candidate - baseline
-    assert found.p_not_worse == pytest.approx(ttest_1samp(differences, -0.05, alternative="greater").pvalue)
-    assert found.p_worse == pytest.approx(ttest_1samp(differences, -0.05, alternative="less").pvalue)
-    interval = ttest_1samp(differences, 0).confidence_interval(0.9)
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    weights = rng.exponential(size=(100_000, 81))
+    weights /= weights.sum(axis=1, keepdims=True)
+    lost, won = weights @ np.r_[differences, -1.0], weights @ np.r_[differences, differences.max()]
+    assert found.p_not_worse == pytest.approx((lost <= -0.05).mean(), rel=0.08)
+    assert found.p_worse == pytest.approx((won >= -0.05).mean(), rel=0.02)
+    assert (found.low, found.high) == pytest.approx((np.quantile(lost, 0.05), np.quantile(won, 0.95)), abs=0.002)
 
 
 def test_the_three_verdicts() -> None:
@@ -62,12 +64,31 @@ def test_the_three_verdicts() -> None:
     assert combine_verdicts(["PASS", "PASS"]) == "PASS"
 
 
-def test_queries_that_all_agree_show_little_while_they_are_few() -> None:
+def test_identical_runs_have_a_verdict_of_their_own_and_the_number_that_decides() -> None:
     same = np.ones(100)
-    assert check(same, same, 0.01).verdict == "UNDECIDED"  # a loss of 1% changes no query of 100 in 37 of 100 cases
-    assert check(np.ones(400), np.ones(400), 0.01).verdict == "PASS"
+    found = check(same, same, 0.01)  # a loss of 1% changes no query of 100 in 37 of 100 cases
+    assert (found.verdict, found.is_identical) == ("IDENTICAL", True)
+    assert -found.low == pytest.approx(1 - 0.05 ** (1 / 100), abs=2e-4)
+    assert found.further_queries == pytest.approx(np.log(0.05) / np.log(0.99) - 100, abs=4)
+    assert check(np.ones(302), np.ones(302), 0.01).verdict == "PASS"
+    topics = check(np.ones(200), np.ones(200), 0.02, np.arange(200) // 20)  # no failed topic of 10: 82 of 100 cases
+    assert (topics.verdict, topics.clusters) == ("IDENTICAL", 10)
+    assert -topics.low == pytest.approx(1 - 0.05 ** (1 / 10), abs=2e-3)
+    assert topics.further_queries == pytest.approx(20 * np.log(0.05) / np.log(0.98) - 200, rel=0.02)
     alone = check(np.ones(1), np.zeros(1), 0.01)
     assert alone.verdict == "UNDECIDED" and alone.further_queries is None
+    assert combine_verdicts(["PASS", "IDENTICAL"]) == "IDENTICAL" and combine_verdicts(["PASS"]) == "PASS"
+
+
+def test_a_loss_that_comes_by_topic_hardly_ever_passes() -> None:
+    """One topic in 50 fails as a whole, which is the margin: of 10 topics of 20 queries, none in 82 of 100 cases."""
+    rng = np.random.default_rng(6)
+    for topics, size in ((10, 20), (50, 20), (200, 5)):
+        clusters = np.repeat(np.arange(topics), size)
+        noise = rng.choice([-1.0, 0.0, 1.0], (topics * size, 500), p=[0.05, 0.9, 0.05])
+        fails = np.repeat(rng.random((topics, 500)) < 0.02, size, axis=0)
+        assert (find_p_values(np.where(fails, -1.0, 0.0), 0.02, clusters)[0] <= 0.05).mean() <= 0.05
+        assert (find_p_values(np.where(fails, -1.0, noise), 0.02, clusters)[0] <= 0.05).mean() <= 0.05
 
 
 def test_the_correction_is_for_all_that_is_gated() -> None:

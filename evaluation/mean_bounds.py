@@ -25,17 +25,21 @@ _TOLERANCE = 1e-9
 
 def bound_mean(sums: FloatArray, sizes: FloatArray, worst: Any, level: float, shape: float = 1.0) -> FloatArray:
     """Returns the lower bound at this level of the mean of each column, from sums (clusters, columns) and sizes
-    (clusters,). `worst`: the lowest value that an unseen cluster may have, one or (columns,); `shape`: the draws that
-    each cluster is worth, more than 1 where there are few others. An upper bound is that of the negative sums."""
+    (clusters,) or (clusters, columns). `worst`: the lowest mean that an unseen cluster may have, one or (columns,);
+    `shape`: the draws that each cluster is worth, more than 1 where there are few others. An upper bound is that of the
+    negative sums."""
     low = np.array(np.broadcast_to(np.asarray(worst, dtype=np.float64), sums.shape[1:]))
-    high = (sums / sizes[:, None]).max(axis=0)
+    sizes = sizes.reshape(len(sums), -1)
+    high = sums.sum(axis=0) / sizes.sum(axis=0)
     bound: FloatArray = np.minimum(low, high)
     (open_,) = np.nonzero(high > low + _TOLERANCE)
     if not len(open_):
         return bound
     sums, end, low, high = sums[:, open_], low[open_], low[open_], high[open_]
+    sizes = sizes[:, open_] if sizes.shape[1] > 1 else sizes
     wanted, point = ndtri(1 - level), np.zeros(len(open_))
-    at = (sums.sum(axis=0) * shape + end * _unseen_size(sizes)) / (sizes.sum() * shape + _unseen_size(sizes))
+    unseen = find_unseen_size(sizes)
+    at = (sums.sum(axis=0) * shape + end * unseen) / (sizes.sum(axis=0) * shape + unseen)
     for _ in range(_STEPS):
         root, slope, point = _find_root(sums, sizes, at, end, shape, point)
         low, high = np.where(root < wanted, at, low), np.where(root > wanted, at, high)
@@ -55,8 +59,9 @@ def find_p_value(sums: FloatArray, sizes: FloatArray, at: float, worst: Any, sha
     return np.asarray(ndtr(root))
 
 
-def _unseen_size(sizes: FloatArray) -> float:
-    return float((sizes**2).sum() / sizes.sum())
+def find_unseen_size(sizes: FloatArray) -> FloatArray:
+    """Returns the mean size of the cluster of a query, of sizes (clusters,) or (clusters, columns)."""
+    return np.asarray((sizes**2).sum(axis=0) / np.maximum(sizes.sum(axis=0), 1e-300))
 
 
 def _find_root(
@@ -64,7 +69,8 @@ def _find_root(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Returns the deviate of the probability that the weighted mean is `at` or less, its slope in `at`, and the
     saddlepoint, of which `point` is a guess."""
-    sizes = np.append(sizes, _unseen_size(sizes))[:, None]
+    sizes = sizes.reshape(len(sums), -1)
+    sizes = np.vstack([sizes, find_unseen_size(sizes)])
     places = np.vstack([sums, np.broadcast_to(worst * sizes[-1], sums.shape[1:])]) - sizes * at
     shapes = np.full((len(sizes), 1), shape)
     shapes[-1] = 1.0

@@ -33,13 +33,14 @@ def complete_judgments(
 def estimate_truth_of_queries(pairs: pd.DataFrame, drawn: Sequence[str], query_count: int) -> TruthEstimates:
     """Returns the estimates of a set from completely judged queries (`complete_judgments`)."""
     right, marked = pairs["audited"] > 0, pairs["judged"] > 0
-    counts = [_count_by_query(pairs[chosen], drawn) for chosen in (marked, right, right & ~marked, marked & ~right)]
-    positives, relevant, missing, wrong = counts
+    chosen = (marked, right, right & ~marked, marked & ~right, right | ~right)
+    positives, relevant, missing, wrong, pooled = [_count_by_query(pairs[rows], drawn) for rows in chosen]
+    most = pooled.max(initial=1)
     return TruthEstimates(
         wrong_share=estimate_share(wrong, positives, query_count),
-        missing=estimate_ratio(missing, np.ones(len(drawn)), query_count).scale(query_count),
+        missing=estimate_ratio(missing, np.ones(len(drawn)), query_count, most).scale(query_count),
         missing_share=estimate_share(missing, relevant, query_count),
-        multiplier=estimate_ratio(relevant, positives, query_count),
+        multiplier=estimate_ratio(relevant, positives, query_count, most),
     )
 
 

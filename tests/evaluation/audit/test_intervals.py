@@ -57,7 +57,7 @@ def test_a_total_counts_each_stratum_by_its_size() -> None:
 
 def test_no_share_found_in_any_query_is_bounded_not_zero() -> None:
     none, some = np.zeros(50), np.full(50, 2.0)
-    for estimate in (estimate_ratio(none, some, 1000), estimate_share(none, some, 1000)):
+    for estimate in (estimate_ratio(none, some, 1000, 2), estimate_share(none, some, 1000)):
         assert estimate.value == estimate.low == 0 and 0 < estimate.high < 0.1
     every = estimate_share(some, some, 1000)
     assert every.value == every.high == 1 and 0.9 < every.low < 1

@@ -67,10 +67,10 @@ def test_a_hundred_whole_queries_hold_eccvs_figures(shared: Callable[[str], Path
     rng = np.random.default_rng(5)
     drawn = np.stack([rng.choice(len(relevant), 100, replace=False) for _ in range(samples)])
     found, ones = relevant[drawn], np.ones(drawn.shape)
-    multiplier, share = estimate_ratio(found, ones, 1332), estimate_share(found - 1, found, 1332)
-    assert 0.93 - slack <= coverage(multiplier, 11_279 / 1332) <= 0.97 + slack
-    assert 0.93 - slack <= coverage(share, 9947 / 11_279) <= 0.97 + slack
-    assert (share.high <= 1).all() and mean_width(multiplier) < 1.2
+    multiplier, share = estimate_ratio(found, ones, 1332, 60), estimate_share(found - 1, found, 1332)
+    assert 0.94 - slack <= coverage(multiplier, 11_279 / 1332) <= 0.98 + slack
+    assert 0.94 - slack <= coverage(share, 9947 / 11_279) <= 0.98 + slack
+    assert (share.high <= 1).all() and mean_width(multiplier) < 1.4
 
 
 def test_a_mean_with_a_known_figure_is_narrower_and_still_holds() -> None:
@@ -80,7 +80,7 @@ def test_a_mean_with_a_known_figure_is_narrower_and_still_holds() -> None:
     drawn = np.stack([rng.choice(1000, 60, replace=False) for _ in range(2000)])
     helped = estimate_mean(judged[drawn], known[drawn], known.mean(), 1000)
     alone = estimate_mean(judged[drawn], np.zeros(drawn.shape), 0.0, 1000)
-    assert 0.93 <= coverage(helped, judged.mean()) <= 0.97 and 0.93 <= coverage(alone, judged.mean()) <= 0.97
+    assert 0.94 <= coverage(helped, judged.mean()) <= 0.985 and 0.94 <= coverage(alone, judged.mean()) <= 0.985
     assert mean_width(helped) < 0.6 * mean_width(alone)
 
 
@@ -92,6 +92,5 @@ def test_means_of_zeros_and_ones_hold_near_the_ends(share: float) -> None:
     known = judged & (rng.random(1300) < 0.5)
     drawn = np.stack([rng.choice(1300, 100, replace=False) for _ in range(2000)])
     found = estimate_mean(judged[drawn].astype(float), known[drawn].astype(float), float(known.mean()), 1300)
-    most = 0.97 if 0.1 <= share <= 0.9 else 0.985  # of a few expected positives an interval holds too often
-    assert 0.93 <= coverage(found, float(judged.mean())) <= most
+    assert coverage(found, float(judged.mean())) >= 0.95  # of a few expected positives an interval holds too often
     assert (found.high > found.low).all() and (found.high <= 1).all() and (found.low >= 0).all()

@@ -1,7 +1,8 @@
 """Orders systems by a metric, with rank intervals that hold for all systems at once.
 
 A system's rank is at least one more than the number of systems that are better by a test, and at most the number of
-systems less those that are worse. The tests of all pairs are corrected together (Holm), so all intervals hold the true
+systems less those that are worse. The test is that of `compare`, a permutation of whole clusters, which holds whatever
+their sizes are. The tests of all pairs are corrected together (Holm), so all intervals hold the true
 ranks in 95% of boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks", 2022).
 """
 
@@ -12,12 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from builders.array_types import FloatArray
-from evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, estimate_standard_error
-
-_SAME = 1e-12  # difference, or its error, of equal figures
+from evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, permutation_test
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +55,14 @@ def _find_better(values: list[FloatArray], clusters: Any) -> NDArray[np.bool_]:
     pairs = list(combinations(range(len(values)), 2))
     if not pairs:
         return is_better
-    p_values = correct_holm(np.array([_test(values[one] - values[other], clusters) for one, other in pairs]))
+    p_values = correct_holm(
+        np.array([permutation_test(values[one], values[other], clusters=clusters) for one, other in pairs])
+    )
     for (one, other), p in zip(pairs, p_values.tolist(), strict=True):
         if p <= 1 - CONFIDENCE_LEVEL:
             is_first = values[one].mean() > values[other].mean()
             is_better[(one, other) if is_first else (other, one)] = True
     return is_better
-
-
-def _test(differences: FloatArray, clusters: Any) -> float:
-    """The two-sided p-value of Student's t."""
-    error, count = estimate_standard_error(differences, clusters=clusters)
-    mean = abs(float(differences.mean()))
-    if count < 2 or mean < _SAME:
-        return 1.0
-    return float(2 * stdtr(count - 1, -mean / max(error, _SAME)))
 
 
 def _find_groups(names: list[str], is_better: NDArray[np.bool_]) -> list[list[str]]:

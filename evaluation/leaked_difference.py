@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from builders.array_types import BoolArray, FloatArray
 from evaluation.comparison import EvaluationWarning
-from evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, estimate_standard_error
+from evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, estimate_interval
 
 LEAKED, CLEAN = "leaked", "clean"
 LEAKED_COLUMNS = [
@@ -23,11 +22,19 @@ _EQUAL = 1e-9
 
 
 def compare_leaked(
-    per_query: pd.DataFrame, overlap: pd.Series | None, metrics: Sequence[str], *, clusters: Any = None
+    per_query: pd.DataFrame,
+    overlap: pd.Series | None,
+    metrics: Sequence[str],
+    *,
+    clusters: Any = None,
+    ends: tuple[float, float] = (0.0, 1.0),
 ) -> pd.DataFrame:
     """Returns a row (LEAKED_COLUMNS) per metric: the mean of the leaked queries less that of the clean ones, its 95%
-    interval (Welch), and the two-sided p-value of a permutation of the two sides. No row with fewer than five queries
-    on a side. `overlap`: leaked or clean by query id; `clusters`: one per query, moved as a whole."""
+    interval, and the two-sided p-value of a permutation of the two sides. No row with fewer than five queries on a
+    side. `overlap`: leaked or clean by query id; `clusters`: one per query, moved as a whole; `ends`: of the figures.
+
+    The interval joins the distances of the ends of both means (MOVER; Zou and Donner, Statistics in Medicine 27,
+    2008)."""
     status = pd.Series(dtype="str") if overlap is None else overlap.reindex(per_query.index)
     is_leaked, is_clean = (status == LEAKED).to_numpy(bool), (status == CLEAN).to_numpy(bool)
     if min(is_leaked.sum(), is_clean.sum()) < _FEWEST:
@@ -37,7 +44,7 @@ def compare_leaked(
     shared = np.arange(known.sum()) if clusters is None else np.asarray(clusters, dtype=object)[known]
     sides, p_values = is_leaked[known], _permute(values, is_leaked[known], shared)
     rows = [
-        _row(metric, column, sides, shared) | {"p": float(p)}
+        _row(metric, column, sides, shared, ends) | {"p": float(p)}
         for metric, column, p in zip(metrics, values.T, p_values, strict=True)
     ]
     corrected = correct_holm(p_values)
@@ -60,16 +67,18 @@ def find_leaked_warnings(rows: pd.DataFrame) -> list[EvaluationWarning]:
     ]
 
 
-def _row(metric: str, values: FloatArray, is_leaked: BoolArray, clusters: Any) -> dict[str, Any]:
+def _row(
+    metric: str, values: FloatArray, is_leaked: BoolArray, clusters: Any, ends: tuple[float, float]
+) -> dict[str, Any]:
+    parts = [estimate_interval(values[side], clusters=clusters[side], ends=ends) for side in (is_leaked, ~is_leaked)]
     means = [float(values[side].mean()) for side in (is_leaked, ~is_leaked)]
-    errors = [estimate_standard_error(values[side], clusters=clusters[side]) for side in (is_leaked, ~is_leaked)]
-    fewest = min(count for _, count in errors)
-    spread = float(np.hypot(errors[0][0], errors[1][0]))
-    half = float(stdtrit(fewest - 1, (1 + CONFIDENCE_LEVEL) / 2)) * spread if fewest > 1 else float("nan")
+    below, above = ([float(part.low[0]), float(part.high[0])] for part in parts)
     difference = means[0] - means[1]
+    low = difference - float(np.hypot(means[0] - below[0], above[1] - means[1]))
+    high = difference + float(np.hypot(below[1] - means[0], means[1] - above[0]))
     counts = {"queries_leaked": int(is_leaked.sum()), "queries_clean": int((~is_leaked).sum())}
-    ends = {"difference": difference, "low": difference - half, "high": difference + half}
-    return {"metric": metric, "leaked": means[0], "clean": means[1], **counts, **ends}
+    figures = {"difference": difference, "low": low, "high": high}
+    return {"metric": metric, "leaked": means[0], "clean": means[1], **counts, **figures}
 
 
 def _permute(values: FloatArray, is_leaked: BoolArray, clusters: Any) -> FloatArray:
@@ -96,9 +105,11 @@ def compare_leaked_of_systems(
 ) -> pd.DataFrame:
     """Returns the rows of `compare_leaked` of each `system`, and of the difference of each pair (`one less other`): how
     hard the leaked queries are has no effect on that."""
-    tables = dict(systems)
+    tables = [(name, table, 0.0) for name, table in systems.items()]
     for one, other in combinations(systems, 2):
-        tables[f"{one} less {other}"] = systems[one][list(metrics)] - systems[other][list(metrics)]
-    found = [compare_leaked(table, overlap, metrics, clusters=clusters) for table in tables.values()]
-    labelled = [rows.assign(system=name) for name, rows in zip(tables, found, strict=True)]
+        tables.append((f"{one} less {other}", systems[one][list(metrics)] - systems[other][list(metrics)], -1.0))
+    found = [
+        compare_leaked(table, overlap, metrics, clusters=clusters, ends=(lowest, 1.0)) for _, table, lowest in tables
+    ]
+    labelled = [rows.assign(system=name) for name, rows in zip([name for name, _, _ in tables], found, strict=True)]
     return pd.concat(labelled, ignore_index=True)[["system", *LEAKED_COLUMNS]]

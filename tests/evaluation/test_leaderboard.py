@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
+from builders.array_types import RowIndices
 from evaluation.leaderboard import rank_systems
 
 
-def count_boards_that_hold(boards: int, quality: list[float], queries: int) -> int:
+def count_boards_that_hold(boards: int, quality: list[float], queries: int, clusters: RowIndices | None = None) -> int:
     """How many simulated boards have the true rank of every system in its interval; equal systems share ranks."""
     rng, held = np.random.default_rng(13), 0
     true = np.array(quality)
     for _ in range(boards):
         hard = rng.random(queries)
-        noisy = {
-            f"s{n}": np.clip(q + 0.4 * (hard - 0.5) + rng.normal(0, 0.2, queries), 0, 1) for n, q in enumerate(true)
-        }
-        ranks = {one.name: one for one in rank_systems(noisy).ranks}
+        luck = 0.0 if clusters is None else rng.normal(0, 0.1, (len(true), queries))[:, clusters]
+        noise = 0.4 * (hard - 0.5) + luck + rng.normal(0, 0.2, (len(true), queries))
+        noisy = {f"s{n}": np.clip(q + noise[n], 0, 1) for n, q in enumerate(true)}
+        ranks = {one.name: one for one in rank_systems(noisy, clusters=clusters).ranks}
         held += all(
             ranks[f"s{n}"].best_rank <= 1 + int((true > q).sum())
             and ranks[f"s{n}"].worst_rank >= len(true) - int((true < q).sum())
@@ -57,6 +58,11 @@ def test_clusters_widen_the_intervals() -> None:
 
 def test_the_intervals_hold_the_true_ranks() -> None:
     assert count_boards_that_hold(40, [0.5, 0.5, 0.52, 0.6], 100) >= 38
+
+
+def test_a_topic_of_100_beside_100_single_queries_separates_no_equal_systems() -> None:
+    clusters = np.r_[np.arange(100), np.full(100, 100)]
+    assert count_boards_that_hold(40, [0.5] * 4, 200, clusters) >= 37
 
 
 @pytest.mark.slow

@@ -50,3 +50,11 @@ def test_too_few_queries_of_a_side_or_no_overlap_give_no_row() -> None:
     figures, overlap = draw(0.4, 12)
     assert compare_leaked(figures, overlap, ["m"]).empty
     assert compare_leaked(figures, None, ["m"]).empty
+
+
+def test_two_leaked_topics_say_next_to_nothing() -> None:
+    """Ten leaked queries of two topics: what these two have by luck is all of the difference."""
+    figures, overlap = draw(0.0, 90)
+    topics = np.where(overlap == "leaked", np.arange(90) % 2, np.arange(90))
+    row = compare_leaked(figures, overlap, ["m"], clusters=topics).iloc[0]
+    assert row["high"] - row["low"] > 0.5

@@ -3,7 +3,7 @@
 The figure itself counts unjudged results as not relevant. The upper bound counts the best-ranked ones as relevant, each
 with the highest grade. They also raise the number of relevant images, by which a figure is divided; hence all numbers
 of them are tried. (Where grades differ, the divisor of nDCG grows by the lowest one only: still a bound, but not the
-least.) At the cut R, R stays as judged.
+least.) At the cut R, the cut grows with them; the bound of ap@r is that of p@r, which is never lower.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ from evaluation.ranking import UNJUDGED, Hits, RankedRun, collect_hits
 def compute_upper_bound(ranked: RankedRun, metric: Metric) -> FloatArray:
     """Returns the bound per query (queries,): from the figure itself, where all results are judged, to 1."""
     value = compute_metric(ranked, metric)
-    relevant = ranked.truth.relevant_counts
-    cuts = relevant if metric.cut == "r" else np.full(len(relevant), metric.cut or np.iinfo(np.int64).max)
-    inside = ranked.rank <= cuts[ranked.query]
-    unjudged_rows = np.flatnonzero(inside & (ranked.grade == UNJUDGED))
-    if metric.name in ("ap", "ap_graded", "ap_trapezoid", "ndcg") and metric.cut != "r":
+    if metric.cut == "r":
+        return np.maximum(value, _best_cut(ranked))
+    cut = metric.cut if isinstance(metric.cut, int) else np.iinfo(np.int64).max
+    unjudged_rows = np.flatnonzero((ranked.rank <= cut) & (ranked.grade == UNJUDGED))
+    if metric.name in ("ap", "ap_graded", "ap_trapezoid", "ndcg"):
         return np.maximum(value, _best_number(ranked, metric, unjudged_rows, value))
     return np.maximum(value, _all_relevant(ranked, metric, unjudged_rows))
 
@@ -30,9 +30,22 @@ def _all_relevant(ranked: RankedRun, metric: Metric, at: RowIndices) -> FloatArr
     """Returns the metric with the highest grade for these rows: no other judgments give more."""
     grade, held = ranked.grade.copy(), ranked.truth.counts_by_level.copy()
     grade[at] = ranked.truth.relevant_grades[0]
-    if metric.cut != "r":
-        held[:, 0] += np.bincount(ranked.query[at], minlength=len(held))
+    held[:, 0] += np.bincount(ranked.query[at], minlength=len(held))
     return compute_metric_from_hits(collect_hits(ranked.query, ranked.rank, grade, ranked.truth, held), metric)
+
+
+def _best_cut(ranked: RankedRun) -> FloatArray:
+    """Returns the highest precision at R with one, two, … unjudged results as relevant, of which as many as can are
+    above the cut: R = 2 of a, u, v, of which a is relevant, becomes 3 with u (2 of 3), and 4 with v (3 of 4)."""
+    is_open, start = ranked.grade == UNJUDGED, np.searchsorted(ranked.query, np.arange(len(ranked.returned_counts)))
+    query = ranked.query[is_open]
+    number = np.arange(1, len(query) + 1) - np.searchsorted(query, query)  # from 1 within each query
+    cut = ranked.truth.relevant_counts[query] + number
+    last = start[query] + np.minimum(cut, ranked.returned_counts[query]) - 1
+    hits, open_ones = (_running(mark.astype(np.float64), ranked.query)[last] for mark in (ranked.grade > 0, is_open))
+    highest = np.zeros(len(start))
+    np.maximum.at(highest, query, (hits + np.minimum(number, open_ones)) / cut)
+    return highest
 
 
 def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: FloatArray) -> FloatArray:

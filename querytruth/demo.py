@@ -65,7 +65,7 @@ def demo(
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
     report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
-    board = _ask_search_services(queries, texts, out)
+    board = _ask_search_services(captions, texts, out)
     audit_page = _audit_queries(queries, out, album_images)
     pages = ", ".join(str(out / f"{name}.html") for name in _SET_PAGES)
     terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 Pairs of one query are alike, so a query is one draw. Intervals are Gaffke's bounds (`evaluation.mean_bounds`), as those
 of `evaluate`: where few of the drawn queries have what is counted, an unseen one may have as much as its pool holds. A
-draw of a finite number of queries N is worth (N - 1) / (N - n) draws, so that the interval of a census is a point.
+draw of a finite number of queries N is worth (N - 1) / (N - n) draws, at most 3; the interval of a census is a point.
 """
 
 from typing import Any
@@ -12,9 +12,12 @@ import numpy as np
 from builders.array_types import FloatArray
 from evaluation.audit.intervals import IntervalEstimate
 from evaluation.mean_bounds import bound_mean, find_unseen_size
-from evaluation.statistics import CONFIDENCE_LEVEL, FEWEST_QUERIES, find_extremes
+from evaluation.statistics import CONFIDENCE_LEVEL, find_extremes
 
 _TAIL = (1 + CONFIDENCE_LEVEL) / 2
+_FEWEST_DRAWN = 16  # fewer do not show how much an unseen query may have
+_FEWEST_FITTED = 40  # a factor that is fitted to fewer fits these alone
+_MOST_WORTH = 3.0
 
 
 def estimate_ratio(tops: FloatArray, bottoms: FloatArray, queries: int, most: Any) -> IntervalEstimate:
@@ -22,7 +25,7 @@ def estimate_ratio(tops: FloatArray, bottoms: FloatArray, queries: int, most: An
     `most`: the highest top that a query can have, one or (…,)."""
     tops, bottoms = np.moveaxis(np.asarray(tops), -1, 0), np.moveaxis(np.asarray(bottoms), -1, 0)
     shape, (tops, bottoms) = tops.shape[1:], (part.reshape(len(tops), -1) for part in (tops, bottoms))
-    lowest, highest = find_extremes(tops, np.ones_like(tops), (0.0, np.ravel(most)))
+    lowest, highest = _find_extremes(tops, np.ones_like(tops), (0.0, np.ravel(most)))
     unseen = find_unseen_size(bottoms)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = _estimate(tops, bottoms, lowest / unseen, highest / unseen, queries)
@@ -33,7 +36,7 @@ def estimate_share(tops: FloatArray, bottoms: FloatArray, queries: int) -> Inter
     """Returns the same for a part and its whole, within 0 and 1."""
     tops, bottoms = np.moveaxis(np.asarray(tops), -1, 0), np.moveaxis(np.asarray(bottoms), -1, 0)
     shape, (tops, bottoms) = tops.shape[1:], (part.reshape(len(tops), -1) for part in (tops, bottoms))
-    found = _estimate(tops, bottoms, *find_extremes(tops, bottoms, (0.0, 1.0)), queries)
+    found = _estimate(tops, bottoms, *_find_extremes(tops, bottoms, (0.0, 1.0)), queries)
     return IntervalEstimate(*(np.reshape(end, shape) for end in (found.value, found.low, found.high)))
 
 
@@ -49,15 +52,23 @@ def estimate_mean(
     centred = known - known.mean(axis=-1, keepdims=True)
     covariance = (centred * judged).sum(axis=-1) / max(count - 1, 1)
     variance = (centred**2).sum(axis=-1) / max(count - 1, 1)
-    if count < FEWEST_QUERIES:  # a factor of so few fits these alone
+    if count < _FEWEST_FITTED:
         variance = np.zeros_like(variance)
     factor = np.clip(np.where(variance > 0, covariance / np.where(variance > 0, variance, 1), 0), 0, 1)
     rest = np.moveaxis(judged - factor[..., None] * known, -1, 0).reshape(count, -1)
     shift, ones = factor * known_mean, np.ones((count, 1))
-    extremes = find_extremes(rest, ones, (-np.ravel(factor), 1.0))
+    extremes = _find_extremes(rest, ones, (-np.ravel(factor), 1.0))
     found = _estimate(rest, ones, *extremes, queries)
     ends = (np.reshape(end, factor.shape) + shift for end in (found.value, found.low, found.high))
     return IntervalEstimate(*(np.clip(end, 0, 1) for end in ends))
+
+
+def _find_extremes(tops: FloatArray, bottoms: FloatArray, ends: tuple[Any, Any]) -> tuple[FloatArray, FloatArray]:
+    """Returns the lowest and the highest ratio that an unseen query may have (columns,)."""
+    lowest, highest = find_extremes(tops, bottoms, ends)
+    if len(tops) >= _FEWEST_DRAWN:
+        return lowest, highest
+    return np.minimum(lowest, ends[0]), np.maximum(highest, ends[1])
 
 
 def _estimate(
@@ -71,7 +82,7 @@ def _estimate(
         return IntervalEstimate(value, value, value)
     known = np.isfinite(value)
     low, high = np.array(lowest), np.array(highest)
-    worth = (queries - 1) / (queries - len(tops))
+    worth = min((queries - 1) / (queries - len(tops)), _MOST_WORTH)
     if known.any():
         top, bottom = tops[:, known], bottoms[:, known] if bottoms.shape[1] > 1 else bottoms
         low[known] = bound_mean(top, bottom, lowest[known], _TAIL, worth)

@@ -1,0 +1,402 @@
+"""What the statistics promise, simulated through the product's own functions in worlds of which the truth is known.
+
+Each function returns rows of one table: `promise` (the name that the documents refer to), `world`, `rate` (of wrong
+verdicts, or of intervals that hold), its limits, and `gain`: how often a gate decides, or how wide an interval is on
+average. All figures are of drawn data, but for the judgments of real judges and of ECCV Caption.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+from builders.array_types import FloatArray, RowIndices
+from evaluation.audit.clustered import estimate_mean, estimate_ratio, estimate_share
+from evaluation.audit.intervals import IntervalEstimate
+from evaluation.audit.stratified import estimate_total, estimate_truth
+from evaluation.leaderboard import rank_systems
+from evaluation.leaked_difference import compare_leaked
+from evaluation.release_gate import GATE_LEVEL, find_p_values
+from evaluation.sample_size import plan_for_discordance, plan_for_pilot
+from evaluation.statistics import estimate_interval, permutation_test
+from tests.evaluation.audit import planted_worlds as pairs
+
+Rng = np.random.Generator
+
+
+class Cell(NamedTuple):
+    """A row of the table. `rate` is promised to lie from `low` to `high`; the random error of `draws` is allowed."""
+
+    promise: str
+    world: str
+    rate: float
+    low: float
+    high: float
+    gain: float
+    draws: int
+
+    def is_kept(self) -> bool:
+        """Whether the rate is within its limits, up to three standard errors."""
+        slack = [3 * np.sqrt(max(limit * (1 - limit), 0) / self.draws) for limit in (self.low, self.high)]
+        return bool(self.low - slack[0] <= self.rate <= self.high + slack[1])
+
+
+def list_sizes() -> dict[str, RowIndices]:
+    """Sizes of clusters. Those of families and captions are of the sample album's sets, as the demo builds them."""
+    uneven = np.ceil(np.random.default_rng(1).lognormal(1.5, 1, 150))
+    families = np.repeat([4, 8, 12, 16, 20, 28], [62, 35, 18, 5, 1, 1])
+    sizes = {
+        "200 single": np.ones(200),
+        "1000 single": np.ones(1000),
+        "8 x 25": np.full(8, 25),
+        "10 x 20": np.full(10, 20),
+        "50 x 20": np.full(50, 20),
+        "200 x 5": np.full(200, 5),
+        "families": families,
+        "captions": np.repeat([1, 2], [16, 218]),
+        "uneven 150": uneven,
+        "100 + 100 single": np.append(np.ones(100), 100),
+    }
+    return {name: one.astype(np.int64) for name, one in sizes.items()}
+
+
+# --- gates -----------------------------------------------------------------------------------------------------------
+
+
+def draw_losses(rng: Rng, sizes: RowIndices, kind: str, loss: float, noise: float, draws: int) -> FloatArray:
+    """Differences (queries, draws): a share of the queries, of whole topics, or of half of the queries of topics is
+    lost; of the others as many are won as lost by chance."""
+    clusters, count = np.repeat(np.arange(len(sizes)), sizes), int(sizes.sum())
+    luck = rng.random((count, draws))
+    rest = (luck < noise / 2) * 1.0 - (luck > 1 - noise / 2)
+    if kind == "query":
+        lost = rng.random((count, draws)) < loss
+    elif kind == "topic":
+        lost = (rng.random((len(sizes), draws)) < loss)[clusters]
+    else:
+        lost = (rng.random((len(sizes), draws)) < 2 * loss)[clusters] & (rng.random((count, draws)) < 0.5)
+    return np.where(lost, -1.0, rest)
+
+
+def check_gates(rng: Rng, draws: int) -> Iterator[Cell]:
+    """Gates of systems that lose the margin and twice as much, and of equal ones."""
+    for name, sizes in list_sizes().items():
+        clusters = np.repeat(np.arange(len(sizes)), sizes)
+        for margin in (0.01, 0.02, 0.05):
+            for kind in ("query", "half topic", "topic"):
+                for noise in (0.0, 0.1):
+                    for times in (1, 2):
+                        found = draw_losses(rng, sizes, kind, times * margin, noise, draws)
+                        passes, fails = (p <= GATE_LEVEL for p in find_p_values(found, margin, clusters))
+                        world = f"{name}, margin {margin}, {times} x lost by {kind}, {noise:.0%} differ"
+                        yield Cell("gate.pass", world, passes.mean(), 0, 0.05, fails.mean(), draws)
+                        if times == 1:
+                            yield Cell("gate.fail", world, fails.mean(), 0, 0.05, passes.mean(), draws)
+            yield from _check_equal(rng, name, sizes, margin, draws)
+
+
+def _check_equal(rng: Rng, name: str, sizes: RowIndices, margin: float, draws: int) -> Iterator[Cell]:
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    swings = rng.normal(0, 0.08, (len(sizes), draws))[clusters]
+    for kind, found in {
+        "identical": np.zeros((len(clusters), 1)),
+        "10% differ": draw_losses(rng, sizes, "query", 0, 0.1, draws),
+        "20% differ": draw_losses(rng, sizes, "query", 0, 0.2, draws),
+        "topics swing": swings + draw_losses(rng, sizes, "query", 0, 0.1, draws),
+    }.items():
+        passes, fails = (p <= GATE_LEVEL for p in find_p_values(np.clip(found, -1, 1), margin, clusters))
+        world = f"{name}, margin {margin}, equal, {kind}"
+        yield Cell("gate.fail", world, fails.mean(), 0, 0.05, passes.mean(), draws)
+    lost = draw_losses(rng, sizes, "query", 2 * margin + 0.05, 0.1, draws)
+    passes, fails = (p <= GATE_LEVEL for p in find_p_values(lost, margin, clusters))
+    world = f"{name}, margin {margin}, {2 * margin + 0.05:.2f} lost by query"
+    yield Cell("gate.pass", world, passes.mean(), 0, 0.05, fails.mean(), draws)
+
+
+# --- intervals -------------------------------------------------------------------------------------------------------
+
+
+def check_intervals(rng: Rng, draws: int) -> Iterator[Cell]:
+    """Intervals of single queries: hits, graded figures, differences."""
+    for queries in (20, 50, 200, 2000):
+        for mean in (0.05, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98):
+            values = (rng.random((queries, draws)) < mean) * 1.0
+            yield _cover("interval.hits", f"{queries} queries, mean {mean}", values, mean)
+        for share, (a, b) in ((0.1, (1, 1)), (0.2, (1, 1)), (0.3, (0.5, 2)), (0.6, (0.5, 2)), (0.6, (3, 1))):
+            values = 1 - (rng.random((queries, draws)) < share) * rng.beta(a, b, (queries, draws))
+            mean = 1 - share * a / (a + b)
+            yield _cover("interval.graded", f"{queries} queries, {share:.0%} below 1, mean {mean:.3f}", values, mean)
+        yield _cover("interval.graded", f"{queries} queries, AP", rng.beta(0.4, 0.6, (queries, draws)), 0.4)
+        for share, lost in ((0.04, 1.0), (0.04, 0.5), (0.1, 0.75), (0.2, 0.5), (0.4, 0.6)):
+            sign = np.where(rng.random((queries, draws)) < lost, -1.0, 1.0) * (rng.random((queries, draws)) < share)
+            world = f"{queries} queries, {share:.0%} differ, {lost:.0%} of them lost"
+            truth = share * (1 - 2 * lost)
+            yield _cover("interval.difference", world, sign, truth, lowest=-1.0)
+            graded = sign * rng.beta(0.5, 1.5, sign.shape)
+            yield _cover("interval.difference", f"{world}, graded", graded, truth / 4, lowest=-1.0)
+
+
+def check_clustered_intervals(rng: Rng, draws: int) -> Iterator[Cell]:
+    """Intervals of topics, of which some are harder: the shares of hits are beta distributed."""
+    few = {f"{count} x 20": np.full(count, 20) for count in (2, 3, 5)}
+    for name, sizes in (few | list_sizes()).items():
+        if len(sizes) == sizes.sum():
+            continue
+        clusters = np.repeat(np.arange(len(sizes)), sizes)
+        for mean in (0.05, 0.3, 0.5, 0.9, 0.95):
+            for alike in (0.05, 0.3):
+                spread = (1 - alike) / alike
+                hits = rng.beta(mean * spread, (1 - mean) * spread, (len(sizes), draws))[clusters]
+                values = (rng.random(hits.shape) < hits) * 1.0
+                world = f"{name}, mean {mean}, correlation {alike}"
+                yield _cover("interval.clusters", world, values, mean, clusters)
+        values = np.clip(0.5 + rng.normal(0, 0.1, (len(sizes), draws))[clusters] + rng.normal(0, 0.1, hits.shape), 0, 1)
+        yield _cover("interval.clusters", f"{name}, graded", values, 0.5, clusters)
+
+
+def check_unseen_topics(rng: Rng, draws: int) -> Iterator[Cell]:
+    """Not promised of `compare`, only of gates: few topics fail wholly, and nothing that was seen shows it."""
+    for name in ("10 x 20", "50 x 20", "families"):
+        sizes = list_sizes()[name]
+        clusters = np.repeat(np.arange(len(sizes)), sizes)
+        found = draw_losses(rng, sizes, "topic", 0.02, 0.1, draws)
+        yield _cover("interval.unseen", f"{name}, 2% of topics lost, 10% differ", found, -0.02, clusters, -1.0, 0.0)
+
+
+def _cover(
+    promise: str,
+    world: str,
+    values: FloatArray,
+    truth: float,
+    clusters: Any = None,
+    lowest: float = 0.0,
+    least: float = 0.93,
+) -> Cell:
+    found = estimate_interval(values, clusters=clusters, ends=(lowest, 1.0))
+    held = (found.low <= truth + 1e-9) & (truth - 1e-9 <= found.high)
+    return Cell(promise, world, held.mean(), least, 1, float((found.high - found.low).mean()), values.shape[1])
+
+
+# --- tests, ranks, plans ----------------------------------------------------------------------------------------------
+
+
+def check_comparisons(rng: Rng, draws: int) -> Iterator[Cell]:
+    """The level of the permutation test, true ranks of boards, and leaked queries in few topics."""
+    for name, sizes in list_sizes().items():
+        clusters = np.repeat(np.arange(len(sizes)), sizes)
+        swings = rng.normal(0, 0.08, (len(sizes), draws))[clusters]
+        found = swings + draw_losses(rng, sizes, "query", 0, 0.1, draws)
+        p = np.array([permutation_test(one, np.zeros_like(one), clusters=clusters) for one in found.T])
+        yield Cell("compare.level", f"{name}, equal, topics swing", (p <= 0.05).mean(), 0, 0.05, 0, draws)
+        for quality in ([0.5] * 4, [0.5, 0.5, 0.55, 0.6]):
+            held = [_holds_ranks(rng, quality, sizes, clusters) for _ in range(draws // 4)]
+            yield Cell("ranks.true", f"{name}, means {quality}", float(np.mean(held)), 0.95, 1, 0, draws // 4)
+    for topics in (2, 5, 10, 30):
+        held = [_holds_leaked(rng, topics) for _ in range(draws // 4)]
+        yield Cell(
+            "leaked.difference", f"{topics} leaked topics of 10, 60 clean ones", np.mean(held), 0.93, 1, 0, draws // 4
+        )
+
+
+def _holds_ranks(rng: Rng, quality: list[float], sizes: RowIndices, clusters: RowIndices) -> bool:
+    true, shape = np.array(quality), (len(quality), len(clusters))
+    luck = rng.normal(0, 0.1, (len(quality), len(sizes)))[:, clusters]
+    noise = 0.4 * (rng.random(len(clusters)) - 0.5) + luck + rng.normal(0, 0.2, shape)
+    figures = {f"s{n}": np.clip(q + noise[n], 0, 1) for n, q in enumerate(true)}
+    ranks = {one.name: one for one in rank_systems(figures, clusters=clusters).ranks}
+    above, below = [(true > q).sum() for q in true], [(true < q).sum() for q in true]
+    return all(
+        ranks[f"s{n}"].best_rank <= 1 + above[n] and ranks[f"s{n}"].worst_rank >= len(true) - below[n]
+        for n in range(len(true))
+    )
+
+
+def _holds_leaked(rng: Rng, topics: int) -> bool:
+    clusters = np.repeat(np.arange(topics + 60), 10)
+    hits = rng.beta(0.7 * 2.3, 0.3 * 2.3, topics + 60)[clusters]
+    names = [f"q{n}" for n in range(len(clusters))]
+    figures = pd.DataFrame({"hit@1": (rng.random(len(clusters)) < hits) * 1.0}, index=names)
+    overlap = pd.Series(np.where(clusters < topics, "leaked", "clean"), names)
+    row = compare_leaked(figures, overlap, ["hit@1"], clusters=clusters).iloc[0]
+    return bool(row["low"] <= 0 <= row["high"])
+
+
+def check_plans(rng: Rng, draws: int) -> Iterator[Cell]:
+    """The power that the permutation test has at the planned size, and on average over plans from small pilots."""
+    for share in (0.1, 0.15, 0.2, 0.3, 0.4):
+        for difference in (0.01, 0.02, 0.03, 0.04, 0.05):
+            for power in (0.8, 0.9):
+                size = plan_for_discordance(share, difference, power).queries
+                rate = measure_power(rng, share, difference, size, 20 * draws)
+                world = f"{share:.0%} differ, difference {difference}"
+                yield Cell("plan.power", world, rate, power - 0.03, power + 0.03, size, 20 * draws)
+    for pilot in (20, 50, 200):
+        for share in (0.1, 0.2, 0.4):
+            chances = [(share + 0.05) / 2, (share - 0.05) / 2, 1 - share]
+            sizes = [
+                plan_for_pilot(pd.Series(rng.choice([1.0, -1.0, 0.0], pilot, p=chances)), 0.05).queries
+                for _ in range(draws // 4)
+            ]
+            rate = float(np.mean([measure_power(rng, share, 0.05, size, 200) for size in sizes]))
+            world = f"pilot of {pilot}, {share:.0%} differ"
+            yield Cell("plan.pilot", world, rate, 0.79, 1, float(np.mean(sizes)), draws // 4)
+
+
+def measure_power(rng: Rng, share: float, difference: float, queries: int, draws: int) -> float:
+    """The share of permutation tests at 5% that find the difference; of hits, the test is the exact one of signs."""
+    wins, losses, _ = rng.multinomial(queries, [(share + difference) / 2, (share - difference) / 2, 1 - share], draws).T
+    return float((2 * binom.sf(np.maximum(wins, losses) - 1, wins + losses, 0.5) <= 0.05).mean())
+
+
+# --- audits ----------------------------------------------------------------------------------------------------------
+
+
+class JudgedWorld(NamedTuple):
+    """By query and pair of its pool, -1 where the pool is shorter: what is relevant, what the set says, a system's
+    scores."""
+
+    relevant: FloatArray
+    marked: FloatArray
+    scores: FloatArray
+
+
+def plant_judged_world(rng: Rng, prevalence: float, known: float) -> JudgedWorld:
+    """400 queries of unequal difficulty with 50 pairs each; the set knows a share of the truth."""
+    share = rng.beta(prevalence * 4, (1 - prevalence) * 4, (400, 1))
+    relevant = (rng.random((400, 50)) < share) * 1.0
+    marked = np.where(rng.random((400, 50)) < known, relevant, 0)
+    marked = np.maximum(marked, rng.random((400, 50)) < prevalence / 10)
+    return JudgedWorld(relevant, marked, relevant + rng.normal(0, 0.7, relevant.shape))
+
+
+def read_judges(path: Path, rng: Rng, known: float) -> JudgedWorld:
+    """LLMJudge: people's grades of 2 and 3 are relevant; one judge's grades are the system; the set knows a share."""
+    rows = list(csv.DictReader(path.open()))
+    queries = sorted({row["query_id"] for row in rows})
+    width = max(sum(row["query_id"] == query for row in rows) for query in queries)
+    relevant, scores = np.full((len(queries), width), -1.0), np.full((len(queries), width), -9.0)
+    for place, query in enumerate(queries):
+        mine = [row for row in rows if row["query_id"] == query]
+        relevant[place, : len(mine)] = [int(row["human"]) >= 2 for row in mine]
+        scores[place, : len(mine)] = [float(row["test_baseline_prompt_order_0123"] or 0) for row in mine]
+    marked = np.where(rng.random(relevant.shape) < known, relevant, np.minimum(relevant, 0))
+    return JudgedWorld(relevant, marked, scores + rng.normal(0, 0.5, relevant.shape))
+
+
+def check_query_audits(rng: Rng, draws: int, judges: Path | None = None, eccv: Path | None = None) -> Iterator[Cell]:
+    """Audits of whole queries: planted worlds, real judges, ECCV Caption."""
+    worlds: dict[str, Callable[[], JudgedWorld]] = {
+        f"{prevalence:.0%} relevant, {known:.0%} known": lambda prevalence=prevalence, known=known: plant_judged_world(
+            rng, prevalence, known
+        )
+        for prevalence in (0.02, 0.05, 0.1, 0.3)
+        for known in (0.4, 0.9)
+    }
+    for name, make in worlds.items():
+        for drawn in (10, 20, 40, 100):
+            yield from _audit(rng, "audit.queries", f"{name}, {drawn} of 400", make, drawn, draws)
+    if judges is not None:
+        for known in (0.4, 0.9):
+            for drawn in (10, 15, 20):
+                make = lambda known=known: read_judges(judges, rng, known)  # noqa: E731
+                yield from _audit(rng, "audit.real", f"LLMJudge, {known:.0%} known, {drawn} of 25", make, drawn, draws)
+    if eccv is not None:
+        counts = np.array([len(set(images)) for images in json.loads(eccv.read_text()).values()], dtype=np.float64)
+        chosen = np.stack([rng.choice(len(counts), 100, replace=False) for _ in range(10 * draws)])
+        found = counts[chosen]
+        multiplier = estimate_ratio(found, np.ones(found.shape), len(counts), 60)
+        share = estimate_share(found - 1, found, len(counts))
+        for measure, one, truth in (
+            ("multiplier", multiplier, counts.mean()),
+            ("missing share", share, 1 - 1 / counts.mean()),
+        ):
+            yield _hold("audit.real", f"ECCV, {measure}, 100 of 1332", [one], [truth])
+
+
+def _audit(
+    rng: Rng, promise: str, world: str, make: Callable[[], JudgedWorld], drawn: int, draws: int
+) -> Iterator[Cell]:
+    """Four worlds of a kind, each audited many times."""
+    found: dict[str, tuple[list[IntervalEstimate], list[float]]] = {}
+    for _ in range(4):
+        for measure, (estimate, truth) in audit_world(rng, make(), drawn, max(draws // 4, 1)).items():
+            for places, one in zip(found.setdefault(measure, ([], [])), (estimate, truth), strict=True):
+                places.append(one)  # type: ignore[arg-type]
+    for measure, (estimates, truths) in found.items():
+        yield _hold(promise, f"{world}, {measure}", estimates, truths)
+
+
+def audit_world(rng: Rng, world: JudgedWorld, drawn: int, draws: int) -> dict[str, tuple[IntervalEstimate, float]]:
+    """Returns by measure the estimates of many draws of queries, and the truth."""
+    relevant, marked = world.relevant > 0, world.marked > 0
+    count, most = len(relevant), int((world.relevant >= 0).sum(axis=1).max())
+    right, positives, missing, wrong = (
+        part.sum(axis=1).astype(np.float64) for part in (relevant, marked, relevant & ~marked, marked & ~relevant)
+    )
+    chosen = np.stack([rng.choice(count, drawn, replace=False) for _ in range(draws)])
+    ones = np.ones(chosen.shape)
+    found = {
+        "missing": (estimate_ratio(missing[chosen], ones, count, most), missing.mean()),
+        "multiplier": (estimate_ratio(right[chosen], positives[chosen], count, most), right.sum() / positives.sum()),
+        "missing share": (estimate_share(missing[chosen], right[chosen], count), missing.sum() / right.sum()),
+        "wrong share": (estimate_share(wrong[chosen], positives[chosen], count), wrong.sum() / positives.sum()),
+    }
+    order = np.argsort(-world.scores, axis=1, kind="stable")
+    for name, (after, before) in _score(*(np.take_along_axis(part, order, axis=1) for part in (relevant, marked))):
+        found[name] = (estimate_mean(after[chosen], before[chosen], float(before.mean()), count), float(after.mean()))
+    return found
+
+
+def _score(relevant: FloatArray, marked: FloatArray) -> Iterator[tuple[str, tuple[FloatArray, FloatArray]]]:
+    """P@1, P@5, R@5, R@10 and AP by people's and by the set's judgments, of pairs in the order of the system."""
+    ranks = np.arange(1, relevant.shape[1] + 1)
+    both = (relevant.astype(np.float64), marked.astype(np.float64))
+    counts = [np.maximum(part.sum(axis=1), 1) for part in both]
+    for k in (1, 5):
+        yield f"p@{k}", (both[0][:, :k].mean(axis=1), both[1][:, :k].mean(axis=1))
+    for k in (5, 10):
+        yield f"r@{k}", (both[0][:, :k].sum(axis=1) / counts[0], both[1][:, :k].sum(axis=1) / counts[1])
+    precision = [(part.cumsum(axis=1) / ranks * part).sum(axis=1) for part in both]
+    yield "ap", (precision[0] / counts[0], precision[1] / counts[1])
+
+
+def _hold(promise: str, world: str, estimates: list[IntervalEstimate], truths: list[float]) -> Cell:
+    held = [
+        (one.low - 1e-9 <= truth) & (truth <= one.high + 1e-9) for one, truth in zip(estimates, truths, strict=True)
+    ]
+    known = np.concatenate([np.isfinite(one.value) for one in estimates])  # nothing to divide by: no figure is shown
+    width = np.concatenate([one.high - one.low for one in estimates])[known]
+    rate = float(np.concatenate(held)[known].mean())
+    return Cell(promise, world, rate, 0.93, 1, float(np.median(width)), len(known))
+
+
+def check_pair_audits(rng: Rng, draws: int) -> Iterator[Cell]:
+    """Audits of 200 single pairs, with judges of four kinds: the interval, and its width beside people alone."""
+    for prevalence in pairs.PREVALENCES:
+        for judge in pairs.JUDGES:
+            held: dict[str, list[float]] = {}
+            widths = []
+            for _ in range(20):
+                world = pairs.plant_world(prevalence, judge, rng)
+                with_judge = pairs.sample_with_judge(world, 200, draws, rng)
+                alone = estimate_total(pairs.sample_alone(world, 200, draws, rng))
+                right = pairs.JUDGED - pairs.WRONG
+                truth = estimate_truth(pairs.sample_judged(draws, rng), with_judge)
+                for name, estimate, planted in (
+                    ("missing", truth.missing, world.total),
+                    ("missing share", truth.missing_share, world.total / (world.total + right)),
+                    ("multiplier", truth.multiplier, (world.total + right) / pairs.JUDGED),
+                ):
+                    held.setdefault(name, []).append(pairs.coverage(estimate, planted))
+                widths.append(pairs.mean_width(truth.missing) / pairs.mean_width(alone))
+            for name, rates in held.items():
+                world_name = f"{prevalence:.0%} relevant, {judge} judge, {name}"
+                yield Cell("audit.pairs", world_name, float(np.mean(rates)), 0.93, 0.97, 0, 20 * draws)
+            most = 1.15 if prevalence < 0.05 else 1.05
+            world_name = f"{prevalence:.0%} relevant, {judge} judge"
+            yield Cell("audit.width", world_name, float(np.mean(widths)), 0, most, 0, 10**9)

@@ -1,0 +1,72 @@
+"""Every promise of the documents on statistics, in every cell of its table (more draws: `benchmarks/promises.py`)."""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.evaluation import promises
+from tests.evaluation.promises import Cell
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("gate.md", "audit.md", "evaluation.md")
+_NAME = r"(?:gate|interval|compare|ranks|leaked|plan|audit)\.[a-z]+"
+
+
+def list_lost(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells whose promise is not kept. Of a thousand cells, one is three standard errors away by chance."""
+    return [cell for cell in cells if not cell.is_kept()]
+
+
+@pytest.mark.parametrize("folder", ["docs", "docs/zh"])
+def test_every_promise_of_the_documents_is_simulated_and_every_simulated_one_is_in_them(folder: str) -> None:
+    text = "".join((ROOT / folder / page).read_text("utf-8") for page in PAGES)
+    source = Path(promises.__file__).read_text("utf-8")
+    assert set(_NAME.findall(text)) == set(
+        re.findall(r'"((?:gate|interval|compare|ranks|leaked|plan|audit)\.[a-z]+)"', source)
+    )
+
+
+def test_a_gate_of_ten_topics_keeps_its_promises() -> None:
+    """The worlds in which it failed: whole topics are lost, and nothing else differs."""
+    rng, sizes = np.random.default_rng(3), np.full(10, 20)
+    for times in (1, 2):
+        found = promises.draw_losses(rng, sizes, "topic", times * 0.02, 0, 300)
+        passes, _ = promises.find_p_values(found, 0.02, np.repeat(np.arange(10), 20))
+        assert (passes <= 0.05).mean() <= 0.05
+
+
+def test_an_audit_of_whole_queries_holds_where_few_pairs_are_relevant() -> None:
+    rng = np.random.default_rng(5)
+    world = promises.plant_judged_world(rng, 0.02, 0.9)
+    for drawn in (10, 40):
+        for measure, (estimate, truth) in promises.audit_world(rng, world, drawn, 200).items():
+            assert promises._hold("audit.queries", measure, [estimate], [truth]).is_kept(), (drawn, measure)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "check",
+    [
+        promises.check_gates,
+        promises.check_intervals,
+        promises.check_clustered_intervals,
+        promises.check_comparisons,
+        promises.check_plans,
+        promises.check_query_audits,
+        promises.check_pair_audits,
+    ],
+)
+def test_all_promises_are_kept(check: Callable[[np.random.Generator, int], Iterable[Cell]]) -> None:
+    assert list_lost(check(np.random.default_rng(11), 200)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_promises_are_kept_with_real_judgments(shared: Callable[[str], Path]) -> None:
+    real = shared("judges/llmjudge.csv"), shared("multi_positive_gt/eccv_caption_to_image.json")
+    cells = promises.check_query_audits(np.random.default_rng(11), 200, *real)
+    assert list_lost(cell for cell in cells if cell.promise == "audit.real") == []

@@ -67,6 +67,9 @@ def plan(
     if planned["expected_width"] is not None:
         width = f"{planned['expected_width']:.3f} wide where strata are as relevant as usual"
         terminal.out.print(f"the interval of the missing share is about {width}", soft_wrap=True)
+    if planned["judgments_for_width"] is not None:
+        usual = f"in all about {planned['judgments_for_width']:,} where strata are as relevant as usual"
+        terminal.out.print(f"these are the first, {usual}; later: audit extend --width", soft_wrap=True)
     terminal.out.print("Next: the same with start in place of plan")
 
 
@@ -115,19 +118,34 @@ def extend(
     set_: SetArgument,
     name: NameOption = "audit",
     judgments: Annotated[int, typer.Option(help="Pairs that people judge in addition.", min=20, max=100_000)] = 100,
+    width: Annotated[
+        float | None, typer.Option(help="No systems: as many more pairs as this width needs.", min=0.001, max=1)
+    ] = None,
     out: OutOption = DEFAULT_DATASETS_FOLDER,
     json: JsonOption = False,
     *,
     added: AddedOptions,
 ) -> None:
-    """Add systems to an audit that has begun. All drawn pairs and answers stay; a part of what only the new systems
-    return is drawn in addition. A CSV that was handed out before is imported with --allow-missing.
+    """Add systems, or judgments, to an audit that has begun. All drawn pairs and answers stay; a part of what only the
+    new systems return is drawn in addition, or, by the answers so far, what an interval of the missing share of a width
+    lacks. A CSV that was handed out before is imported with --allow-missing.
 
     Example: querytruth audit extend family-album --run new-search.trec --judgments 100
+
+    Example: querytruth audit extend family-album --width 0.05
     """
     from backends.sets import set_files
-    from flows.audits.audit_extension import extend_audit, read_extension
+    from flows.audits.audit_extension import extend_audit, narrow_audit, read_extension
 
+    if width is not None and added.run:
+        raise typer.BadParameter("--run adds systems, --width judgments: one after the other")
+    if width is not None:
+        with terminal.reported_run():
+            manifest = narrow_audit(set_files.find_set(set_, out), name, width)
+        drawn = manifest["extensions"][-1]["drawn"]
+        told = f"{name}: {drawn:,} pairs drawn in addition for a width of {width}"
+        terminal.print_json(manifest) if json else terminal.out.print(told, markup=False)
+        return
     judge = build_judge_options(added.judge, added.judge_option, added.allow_contestant)
     with terminal.reported_run(offline=added.offline):
         extension = read_extension(set_files.find_set(set_, out), name, added.run, judge)

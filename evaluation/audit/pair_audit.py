@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.array_types import BoolArray, FloatArray
+from builders.array_types import BoolArray, FloatArray, RowIndices
 from builders.audit.pool import JUDGED_RELEVANT, PAIR
 from evaluation.audit.allocation import allocate_sample
 from evaluation.audit.intervals import IntervalEstimate, bound_proportion, divide_estimates, estimate_proportion
@@ -135,12 +135,36 @@ def _numbers(estimate: IntervalEstimate) -> tuple[float, float, float]:
 def forecast_width(audit: PairAudit, more: int) -> float:
     """Returns the width that the interval of the missing share would have with so many judgments more, drawn where
     they help most, if the strata are as relevant as so far."""
-    counts = audit.count()
-    sizes, drawn = np.asarray(counts.size), np.asarray(counts.drawn)
-    shares = (np.asarray(counts.relevant) + 0.5) / (drawn + 1)
-    added = allocate_sample(sizes - drawn, shares, more, 0)
-    is_judged = np.array([name.startswith(JUDGED_RELEVANT) for name in audit.strata])
-    return expected_width(sizes.astype(np.float64), (drawn + added).astype(np.float64), shares, is_judged)
+    counts, is_judged = audit.count(), np.array([name.startswith(JUDGED_RELEVANT) for name in audit.strata])
+    shares = expect_shares(counts)
+    drawn = np.asarray(counts.drawn) + allocate_more(counts, more)
+    return expected_width(np.asarray(counts.size, dtype=np.float64), drawn.astype(np.float64), shares, is_judged)
+
+
+def expect_shares(counts: StratumCounts) -> FloatArray:
+    """Returns by stratum the share of relevant pairs to expect from those that were drawn (Jeffreys' mean)."""
+    return np.asarray((np.asarray(counts.relevant) + 0.5) / (np.asarray(counts.drawn) + 1), dtype=np.float64)
+
+
+def allocate_more(counts: StratumCounts, more: int) -> RowIndices:
+    """Returns by stratum how many of so many further judgments help most."""
+    return allocate_sample(np.asarray(counts.size) - np.asarray(counts.drawn), expect_shares(counts), more, 0)
+
+
+def find_further(counts: StratumCounts, is_judged: BoolArray, width: float) -> int:
+    """Returns how many further judgments make the interval of the missing share this narrow, by the shares of those
+    that are there; all that are left where none do."""
+    sizes, shares = np.asarray(counts.size, dtype=np.float64), expect_shares(counts)
+
+    def is_narrow(more: int) -> bool:
+        drawn = np.asarray(counts.drawn) + allocate_more(counts, more)
+        return expected_width(sizes, drawn.astype(np.float64), shares, is_judged) <= width
+
+    low, high = 0, int(sizes.sum() - np.sum(counts.drawn))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_narrow(middle) else (middle + 1, high)
+    return low
 
 
 def expected_width(sizes: FloatArray, drawn: FloatArray, shares: FloatArray, is_judged: BoolArray) -> float:

@@ -5,16 +5,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from backends.chat import ChatModel
 from backends.sets.audit_files import StoredAudit, replace_audit
 from backends.sets.set_files import StoredSet
-from builders.audit.pool import OUTSIDE, PAIR, AuditPool, build_audit_pool, find_added_pairs, mark_added
+from builders.audit.pool import (
+    JUDGED_RELEVANT,
+    OUTSIDE,
+    PAIR,
+    AuditPool,
+    build_audit_pool,
+    find_added_pairs,
+    mark_added,
+)
 from builders.audit.sample import draw_added_pairs, order_sample
 from builders.benchmark_set import open_candidate_judgments
 from builders.errors import UserError
-from flows.audits.audit_answers import load_audit
+from evaluation.audit.pair_audit import PairAudit, allocate_more, find_further
+from flows.audits.audit_answers import load_audit, read_answers
 from flows.audits.audit_judge import judge_pool, load_judge
 from flows.audits.audit_plan import AuditSize, allocate_judgments
 from flows.audits.audit_pools import AUDIT_STAGE, PooledSet, name_system, pool_set
@@ -111,6 +121,39 @@ def extend_audit(extension: AuditExtension, judgments: int) -> dict[str, Any]:
         "extensions": [*audit.manifest.get("extensions", ()), record],
     }
     return replace_audit(audit.path, manifest, {"pool": pairs, "ranks": pool.ranks, "sample": sample})
+
+
+@step("narrow sample")
+def narrow_audit(path: Path, name: str, width: float) -> dict[str, Any]:
+    """Draws as many further pairs as an interval of the missing share of this width lacks, by the shares of relevant
+    pairs among the answers so far; stores the audit and returns its manifest. To be repeated, once they are answered,
+    until the width is reached. Raises UserError for whole queries, and while drawn pairs wait for answers."""
+    audit, _ = load_audit(path, name)
+    inside = audit.sample[audit.sample["stratum"] != OUTSIDE]
+    answers = read_answers(path, audit)
+    known = set(answers.grades) | set(answers.undetermined)
+    waiting = sum(pair not in known for pair in inside[PAIR].itertuples(index=False, name=None))
+    if audit.manifest["unit"] == "queries" or waiting:
+        reason = f"{waiting} drawn pairs wait for an answer" if waiting else "is of whole queries"
+        raise UserError(AUDIT_STAGE, name, reason, "answer them first" if waiting else "start another with --queries")
+    relevant = answers.relevant()
+    relevant = relevant[relevant.index.isin(pd.MultiIndex.from_frame(inside[PAIR]))]
+    estimates = PairAudit.from_answers(audit.pool, relevant)
+    counts, is_judged = estimates.count(), np.array([one.startswith(JUDGED_RELEVANT) for one in estimates.strata])
+    more = allocate_more(counts, find_further(counts, is_judged, width))
+    drawn_before = inside["stratum"].value_counts()
+    allocation = {
+        one: int(drawn_before.get(one, 0) + count) for one, count in zip(estimates.strata, more.tolist(), strict=True)
+    }
+    pool = AuditPool(audit.pool, audit.ranks, audit.manifest["outside"]["pairs"])
+    drawn = draw_added_pairs(pool, allocation, audit.sample, audit.manifest["seed"])
+    sample = _join_samples(audit.sample, drawn, pool.outside_size)
+    record = {"systems": [], "width": width, "drawn": len(sample) - len(audit.sample)}
+    manifest = {key: value for key, value in audit.manifest.items() if key not in ("files", "manifest_digest")} | {
+        "strata": count_strata(pool, sample),
+        "extensions": [*audit.manifest.get("extensions", ()), record],
+    }
+    return replace_audit(audit.path, manifest, {"pool": audit.pool, "ranks": audit.ranks, "sample": sample})
 
 
 def _draw(audit: StoredAudit, added: AuditPool, judgments: int) -> pd.DataFrame:

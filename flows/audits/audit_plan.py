@@ -23,14 +23,15 @@ from flows.call_forecasts import forecast_calls
 from flows.definitions.audit import StrataOptions
 
 DEFAULT_JUDGMENTS = 300
+PILOT_JUDGMENTS = 100  # of an audit to a width: what they show decides how many follow
 _MOST_JUDGMENTS = 100_000
 ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
 
 
 @dataclass(frozen=True, slots=True)
 class AuditSize:
-    """What people judge: so many pairs, or as many as the width of the missing share's interval needs; or so many
-    whole queries. `strata`: where they look; `people`: how many of them judge each pair."""
+    """What people judge: so many pairs, or as many as the width of the missing share's interval needs, of which a start
+    draws the first 100; or so many whole queries. `strata`: where they look; `people`: how many judge each pair."""
 
     judgments: int = DEFAULT_JUDGMENTS
     width: float | None = None
@@ -40,17 +41,20 @@ class AuditSize:
 
 
 def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int], int]:
-    """Returns the number of pairs to draw by stratum, and from outside the pool. Raises UserError for a width that no
-    number of judgments gives."""
-    if size.width is None:
-        return _allocate(pool, size.judgments, size.strata)
+    """Returns the number of pairs to draw at the start, by stratum, and from outside the pool. Raises UserError for a
+    width that no number of judgments gives where strata are as relevant as usual."""
+    total = size.judgments if size.width is None else min(PILOT_JUDGMENTS, count_for_width(pool, size, size.width))
+    return _allocate(pool, total, size.strata)
+
+
+def count_for_width(pool: AuditPool, size: AuditSize, width: float) -> int:
+    """Returns how many judgments the width needs where strata are as relevant as usual. Raises UserError."""
     total = DEFAULT_JUDGMENTS // 6
     while total < _MOST_JUDGMENTS:
-        allocation, outside = _allocate(pool, total, size.strata)
-        if expect_width(pool, allocation) <= size.width:
-            return allocation, outside
+        if expect_width(pool, _allocate(pool, total, size.strata)[0]) <= width:
+            return total
         total = total * 5 // 4
-    reason = f"intervals of {size.width} would need more than {_MOST_JUDGMENTS:,} judgments"
+    reason = f"intervals of {width} would need more than {_MOST_JUDGMENTS:,} judgments"
     raise UserError(AUDIT_STAGE, "--width", reason, "give a larger --width, or --judgments")
 
 
@@ -108,6 +112,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         + [{"stratum": "outside", "pairs": pool.outside_size, "to_judge": outside}],
         "judgments": judgments,
         "expected_width": None if size.queries else round(expect_width(pool, allocation), 4),
+        "judgments_for_width": None if size.width is None else count_for_width(pool, size, size.width),
         "seconds_per_pair": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
         "judge_calls": calls,

@@ -16,7 +16,7 @@ from evaluation.mean_bounds import bound_mean
 
 CONFIDENCE_LEVEL = 0.95
 FEWEST_QUERIES, FEWEST_CLUSTERS = 20, 8  # below, an interval says little: these are the promises of docs/evaluation.md
-_FEWEST_DIFFERENT = 16
+_FEWEST_DIFFERENT, _FEWEST_EFFECTIVE = 16, 10  # to show what an unseen one may have
 _EXACT = 13  # number of differences up to which all 2^n signs are tried
 _EQUAL = 1e-9  # figures of one query that differ by less are the same
 _STEPS = 100  # of Newton's method at most
@@ -130,16 +130,18 @@ def estimate_standard_error(values: FloatArray, *, clusters: Any = None) -> tupl
     return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / sizes.sum()), count
 
 
-def find_extremes(sums: FloatArray, sizes: FloatArray, ends: tuple[Any, Any]) -> tuple[FloatArray, FloatArray]:
+def find_extremes(
+    sums: FloatArray, sizes: FloatArray, ends: tuple[Any, Any], fewest: int = _FEWEST_DIFFERENT
+) -> tuple[FloatArray, FloatArray]:
     """Returns the lowest and the highest mean that an unseen cluster may have (columns,), from sums (clusters, columns)
     and sizes (clusters,) or (clusters, columns): those of the clusters at hand, and `ends` where these are too few
-    (`count_effective`), or where many are alike and fewer than 16 differ. Empty clusters do not count."""
+    (`count_effective`), or where many are alike and fewer than `fewest` differ. Empty clusters do not count."""
     sizes = sizes.reshape(len(sums), -1)
     filled = sizes > 0
     means = np.where(filled | ~filled.any(axis=0), sums / np.where(filled, sizes, 1), np.nan)
     different = (np.abs(means - np.nanmedian(means, axis=0)) > _EQUAL).sum(axis=0)
-    are_few = different < np.minimum(_FEWEST_DIFFERENT, filled.sum(axis=0) - 1)
-    are_few |= count_effective(sizes) < FEWEST_CLUSTERS
+    are_few = different < np.minimum(fewest, filled.sum(axis=0) - 1)
+    are_few |= count_effective(sizes) < _FEWEST_EFFECTIVE
     lowest, highest = np.nanmin(means, axis=0), np.nanmax(means, axis=0)
     low, high = np.minimum(ends[0], lowest), np.maximum(ends[1], highest)
     return np.where(are_few, low, lowest), np.where(are_few, high, highest)

@@ -143,8 +143,8 @@ def extend(
         with terminal.reported_run():
             manifest = narrow_audit(set_files.find_set(set_, out), name, width)
         drawn = manifest["extensions"][-1]["drawn"]
-        told = f"{name}: {drawn:,} pairs drawn in addition for a width of {width}"
-        terminal.print_json(manifest) if json else terminal.out.print(told, markup=False)
+        summary = f"{name}: {drawn:,} pairs drawn in addition for a width of {width}"
+        terminal.print_json(manifest) if json else terminal.out.print(summary, markup=False)
         return
     judge = build_judge_options(added.judge, added.judge_option, added.allow_contestant)
     with terminal.reported_run(offline=added.offline):

@@ -57,15 +57,17 @@ def estimate_mean(
     factor = np.clip(np.where(variance > 0, covariance / np.where(variance > 0, variance, 1), 0), 0, 1)
     rest = np.moveaxis(judged - factor[..., None] * known, -1, 0).reshape(count, -1)
     shift, ones = factor * known_mean, np.ones((count, 1))
-    extremes = _find_extremes(rest, ones, (-np.ravel(factor), 1.0))
+    extremes = _find_extremes(rest, ones, (-np.ravel(factor), 1.0), _FEWEST_FITTED)
     found = _estimate(rest, ones, *extremes, queries)
     ends = (np.reshape(end, factor.shape) + shift for end in (found.value, found.low, found.high))
     return IntervalEstimate(*(np.clip(end, 0, 1) for end in ends))
 
 
-def _find_extremes(tops: FloatArray, bottoms: FloatArray, ends: tuple[Any, Any]) -> tuple[FloatArray, FloatArray]:
+def _find_extremes(
+    tops: FloatArray, bottoms: FloatArray, ends: tuple[Any, Any], fewest: int = _FEWEST_DRAWN
+) -> tuple[FloatArray, FloatArray]:
     """Returns the lowest and the highest ratio that an unseen query may have (columns,)."""
-    lowest, highest = find_extremes(tops, bottoms, ends)
+    lowest, highest = find_extremes(tops, bottoms, ends, fewest)
     if len(tops) >= _FEWEST_DRAWN:
         return lowest, highest
     return np.minimum(lowest, ends[0]), np.maximum(highest, ends[1])

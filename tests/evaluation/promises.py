@@ -424,4 +424,4 @@ def check_planned_audits(rng: Rng, draws: int) -> Iterator[Cell]:
                 held.append(bool(share.low <= truth <= share.high))
                 widths.append(float(share.high - share.low) / width)
             world = f"{prevalence:.0%} of 20,000 relevant, width {width}"
-            yield Cell("audit.planned", world, float(np.mean(held)), 0.93, 1, float(np.mean(widths)), draws // 4)
+            yield Cell("audit.planned", world, float(np.mean(held)), 0.92, 1, float(np.mean(widths)), draws // 4)

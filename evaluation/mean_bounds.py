@@ -76,20 +76,8 @@ def _find_root(
     shapes[-1] = 1.0
     least, most = places.min(axis=0), places.max(axis=0)
     is_inside = (least < 0) & (most > 0)
-    least, most = np.where(is_inside, least, -1), np.where(is_inside, most, 1)
-    low, high = 1 / least, 1 / most  # between these poles lies the saddlepoint
-    point = np.where((point > low) & (point < high), point, 0)
     places = np.where(is_inside, places, 0)
-    for _ in range(_STEPS):
-        part = places / (1 - point * places)
-        slope, bend = (shapes * part).sum(axis=0), (shapes * part**2).sum(axis=0)
-        low, high = np.where(slope < 0, point, low), np.where(slope > 0, point, high)
-        step = point - slope / np.maximum(bend, 1e-300)
-        step = np.where((step > low) & (step < high), step, (low + high) / 2)
-        done = bool((np.abs(step - point) <= 1e-7 * np.minimum(-1 / least, 1 / most)).all())
-        if done:
-            break
-        point = step
+    point = _find_saddlepoint(places, shapes, np.where(is_inside, least, -1), np.where(is_inside, most, 1), point)
     rest = 1 - point * places
     part = places / rest
     root = np.sign(point) * np.sqrt(np.maximum(2 * (shapes * np.log(rest)).sum(axis=0), 0))
@@ -101,3 +89,21 @@ def _find_root(
     is_flat = np.abs(root) < _FLAT
     deviate = np.where(is_inside, np.where(is_flat, root + limit, corrected), np.where(least >= 0, -np.inf, np.inf))
     return deviate, np.where(is_flat, (shapes * sizes).sum(axis=0) / np.sqrt(second), slope), point
+
+
+def _find_saddlepoint(
+    places: FloatArray, shapes: FloatArray, least: FloatArray, most: FloatArray, point: FloatArray
+) -> FloatArray:
+    """Returns where the slope of the cumulants is 0, between the poles of the `least` and the `most` place."""
+    low, high = 1 / least, 1 / most
+    point = np.where((point > low) & (point < high), point, 0)
+    for _ in range(_STEPS):
+        part = places / (1 - point * places)
+        slope, bend = (shapes * part).sum(axis=0), (shapes * part**2).sum(axis=0)
+        low, high = np.where(slope < 0, point, low), np.where(slope > 0, point, high)
+        step = point - slope / np.maximum(bend, 1e-300)
+        step = np.where((step > low) & (step < high), step, (low + high) / 2)
+        if (np.abs(step - point) <= 1e-7 * np.minimum(-1 / least, 1 / most)).all():
+            break
+        point = step
+    return point

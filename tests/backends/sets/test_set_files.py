@@ -289,7 +289,7 @@ def test_a_name_that_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_a_set_of_another_schema_version_is_refused_in_one_line(tmp_path: Path) -> None:
-    path = publish_small_set(tmp_path / "small", small_tables())
+    path = publish_small_set(tmp_path, small_tables()).path
     content = json.loads((path / "manifest.json").read_text("utf-8")) | {"schema_version": 1}
     (path / "manifest.json").write_text(json.dumps(content), "utf-8")
     with pytest.raises(UserError, match=r"schema_version"):

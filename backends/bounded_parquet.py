@@ -8,7 +8,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +35,18 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return pa.Table.from_batches(batches)
     table = read_parquet_schema(path).empty_table()
     return table if columns is None else table.select(list(columns))
+
+
+def write_readable(file: BinaryIO, table: pa.Table, **options: Any) -> None:
+    """Writes a table by the options of Arrow; without compression where it repeats so much that `read_parquet` would
+    take the file for one that is made to fill the memory. Raises OSError for a table that no file may hold."""
+    pq.write_table(table, file, **options)
+    if 4 * table.nbytes <= max(_SMALL_TABLE, _EXPANSION * file.tell()):  # readers count up to 16 bytes for a short text
+        return
+    file.seek(0)
+    file.truncate()
+    pq.write_table(table, file, **{**options, "compression": "none", "use_dictionary": False})
+    _check_size(table.nbytes, file.tell())
 
 
 def read_parquet_schema(source: Path | BinaryIO) -> pa.Schema:

@@ -11,6 +11,8 @@ _MAX_DIGITS = 18  # of an integer
 def parse_json(text: str | bytes, **options: Any) -> Any:
     """Returns the value of a JSON text; `options` are those of `json.loads`. Raises ValueError for other texts and for
     a key that an object has twice, and RecursionError for one nested too deeply."""
+    if isinstance(text, str) and not options:
+        return _DECODER.decode(text)
     return json.loads(text, object_pairs_hook=require_unique_keys, **options)
 
 
@@ -64,3 +66,6 @@ def require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"key {twice[:80]!a} is there twice")
     return values
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=require_unique_keys)  # made once: logs have a hundred thousand lines

@@ -1,13 +1,17 @@
-"""The socket at which the review page listens."""
+"""The socket at which the review page listens, and how it is served there."""
 
 from __future__ import annotations
 
 import socket
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from builders.errors import UserError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
 
 LOOPBACK = "127.0.0.1"
 _EVERY_ADDRESS = ("", "*", "0.0.0.0", "::")
@@ -38,3 +42,27 @@ def open_page_socket(host: str, port: int) -> socket.socket:
         next_step = "give another --port, or none" if host == LOOPBACK else "give an address of this machine, or none"
         raise UserError("review", item, f"cannot be listened at ({error.strerror})", next_step) from None
     return listening
+
+
+def make_page_server(app: ASGIApp, seconds: float = 30) -> uvicorn.Server:
+    """Returns a server whose connections end after `seconds`, those with a request in work as soon as it is answered,
+    and all after ten times as long. Without that, whoever connects and sends nothing would take up its sockets."""
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class EndingProtocol(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.endings = [self.loop.call_later(seconds, self.shutdown)]
+            self.endings.append(self.loop.call_later(10 * seconds, transport.abort))
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            for ending in self.endings:
+                ending.cancel()
+            super().connection_lost(exc)
+
+    config = uvicorn.Config(
+        app, http=EndingProtocol, lifespan="off", ws="none", access_log=False, log_level="warning",
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=2,
+    )  # fmt: skip
+    return uvicorn.Server(config)

@@ -25,7 +25,7 @@ from querytruth.options import (
     TableOptions,
     expand_option_groups,
 )
-from querytruth.page_socket import LOOPBACK, HostOption, open_page_socket
+from querytruth.page_socket import LOOPBACK, HostOption, make_page_server, open_page_socket
 
 if TYPE_CHECKING:
     from socket import socket as Socket
@@ -108,21 +108,15 @@ def page(
 
 def _serve(site: ReviewSite, guard: PageAccess, listening: Socket, no_open: bool) -> None:
     """Serve the page until SIGINT or SIGTERM."""
-    import uvicorn
-
     from review.server.application import create_app
 
-    config = uvicorn.Config(
-        create_app(site.routes, guard, site.start_path),
-        lifespan="off", ws="none", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
-        timeout_graceful_shutdown=2,
-    )  # fmt: skip
+    server = make_page_server(create_app(site.routes, guard, site.start_path))
     if not no_open:
         Thread(target=webbrowser.open, args=[guard.url], daemon=True).start()
     # The server stops on both signals and raises them again afterwards; then they must have no effect.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, lambda _signal, _frame: None)
-    uvicorn.Server(config).run(sockets=[listening])
+    server.run(sockets=[listening])
 
 
 @app.command("export-csv")

@@ -134,7 +134,7 @@ def serve_objects() -> Iterator[ObjectService]:
     service = ObjectService(server_module.DomainDispatcherApplication(server_module.create_backend_app))
     server = make_server("127.0.0.1", 0, service, threaded=True, request_handler=Quiet)
     service.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         service.ask("PUT")

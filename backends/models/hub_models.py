@@ -5,6 +5,7 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from backends.environment_faults import (
     is_certain_environment_fault,
@@ -22,6 +23,8 @@ WEIGHTS_WITHOUT_CODE = {"trust_remote_code": False, "use_safetensors": True}
 _NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors"]
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _WEIGHT_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.safetensors")
+_COUNT = re.compile(r"(layers?|depths?|blocks|experts|stages)$")  # in names of configuration keys
+_MOST_PARTS = 10_000
 _WHOLE = 64 << 20  # files up to this size are digested whole
 _SAMPLES, _SAMPLE = 64, 64 << 10
 
@@ -92,14 +95,29 @@ def _check_index(name: str, folder: Path, stage: str) -> None:
 
 
 def _check_configurations(name: str, folder: Path, stage: str) -> None:
-    """Raises UserError for a key that is there twice: libraries differ in which of its values they take."""
+    """Raises UserError for a key that is there twice, since libraries differ in which of its values they take, and for
+    more layers than any model has: transformers makes each before it looks at the weights."""
     for file in sorted([*folder.glob("modules.json"), *folder.glob("*config*.json")]):
         try:
-            refuse_repeated_keys(file.read_bytes())
+            content = file.read_bytes()
+            refuse_repeated_keys(content)
+            if (found := _find_endless(json.loads(content))) is not None:
+                reason = f"has {found[0]}: {found[1]:,} in {file.name}, more than any model"
+                raise UserError(stage, name, reason, download_hint(name))
         except (json.JSONDecodeError, UnicodeDecodeError, OSError, RecursionError):
             continue  # the library that reads it reports what is wrong with the file
         except ValueError as error:
             raise UserError(stage, name, f"has a damaged {file.name}: {error}", download_hint(name)) from None
+
+
+def _find_endless(part: Any, key: str = "") -> tuple[str, int] | None:
+    """Returns the first key of a configuration that counts parts of a model, and its value, where that is too large."""
+    if isinstance(part, dict):
+        return next(filter(None, (_find_endless(value, str(name)) for name, value in part.items())), None)
+    if isinstance(part, list):
+        return next(filter(None, (_find_endless(value, key) for value in part)), None)
+    counts = isinstance(part, int) and part > _MOST_PARTS and _COUNT.search(key) is not None
+    return (key, part) if counts else None
 
 
 def _module_folders(folder: Path) -> list[Path]:

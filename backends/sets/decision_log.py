@@ -12,8 +12,8 @@ from backends.file_errors import translate_read_errors
 from backends.object_storage.object_cache import refuse_fetched_copy
 from builders.decisions.chain import chain_lines, find_chain_breaks, split_chain, start_chain
 from builders.decisions.effective import DecisionT, latest_by_target
-from builders.decisions.records import HumanCaption, parse_decision
-from builders.errors import UserError
+from builders.decisions.records import Decision, HumanCaption, parse_decision
+from builders.errors import UserError, first_line
 
 CAPTION_LOG_NAME = "captions.jsonl"
 DECISION_LOG_NAME = "decisions.jsonl"
@@ -24,9 +24,8 @@ class DecisionLog(Generic[DecisionT]):
     """The decisions of one kind, or of several, in the logs of the set at `folder`."""
 
     def __init__(self, folder: Path, kind: type[DecisionT] | tuple[type[DecisionT], ...]) -> None:
-        self._kind, self._has_captions = kind, kind is HumanCaption
-        self._noun = "captions" if self._has_captions else "decisions"
-        name = CAPTION_LOG_NAME if self._has_captions else DECISION_LOG_NAME
+        self._kind = kind
+        name, self._noun = (CAPTION_LOG_NAME, "captions") if kind is HumanCaption else (DECISION_LOG_NAME, "decisions")
         self._path = contained_path(folder, name, f"read {self._noun}")
 
     def read_from(self, start: int) -> tuple[list[DecisionT], int]:
@@ -42,12 +41,10 @@ class DecisionLog(Generic[DecisionT]):
         decisions = []
         for number, line in enumerate(lines, start=1):
             try:
-                decision: object = parse_decision(split_chain(line.decode())[0])
-                if isinstance(decision, HumanCaption) != self._has_captions:
-                    raise ValueError(f"is none of the {self._noun}")
+                decision: object = _parse_line(line, self._path.name)
             except (ValueError, RecursionError) as error:
                 place = f"{self._path} line {number}" + (f" after byte {start}" if start else "")
-                raise UserError(stage, place, str(error).splitlines()[0], "fix or remove the line") from None
+                raise UserError(stage, place, first_line(error), "fix or remove the line") from None
             if isinstance(decision, self._kind):
                 decisions.append(decision)
         return decisions, end
@@ -75,8 +72,17 @@ class DecisionLog(Generic[DecisionT]):
         return start_chain(line.decode("utf-8", "replace") for line in lines)
 
 
+def _parse_line(line: bytes, log_name: str) -> Decision:
+    """Returns the decision of a line of the log `log_name`. Raises ValueError or RecursionError for any other line."""
+    decision = parse_decision(split_chain(line.decode())[0])
+    if isinstance(decision, HumanCaption) != (log_name == CAPTION_LOG_NAME):
+        raise ValueError("is none of the captions" if log_name == CAPTION_LOG_NAME else "is none of the decisions")
+    return decision
+
+
 def verify_logs(folder: Path) -> Iterator[str]:
-    """Yields a line per problem of the logs of the set at `folder`: where the chain of a log is broken."""
+    """Yields a line per problem of the logs of the set at `folder`: where the chain of a log is broken, and each line
+    that is no decision, at which every other command would stop."""
     for name in (DECISION_LOG_NAME, CAPTION_LOG_NAME):
         try:
             lines, _ = append_log.read_lines(contained_path(folder, name, "verify"))
@@ -90,6 +96,11 @@ def verify_logs(folder: Path) -> Iterator[str]:
             continue
         for number, problem in find_chain_breaks(line.decode("utf-8", "replace") for line in lines):
             yield f"{name} line {number}: {problem}"
+        for number, line in enumerate(lines, start=1):
+            try:
+                _parse_line(line, name)
+            except (ValueError, RecursionError) as error:
+                yield f"{name} line {number}: {first_line(error)}"
 
 
 def read_log_lines(folder: Path, name: str) -> list[str]:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backends.bounded_parquet import write_readable
 from backends.contained_paths import contained_file, contained_path
 from backends.durable_files import (
     file_sha256,
@@ -213,7 +214,7 @@ def _point_to_newest(folder: Path) -> None:
 def _write_table(staging: Path, name: str, table: pa.Table) -> dict[str, Any]:
     ordered = [column for column in table.column_names if column not in _WITHOUT_STATISTICS]
     options = {"compression": "zstd", "row_group_size": _ROWS, "write_statistics": ordered}
-    return _write(staging, name, lambda file: pq.write_table(table, file, **options), table.num_rows)
+    return _write(staging, name, lambda file: write_readable(file, table, **options), table.num_rows)
 
 
 def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:

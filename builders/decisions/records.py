@@ -10,13 +10,14 @@ import hashlib
 import json
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any
 
 from builders.strict_json import parse_json
 
 MAX_TEXT_CHARS = 4000  # characters of a text, a note or captions that a person writes
 CAPTION_LANGUAGES = ("zh", "en")
-_TYPES = {"str": str, "int": int, "bool": bool}
+_TYPES = {"str": str, "int": int, "bool": bool, "None": type(None)}
 
 
 class _Record:
@@ -234,10 +235,9 @@ def parse_decision(line: str) -> Decision:
         kind = UndeterminedPair
     elif "language" in stored:
         kind = HumanCaption
-    declared = {field.name: str(field.type).split(" | ") for field in fields(kind)}
+    declared = _declared_types(kind)  # type: ignore[arg-type] # a class is hashable
     for name, value in stored.items():
-        expected = declared.get(name, ["str"])
-        if name != "images" and type(value) is not _TYPES[expected[0]] and (value is not None or len(expected) == 1):
+        if name != "images" and type(value) not in declared.get(name, (str,)):
             raise ValueError(f"{name} cannot be {value!r}")
     try:
         decision = kind(**stored)
@@ -247,6 +247,15 @@ def parse_decision(line: str) -> Decision:
     if "\\u" in line and any("\ud800" <= letter <= "\udfff" for letter in decision.as_json()):
         raise ValueError("a text holds half a character")
     return decision
+
+
+@cache  # a log has a hundred thousand lines
+def _declared_types(kind: type[Decision]) -> dict[str, tuple[type, ...]]:
+    """Returns the types that the value of each field may have."""
+    return {
+        field.name: tuple(_TYPES[name] for name in str(field.type).split(" | ") if name in _TYPES)
+        for field in fields(kind)
+    }
 
 
 def _parse_images(images: object) -> tuple[str, str]:

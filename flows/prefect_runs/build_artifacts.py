@@ -16,7 +16,7 @@ from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel
 from builders.records import stable_hash
 from builders.rendered_sizes import list_squashed_sizes
 from builders.version_difference import VersionDifference, compare_versions
-from flows.prefect_runs.progress import artifact_key, call_server_if_available
+from flows.prefect_runs.progress import artifact_key, call_server_if_available, retrying_once
 from flows.set_publication import BuildResult
 
 _SHOWN, _SIDE = 40, 120
@@ -26,6 +26,7 @@ _MARKS = "\\`*_{}[]()#+!|~<>"
 _LIMITS = WorkerLimits(seconds=30)
 
 
+@retrying_once()
 def create_build_artifacts(result: BuildResult) -> None:
     """Create all artifacts of a build and its nested sets; of an unchanged version only the funnel."""
     name = result.manifest["name"]

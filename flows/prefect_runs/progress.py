@@ -35,13 +35,24 @@ def artifact_key(*parts: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
 
 
+@contextmanager
+def retrying_once() -> Iterator[None]:
+    """Within the block Prefect's client retries once. Settings take a tenth of a second to copy: several calls of
+    `call_server_if_available` share one block."""
+    if PREFECT_CLIENT_MAX_RETRIES.value() <= 1:
+        yield
+        return
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}):
+        yield
+
+
 def call_server_if_available(call: Callable[[], R]) -> R | None:
     """The answer of the server; None where it fails, so that no build is lost with its server. After a failure it is
     not called for minutes; the client retries once."""
     if time.monotonic() < _ServerPause.until:
         return None
     try:
-        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}):
+        with retrying_once():
             return call()
     except (httpx.HTTPError, PrefectException, OSError, RuntimeError) as error:
         _ServerPause.until = time.monotonic() + _PAUSE_SECONDS

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from backends.bounded_parquet import read_parquet
+from backends import bounded_parquet
+from backends.bounded_parquet import read_parquet, write_readable
 from backends.bounded_yaml import load_yaml
 from backends.chat.captions_file import CaptionsFileOptions
 from backends.chat.captions_file import load as load_captions
@@ -53,6 +54,20 @@ def test_a_definition_with_a_few_aliases_is_read() -> None:
         "c": {"x": 1},
     }
     assert load_yaml("") is None
+
+
+@pytest.mark.parametrize("text", ["3.jpg", "a picture on a table " * 20])
+def test_a_table_of_ours_is_readable_however_often_it_repeats_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(bounded_parquet, "_SMALL_TABLE", 1 << 20)
+    table = pa.table({"item": [text] * 300_000, "place": np.arange(300_000) // 1000})
+    pq.write_table(table, tmp_path / "small.parquet", compression="zstd")
+    with pytest.raises(OSError, match="unpacks"):
+        read_parquet(tmp_path / "small.parquet")
+    with (tmp_path / "ours.parquet").open("wb") as file:
+        write_readable(file, table, compression="zstd")
+    assert read_parquet(tmp_path / "ours.parquet").equals(table)
 
 
 def test_a_table_that_repeats_a_long_text_a_million_times_is_refused(tmp_path: Path) -> None:

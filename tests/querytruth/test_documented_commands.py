@@ -16,6 +16,7 @@ from querytruth.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md"), *ROOT.glob("querytruth/*.py")])
+COMMANDS = get_command(app)  # once: some 900 lines are looked up
 _LINE = re.compile(r"(?m)^    \s*(?:\$ |Example: )?(querytruth [a-z][^\n]*)|`(querytruth [a-z][^`\n]*)`")
 
 
@@ -30,7 +31,7 @@ def documented(page: Path) -> Iterator[list[str]]:
 
 
 def unknown_parts(words: list[str]) -> list[str]:
-    command: Any = get_command(app)
+    command: Any = COMMANDS
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         default = getattr(command, "default_name", None)
         if words[0] not in command.commands and default is None:

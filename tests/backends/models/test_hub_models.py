@@ -11,7 +11,7 @@ import pytest
 from backends import chat
 from backends.chat import ChatRequest, Message
 from backends.embedders import clip, sentence_transformer
-from backends.models import training_checkpoints
+from backends.models import hub_models, training_checkpoints
 from builders.errors import UserError
 from tests import tiny_chat_models
 from tests.tiny_dual_encoders import save_dual_encoder
@@ -130,3 +130,24 @@ def test_a_cached_model_of_the_hub_without_safetensors_is_refused(
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_name, **_options: str(snapshot))
     with pytest.raises(UserError, match=r"no weights in safetensors on the hub.*save_pretrained"):
         clip.load(clip.ClipOptions(name="stranger/clip"))
+
+
+@pytest.mark.parametrize(
+    ("file", "config"),
+    [
+        ("config.json", {"num_hidden_layers": 1_000_000}),
+        ("config.json", {"text_config": {"encoder_layers": 10**9}}),
+        ("config.json", {"vision_config": {"depths": [2, 10**6]}}),
+        ("1_Dense/config.json", {"num_local_experts": 10**6}),
+    ],
+)
+def test_a_configuration_of_endless_layers_is_refused_before_it_is_built(
+    tmp_path: Path, file: str, config: dict[str, object]
+) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / "modules.json").write_text(json.dumps([{"path": "1_Dense"}]))
+    (tmp_path / file).write_text(json.dumps({"block_size": 131072, "num_hidden_layers": 96, **config}))
+    with pytest.raises(UserError, match="more than any model"):
+        hub_models.check_weight_format("m", tmp_path, "load model")
+    (tmp_path / file).write_text(json.dumps({"block_size": 131072, "num_hidden_layers": 96, "depth": 1.5}))
+    hub_models.check_weight_format("m", tmp_path, "load model")

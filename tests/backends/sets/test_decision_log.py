@@ -12,7 +12,8 @@ import pytest
 
 from backends import append_log
 from backends.sets.decision_log import DecisionLog, append_decisions, read_decisions, verify_logs
-from builders.decisions.records import QueryDecision
+from builders.decisions.chain import chain_lines, start_chain
+from builders.decisions.records import HumanCaption, QueryDecision
 from builders.errors import UserError
 
 DROP = QueryDecision("q_1", "狗", "drop", note="模糊\n两行", reviewer="lin")
@@ -251,3 +252,22 @@ def test_a_reader_follows_the_log_from_where_it_stopped(tmp_path: Path) -> None:
     assert further == [EDIT, GRADE], "a line that is not whole yet is left for the next time"
     append_decisions(tmp_path, [DROP])
     assert DecisionLog(tmp_path, QueryDecision).read_from(last)[0] == [DROP]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("decisions.jsonl", '{"query_id": "q_1"}'),
+        ("decisions.jsonl", '{"query_id": "q_1", "text": "狗", "decision": "keep", "relevance": "1"}'),
+        ("decisions.jsonl", "no JSON"),
+        ("decisions.jsonl", '{"image_id": "i", "language": "zh", "text": "狗"}'),
+        ("captions.jsonl", DROP.as_json()),
+    ],
+)
+def test_verify_names_each_line_at_which_every_other_command_stops(tmp_path: Path, name: str, line: str) -> None:
+    start = start_chain([])  # the line is chained as if we had written it
+    (tmp_path / name).write_text("\n".join(chain_lines([line], start)) + "\n", "utf-8")
+    kind = HumanCaption if name == "captions.jsonl" else QueryDecision
+    with pytest.raises(UserError):
+        read_decisions(tmp_path, kind)
+    assert any(problem.startswith(f"{name} line 1: ") for problem in verify_logs(tmp_path))

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -246,7 +247,7 @@ def test_queries_without_labels_are_handed_out_too() -> None:
 
 
 @pytest.mark.slow
-def test_eleven_million_judgments_are_handed_out_in_seconds() -> None:
+def test_eleven_million_judgments_are_handed_out_in_the_time_of_sorting_them() -> None:
     rng, many = np.random.default_rng(0), 11_000_000
     queries, images = [f"q_{n}" for n in range(60_000)], [f"img_{n}" for n in range(40_000)]
     tables = world({}, queries=1)
@@ -262,10 +263,13 @@ def test_eleven_million_judgments_are_handed_out_in_seconds() -> None:
     table = pd.DataFrame({"query_id": queries, "text": queries, "language": "en", "style": "word", "level": 1})
     image_rows = pd.DataFrame({"image_id": images, "path": images, "file_name": images})
     tables = Tables(table.assign(labels=None), image_rows, qrels)
-    for export, seconds in (
-        (lambda: export_queries(tables, "a/v1", "d"), 6),
-        (lambda: export_judgments(tables, "a/v1", "d", 500), 3),
-    ):
-        start = time.monotonic()
-        export()
-        assert time.monotonic() - start < seconds
+
+    def seconds(work: Callable[[], object]) -> float:
+        start = time.process_time()  # of the processor: other tests run beside this one
+        work()
+        return time.process_time() - start
+
+    queries_first = [qrels[name].cat.codes.to_numpy()[::-1] for name in ("image_id", "query_id")]
+    sorting = seconds(lambda: np.lexsort(queries_first))
+    assert seconds(lambda: export_queries(tables, "a/v1", "d")) < 3 * sorting
+    assert seconds(lambda: export_judgments(tables, "a/v1", "d", 500)) < sorting

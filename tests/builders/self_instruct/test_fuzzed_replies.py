@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import prompts
+from builders.reply_envelope import strip_regions
 from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow
 from builders.self_instruct.novelty import NoveltyFilter
 from builders.self_instruct.object_pools import ObjectPools, ParsedReply
@@ -40,12 +41,13 @@ def shown_of(language: str, rng: random.Random) -> dict[str, list[str]]:
     return {topic: rng.sample(objects, 2) for topic, objects in sorted(WORLD[language].items())}
 
 
-def check(rows: tuple[ReplyRow, ...], reply: str, shown: set[str], rules: RowRules) -> None:
+def check(rows: tuple[ReplyRow, ...], reply: str, shown: dict[str, set[str]], rules: RowRules) -> None:
+    """`shown`: the objects in the prompt by topic; of a topic that is not there, all of them are shown."""
     for row in rows:
-        assert row.text in reply
+        assert row.text in reply or row.text in strip_regions(reply)
         if row.reason:
             continue
-        assert normalize_text(row.text) not in shown
+        assert normalize_text(row.text) not in shown.get(row.topic, set().union(*shown.values()))
         assert normalize_text(row.text) not in TEMPLATE_WORDS[rules.language] and not rules.find_rejection_reason(
             row.text
         )
@@ -68,12 +70,13 @@ def test_of_ten_thousand_replies_about_topics_no_row_is_invented_or_lost() -> No
     for seed in range(COUNT):
         rng, language, reply, was_cut = fuzzed(seed)
         samples = shown_of(language, rng)
-        shown = frozenset(normalize_text(text) for texts in samples.values() for text in texts)
+        by_topic = {topic: set(map(normalize_text, texts)) for topic, texts in samples.items()}
+        shown = frozenset[str]().union(*by_topic.values())
         pools, rules = TopicPools(samples), rules_of(language, "topics")
         listed = parse_topics(reply, was_cut)
         rows = pools.classify_rows(listed, rules, shown)
         assert len(rows) == sum(len(one.objects) + bool(one.truncated_item) for one in listed)
-        check(rows, reply, set(shown), rules)
+        check(rows, reply, by_topic, rules)
         pools.add(ReplyRecord(1, "", "key", "stop", 1, rows))
         found.update(row.reason or "accepted" for row in rows)
     assert found["accepted"] > 15_000 and len(found) > 8, found
@@ -92,7 +95,7 @@ def test_of_five_thousand_replies_about_objects_no_row_is_invented_or_lost(strat
         listed = STRATEGIES[strategy].parse_reply(reply, was_cut)
         rows = pools.classify_rows([ParsedReply(topic, listed, shown)], rules)[0]
         assert len(rows) == len(listed.objects) + bool(listed.truncated_item)
-        check(rows, reply, set(shown), rules)
+        check(rows, reply, {topic: set(shown)}, rules)
         found.update(row.reason or "accepted" for row in rows)
     assert found["accepted"] > 2_000 and len(found) > 8, found
 
@@ -114,6 +117,6 @@ def test_what_real_models_wrote_is_judged_without_harm(shared: Callable[[str], P
             rows = pools.classify_rows(
                 [ParsedReply(next(iter(samples)), strategy.parse_reply(text, False), frozenset())], rules
             )[0]
-            check(rows, text, set(), rules)
+            check(rows, text, {}, rules)
             accepted += sum(not row.reason for row in rows)
     assert len(texts) > 1000 and accepted > 500

@@ -73,12 +73,6 @@ def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
     return rows
 
 
-def current_code(code: str) -> str:
-    """Returns a kind, stage or reason as schema version 2 spells it. Version 1, and stored scans, fetches and replies
-    of its builds, have "picture"."""
-    return code.replace("a_picture", "an_image").replace("picture", "image")
-
-
 def rejection_rows(
     items: Sequence[str], bucket: str | Sequence[str] | AnyArray, reason: str | Sequence[str] | AnyArray, **columns: Any
 ) -> pd.DataFrame:
@@ -102,9 +96,6 @@ def _join_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
             {"item": pd.array([], "str"), **{name: pd.Categorical([]) for name in ("bucket", "reason")}}
         )
     rows = pd.DataFrame(_join_columns([frame.dropna(axis="columns", how="all") for frame in frames]), copy=False)
-    codes = rows["reason"].cat.categories
-    if (current := [current_code(code) for code in codes]) != list(codes):
-        rows["reason"] = rows["reason"].astype("str").map(dict(zip(codes, current, strict=True))).astype("category")
     items = pa.chunked_array(pa.Array.from_pandas(rows["item"]))
     if pc.all(pc.less(items[:-1], items[1:])).as_py() is False:
         rows = rows.sort_values(["item", "reason"], kind="stable", ignore_index=True)

@@ -138,7 +138,7 @@ class Configuration(Struct):
 class Manifest(Struct):
     """manifest.json of schema version 2, and of version 1 after its upgrade."""
 
-    schema_version: Annotated[int, Meta(ge=1, le=2)]
+    schema_version: Annotated[int, Meta(ge=2, le=2)]
     name: Name
     version: Version
     kind: Literal["gallery", "recall", "precision", "generated", "imported"]

@@ -14,7 +14,6 @@ from backends.embedders import TextEmbedder, load_image_text_embedder, load_text
 from backends.sets import set_files
 from builders.array_types import BoolArray, FloatArray, RowIndices
 from builders.benchmark_set import Tables
-from builders.definition_keys import rename_old_keys
 from builders.errors import UserError
 from builders.recall.answer_index import AnswerIndex, build_answer_index
 from builders.recall.calibration import (
@@ -82,8 +81,7 @@ def calibrate_set(path: Path, to: Path | None = None) -> tuple[Path, list[Calibr
     manifest = stored.manifest
     if manifest["kind"] != "recall" or not stored.own_definition:
         raise UserError(_STAGE, path, "is not a recall set that was built here", "name one: querytruth calibrate SET")
-    given = rename_old_keys(stored.own_definition)
-    definition: Any = parse_definition(given, "recall", str(path / "manifest.json"))
+    definition: Any = parse_definition(stored.own_definition, "recall", str(path / "manifest.json"))
     embedder = _load_embedders(definition, stored.tables.images, path)
     shipped, _ = read_calibrations(SHIPPED_CALIBRATIONS)
     fitted = []

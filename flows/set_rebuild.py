@@ -14,7 +14,6 @@ from builders.audit.accepted_labels import add_accepted_labels
 from builders.benchmark_set import Tables, content_digest
 from builders.decisions.application import apply_decisions
 from builders.decisions.records import QueryDecision
-from builders.definition_keys import add_former_limits, rename_old_keys
 from builders.errors import UserError
 from builders.records import from_arrow
 from flows.audits.accepted_labels import reload_accepted_labels
@@ -51,10 +50,9 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
-    definition = rename_old_keys(definition)
     if not is_own_version(path):
         definition = _agreed_definition(definition, path, agree)
-    definition = parse_definition(add_former_limits(definition), manifest["kind"], str(path / "manifest.json"))
+    definition = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
     in_effect = set(manifest["decisions"]["in_effect"])
     # A stale decision may have changed which stage rejected an item.
     stale = {stale["decision"] for stale in manifest["decisions"]["stale"]}

@@ -8,7 +8,6 @@ import msgspec
 
 from backends.contained_paths import contained_file
 from backends.regular_files import read_regular
-from backends.sets import version_1
 from builders.benchmark_set import manifest_digest
 from builders.errors import UserError, first_line
 from builders.manifest_schema import Manifest
@@ -45,15 +44,9 @@ def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise _wrong(file, f"is no manifest ({first_line(error)})") from None
     try:
-        if isinstance(manifest, dict) and manifest.get("schema_version") == 1:
-            manifest = version_1.upgrade_manifest(manifest)
         msgspec.convert(manifest, Manifest)
     except msgspec.ValidationError as error:
         raise _wrong(file, f"is not as expected: {str(error).replace('`$.', '`')[:300]}") from None
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise _wrong(
-            file, f"is no manifest of schema version 1 ({type(error).__name__}: {first_line(error)})"
-        ) from None
     checked: dict[str, Any] = manifest
     return checked
 

@@ -22,7 +22,6 @@ from backends.file_errors import translate_read_errors
 from backends.object_storage.object_cache import FETCH_FIRST
 from backends.object_storage.set_download import fetch_version
 from backends.object_storage.set_urls import SetUrl, join_set_url
-from backends.sets import version_1
 from backends.sets.manifest_reading import (
     is_undamaged_manifest,
     parse_manifest,
@@ -79,10 +78,9 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
     path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
     tables = {}
     manifest, is_own = read_manifest(path), is_own_version(path)
-    is_version_1 = manifest.get("schema_version") == 1
     listed = {file["path"]: file["sha256"] for file in manifest["files"]}
     for name in names:
-        file = path / f"{version_1.TABLE_NAMES.get(name, name) if is_version_1 else name}.parquet"
+        file = path / f"{name}.parquet"
         if file.name not in listed:
             tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
             continue
@@ -97,8 +95,6 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
-    if is_version_1:
-        tables["ledger"] = version_1.upgrade_ledger(tables["ledger"], tables["images"], manifest["configuration"])
     tables["images"] = _without_foreign_paths(tables["images"], is_own)
     return StoredSet(path, Tables(**tables), manifest, is_own)
 

@@ -24,8 +24,8 @@ def compute_colours(samples: NDArray[np.uint8]) -> NDArray[np.int8]:
     chroma = ((parts.reshape(-1, 3) @ _CHROMA) * _CHROMA_UNITS).astype(np.float32)
     cells = chroma.reshape(count, CELLS, 4, CELLS, 4, 2).transpose(0, 1, 3, 5, 2, 4).reshape(count, CELLS, CELLS, 2, 16)
     means = cells.mean(axis=-1)
-    away = np.square(cells - means[..., None])
-    furthest = (away[..., 0, :] + away[..., 1, :]).argmax(axis=-1)
+    distances = np.square(cells - means[..., None])
+    furthest = (distances[..., 0, :] + distances[..., 1, :]).argmax(axis=-1)
     extremes = np.take_along_axis(cells, furthest[..., None, None], axis=-1)[..., 0]
     colours: NDArray[np.int8] = np.rint(np.concatenate([means, extremes], axis=-1)).clip(-127, 127).astype(np.int8)
     return colours

@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from backends.option_paths import submodel_of
-from builders.definition_keys import RENAMED_KEYS
 from builders.errors import UserError, suggest_choice
 
 READ_STAGE = "read definition"
@@ -24,8 +23,6 @@ def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[st
     defect = error.errors()[0]
     key = ".".join(str(part) for part in defect["loc"])
     if defect["type"] == "extra_forbidden":
-        if new_name := RENAMED_KEYS.get(tuple(key.split("."))):
-            return f"key {key!r} is now called {new_name!r}", f"write {new_name!r}"
         return f"key {key!r} is unknown", suggest_choice(str(defect["loc"][-1]), _keys_beside(model, defect["loc"]))
     if defect["type"] == "missing":
         return f"key {key!r} is missing", f"add it, or say --set {key}=…"

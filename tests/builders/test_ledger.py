@@ -21,7 +21,7 @@ def test_a_stage_that_loses_an_item_is_a_defect() -> None:
 def test_rows_of_all_stages_are_one_table() -> None:
     ledger = Ledger()
     ids = pd.Series(["img_2", "img_1"], index=[7, 3])
-    ledger.record_stage("scan", "picture", 3, 2, rejection_rows(["z"], "quarantined", "not_a_picture", detail="ends"))
+    ledger.record_stage("scan", "image", 3, 2, rejection_rows(["z"], "quarantined", "not_an_image", detail="ends"))
     ledger.record_stage("rest", "image", 2, 0, rejection_rows(["b", "a"], "rejected", "not_selected", item_id=ids))
     ledger.record_stage("empty", "query", 5, 5, rejection_rows([], "rejected", "none"))
     late = rejection_table([Rejection("q", "pending", "busy", measure="tries", value=3, rank=2, language="en")])
@@ -30,21 +30,21 @@ def test_rows_of_all_stages_are_one_table() -> None:
     assert list(rows.columns) == LEDGER_SCHEMA.names
     wanted = ["item", "stage", "kind", "bucket", "reason", "item_id", "measure", "value", "rank", "detail"]
     assert [tuple(row[name] for name in wanted) for row in list_rows(rows)] == [
-        ("z", "scan", "picture", "quarantined", "not_an_image", None, None, None, None, "ends"),
+        ("z", "scan", "image", "quarantined", "not_an_image", None, None, None, None, "ends"),
         ("a", "rest", "image", "rejected", "not_selected", "img_1", None, None, None, None),
         ("b", "rest", "image", "rejected", "not_selected", "img_2", None, None, None, None),
         ("q", "late", "query", "pending", "busy", None, "tries", 3.0, 2.0, None),
     ]
     assert to_arrow("ledger", rows).schema == LEDGER_SCHEMA
     assert [stage.rejected for stage in ledger.stages] == [{}, {"not_selected": 2}, {}, {}]
-    assert ledger.stages[0].quarantined == {"not_an_image": 1}, "counted by its name of today"
+    assert ledger.stages[0].quarantined == {"not_an_image": 1}
 
 
 REJECTIONS = st.builds(
     Rejection,
     st.text("abc", min_size=1, max_size=3),
     st.sampled_from(["rejected", "pending", "quarantined"]),
-    st.sampled_from(["b", "a", "no_picture"]),
+    st.sampled_from(["b", "a", "no_image"]),
     value=st.none() | st.floats(0, 1),
     threshold=st.none() | st.integers(0, 9).map(float),
     related_item=st.none() | st.text("xyz", max_size=2),
@@ -61,7 +61,7 @@ def test_every_rejection_is_in_the_table_once(stages: list[list[list[Rejection]]
         count = sum(map(len, frames))
         ledger.record_stage(f"stage_{number}", "image", count + 2, 2, *map(rejection_table, frames))
     expected = [
-        (f"stage_{number}", one.item, one.reason.replace("picture", "image"), one.bucket, one.value, one.threshold)
+        (f"stage_{number}", one.item, one.reason, one.bucket, one.value, one.threshold)
         for number, frames in enumerate(stages)
         for one in sorted((one for frame in frames for one in frame), key=lambda one: (one.item, one.reason))
     ]

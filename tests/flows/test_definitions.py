@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from builders.definition_keys import rename_old_keys
 from builders.errors import UserError
 from flows.definition_starter import render_starter
 from flows.definitions import GalleryDefinition, PrecisionDefinition, RecallDefinition, load_definition
@@ -185,30 +184,6 @@ def test_the_recall_starter_says_the_defaults(tmp_path: Path) -> None:
     )
     assert found.captions.options == {"name": "Qwen/Qwen3-VL-8B-Instruct"}
     assert found.model_copy(update={"captions": plain.captions}) == plain
-
-
-@pytest.mark.parametrize(
-    ("kind", "override", "new"),
-    [
-        ("recall", "captions.per_picture=2", "per_image"),
-        ("recall", "ambiguity.pictures=0.8", "images"),
-        ("generated", "collect.same_picture=drop", "same_image"),
-        ("generated", "topics.at_once=2", "parallel_questions"),
-        ("generated", "objects.longest=9", "max_length"),
-        ("training", "augmentation.keep_what_is_said=false", "respect_captions"),
-    ],
-)
-def test_an_old_key_is_refused_with_its_new_name(kind: str, override: str, new: str) -> None:
-    key = override.partition("=")[0]
-    with pytest.raises(UserError, match=rf"key '{key}' is now called '{new}'. Next: write '{new}'") as refused:
-        load_definition(None, ["name=a", *(["set=a"] if kind == "training" else []), override], kind)
-    assert "\n" not in str(refused.value)
-
-
-def test_a_stored_definition_is_read_with_its_old_keys() -> None:
-    stored = {"captions": {"per_picture": 2, "prompt": "zh/caption"}, "sizes": [3], "gallery": None}
-    assert rename_old_keys(stored) == {**stored, "captions": {"prompt": "zh/caption", "per_image": 2}}
-    assert "per_picture" in stored["captions"], "what was given stays as it was"  # type: ignore[operator]
 
 
 def test_a_key_that_is_there_twice_is_refused_with_its_line(tmp_path: Path) -> None:

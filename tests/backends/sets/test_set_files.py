@@ -22,7 +22,7 @@ from builders.benchmark_set import Tables, content_digest, manifest_digest
 from builders.canary import make_canary
 from builders.errors import UserError
 from builders.records import categorical_from_codes, empty_frame
-from tests.small_sets import make_whole_manifest
+from tests.small_sets import make_whole_manifest, publish_small_set, small_tables
 
 
 def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int = 3) -> Tables:
@@ -286,3 +286,11 @@ def _publish_ten(folder: Path, name: str) -> None:
 def test_a_name_that_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="is no name for a set"):
         put(tmp_path / "sets" / name if name else Path(), tables())
+
+
+def test_a_set_of_another_schema_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = publish_small_set(tmp_path, small_tables()).path
+    content = json.loads((path / "manifest.json").read_text("utf-8")) | {"schema_version": 1}
+    (path / "manifest.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(UserError, match=r"schema_version"):
+        read_set(path)

@@ -12,7 +12,7 @@ from backends.sets import decision_log, set_files
 from builders.decisions.overridable import is_overridable
 from builders.decisions.records import Override
 from builders.errors import UserError
-from builders.recall.caption_ids import query_ids_by_item
+from builders.recall.caption_ids import caption_ledger_item, caption_query_id
 from builders.records import image_id_of_bytes
 from flows.definitions import load_definition
 from flows.set_kinds import build_set, plan_set
@@ -41,8 +41,14 @@ def album(tmp_path: Path) -> Path:
 
 def ids(result: BuildResult) -> dict[str, str]:
     """The query_ids by what the ledger calls captions, as the review page tells them."""
+    images = set_files.read_set(result.path).tables.images
     asked = result.manifest["configuration"]["captions"]
-    return query_ids_by_item(set_files.read_set(result.path).tables.images, asked["prompt"], asked["per_image"])
+    return {
+        caption_ledger_item(name, image_id, prompt, number): caption_query_id(image_id, prompt, number)
+        for name, image_id in zip(images["file_name"], images["image_id"], strict=True)
+        for prompt in asked["prompt"]
+        for number in range(asked["per_image"])
+    }
 
 
 def want(result: BuildResult, name: str, caption: str = "", note: str = "看过原图", at: str = "1") -> Override:

@@ -57,7 +57,7 @@ def main() -> None:
             load_definition(SAMPLE_DEFINITIONS_FOLDER / "training.yaml", [*places, *given.keys], "training")
         )
         rows = _compare_with_baselines(trained, _labels(given.folder / "album" / "annotations.json"))
-    print("\n".join([*format_scores_table(trained.figures), "", *rows]))
+    print("\n".join([*format_scores_table(trained.figures, trained.chance), "", *rows]))
     print(f"\n{len(trained.history)} epochs, {sum(one['seconds'] for one in trained.history):.0f} s of training, "
           f"{time.monotonic() - started:.0f} s in all")  # fmt: skip
 

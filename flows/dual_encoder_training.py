@@ -20,7 +20,7 @@ from flows.definitions import SetDefinition, TrainingDefinition
 from flows.set_publication import cut_from_set, publish_built
 from flows.steps import current_run
 from flows.training.initial_model import create_initial_model
-from flows.training.retrieval_scores import mean_scores, score_model, scores_with_intervals
+from flows.training.retrieval_scores import chance_scores, mean_scores, score_model, scores_with_intervals
 from flows.training.training_data import SplitSet, build_training_pairs, load_split_set, read_pixels
 from flows.training.training_loop import TrainingJob, run_training
 from flows.training.training_report import render_curves_svg, render_training_report
@@ -34,12 +34,14 @@ History = list[dict[str, Any]]  # by epoch its losses and validation scores
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
     """A finished training: the model's folder, the set of the held-out images, the epochs, and by direction and metric
-    the figures on that set with their intervals. `is_new` is False where it was finished before."""
+    the figures on that set with their intervals; `chance`: by metric what a random order gets. `is_new` is False where
+    it was finished before."""
 
     folder: Path
     test_set: Path
     history: History
     figures: dict[str, dict[str, list[float]]]
+    chance: dict[str, float]
     is_new: bool
 
 
@@ -119,15 +121,15 @@ def _write_results(
 ) -> TrainingResult:
     scores = score_model(folder, test_set)
     figures = scores_with_intervals(scores, parts.part_tables("test").queries)
-    means, place = mean_scores(scores), str(test_set.absolute())
-    stored_figures = {"key": key, "test_set": place, "figures": figures, "means": means}
-    report = render_training_report(definition, history, figures, parts.summarize())
+    means, place, chance = mean_scores(scores), str(test_set.absolute()), chance_scores(test_set)
+    stored_figures = {"key": key, "test_set": place, "figures": figures, "means": means, "chance": chance}
+    report = render_training_report(definition, history, figures, chance, parts.summarize())
     write_atomically(folder / CURVES_FILE, render_curves_svg(history).encode())
     write_atomically(folder / REPORT_FILE, report.encode())
     write_atomically(folder / FIGURES_FILE, canonical_json(stored_figures))
     checkpoints.delete_state(folder)
     current_run().reporter.log(f"model in {folder}, the pictures that it never saw in {test_set}")
-    return TrainingResult(folder, test_set, history, figures, is_new=True)
+    return TrainingResult(folder, test_set, history, figures, chance, is_new=True)
 
 
 def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
@@ -140,4 +142,5 @@ def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
         reason = "holds a model of another training (its definition or set differs)"
         raise UserError("train", folder, reason, "give this one another name, or remove the folder")
     history = parse_json((folder / HISTORY_FILE).read_bytes())["epochs"]
-    return TrainingResult(folder, Path(stored_figures["test_set"]), history, stored_figures["figures"], is_new=False)
+    test_set, chance = Path(stored_figures["test_set"]), stored_figures.get("chance", {})  # older ones state none
+    return TrainingResult(folder, test_set, history, stored_figures["figures"], chance, is_new=False)

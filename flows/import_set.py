@@ -96,12 +96,23 @@ def read_images(imported: ImportedTables, store: ImageStore, definition: ImportD
     if places.isna().all():
         if definition.images is None:
             return None
-        return _accept_damaged(scan_listed_images(definition.images, imported.images["file_name"], folder))
+        return _accept_damaged(scan_listed_images(definition.images, _name_files(imported, definition.images), folder))
     files = [store.folder / place if isinstance(place, str) else None for place in places]
     table = _accept_damaged(scan_listed_files(store.folder, files, folder))
     if imported.keeps_ids:  # an exported set of ours may lack images: it lacked them before
         return table
     return table.assign(reason=table["reason"].mask(places.isna(), "image_missing"))
+
+
+def _name_files(imported: ImportedTables, root: Path) -> list[str]:
+    """The names by which images are looked for below `root`: those that the files list, or in an export of ours the
+    files that a set names by its ids."""
+    names = dict(zip(imported.images["image"], imported.images["file_name"], strict=True))
+    if imported.keeps_ids:
+        names |= {
+            file.stem: file.relative_to(root).as_posix() for file in sorted(root.rglob("img_*")) if file.stem in names
+        }
+    return [names[image] for image in imported.images["image"]]
 
 
 def _accept_damaged(scanned: pd.DataFrame) -> pd.DataFrame:

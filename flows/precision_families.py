@@ -1,5 +1,6 @@
 """The steps of a precision set with families of queries: attributes of boxes, boxes by label, questions."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import pandas as pd
 from backends.annotations import label_lists
 from backends.annotations.attribute_values import read_attributes
 from builders.errors import UserError
-from builders.ledger import Ledger
+from builders.ledger import Ledger, Rejection, rejection_table
 from builders.precision.annotated_gallery import AnnotatedGallery, AnnotationFile
+from builders.precision.attribute_choice import choose_attributes
 from builders.precision.box_attributes import BoxAttributes, join_attributes
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.judgments import QueryWording
@@ -22,16 +24,27 @@ from flows.steps import step
 
 @step("read attributes")
 def read_box_attributes(
-    paths: Sequence[Path], files: Sequence[AnnotationFile], gallery: AnnotatedGallery
+    definition: PrecisionDefinition, files: Sequence[AnnotationFile], gallery: AnnotatedGallery, ledger: Ledger
 ) -> BoxAttributes:
-    """The attributes of the boxes of the gallery. Raises UserError where no file has any."""
+    """The attributes of the boxes of the gallery that are asked for, and a stage for the others. Raises UserError where
+    there is none."""
     assert gallery.places is not None
-    by_digest = {one.sha256: one for one in map(read_attributes, paths)}
+    choice = choose_attributes(**definition.attributes.model_dump())
+    by_digest = {one.sha256: one for one in (read_attributes(path, choice) for path in definition.annotations)}
     _require_unchanged(files, by_digest)
     attributes = join_attributes(files, by_digest, gallery.places)
+    left_out = sum((Counter(one.left_out) for one in by_digest.values()), Counter[tuple[str, str]]())
+    rejected = [
+        Rejection(name, "rejected", reason, measure="boxes", value=count)
+        for (name, reason), count in sorted(left_out.items())
+    ]
+    asked = len(attributes.names)
+    ledger.record_stage("attributes", "attribute", asked + len(rejected), asked, rejection_table(rejected))
     if not attributes.names:
         reason = "no annotation has attributes (a list of names, or an object of names with true, false or a text)"
-        next_step = "take attribute out of families, or give annotations with attributes"
+        if rejected:
+            reason = f"only bookkeeping, numbers and excluded attributes: {', '.join(one.item for one in rejected[:5])}"
+        next_step = "take attribute out of families, name some in attributes, or give annotations with attributes"
         raise UserError("read attributes", ", ".join(file.name for file in files), reason, next_step)
     return attributes
 

@@ -153,7 +153,7 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     if definition.families:
         boxes = list_boxes_by_label(gallery, labels, seeds, lists)
         if "attribute" in definition.families:
-            boxes.attributes = read_box_attributes(definition.annotations, files, gallery)
+            boxes.attributes = read_box_attributes(definition, files, gallery, ledger)
         questions = find_questions(boxes, get_wording(labels, definition), ledger, definition)
     return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists)
 

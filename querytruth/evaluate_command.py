@@ -82,7 +82,9 @@ def evaluate(
     scores: ScoresOption = None,
     baseline: Annotated[list[str] | None, typer.Option(metavar="random|oracle|lexical")] = None,
     system: Annotated[list[Path] | None, typer.Option(help="A search service, described in YAML.")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Use recorded answers of services only.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Use recorded answers of services only; connect to nothing.")
+    ] = False,
     refresh: Annotated[bool, typer.Option("--refresh", help="Ask services again, also what is recorded.")] = False,
     vectors: Annotated[list[Path] | None, typer.Option(help="A folder with images/ and queries/*.parquet.")] = None,
     similarities: Annotated[Path | None, typer.Option(help="A matrix (.npy), texts by pictures or turned.")] = None,
@@ -146,7 +148,7 @@ def evaluate(
         scores,
     )
     options = EvaluationOptions(parse_metrics(metrics, k), k, precision or [0.9], report, page, max_unknown)
-    with image_roots(images), terminal.reported_run(workers=workers):
+    with image_roots(images), terminal.reported_run(workers=workers, offline=offline):
         judged = load_judgments(set_, qrels, out, part)
         _check_slices(judged, slice_ or [], search_directions)
         results = evaluate_sources(judged, sources, options, search_directions, name)

@@ -64,7 +64,8 @@ def export(
         terminal.print_json({"path": str(to), "format": format_, "not_held": dropped_features})
         return
     loss_note = f"; the format does not hold: {', '.join(dropped_features)}" if dropped_features else ""
-    terminal.out.print(f"{path} exported as {format_} to {to}{loss_note}", soft_wrap=True, markup=False)
+    place = loaded_set.describe_place(set_, out, path)
+    terminal.out.print(f"{place} exported as {format_} to {to}{loss_note}", soft_wrap=True, markup=False)
 
 
 def import_(

@@ -78,7 +78,7 @@ QrelsOption = Annotated[Path | None, typer.Option(help="Judgments in TREC's form
 LanguageOption = Annotated[str | None, typer.Option(help="Only the queries in this language.", metavar="zh|en|…")]
 LevelOption = Annotated[int | None, typer.Option(help="Only the queries with so many labels or topics.", min=1)]
 TopicOption = Annotated[str | None, typer.Option(help="Only the queries of this topic.")]
-FamilyOption = Annotated[str | None, typer.Option(help="Only the queries of this family (count, or count/exactly).")]
+FamilyOption = Annotated[str | None, typer.Option(help="Only the queries of this family (count, or count/2).")]
 AllowMissingOption = Annotated[bool, typer.Option("--allow-missing", help="Rows may have been deleted.")]
 AllowDoubledOption = Annotated[bool, typer.Option("--allow-doubled", help="Rows may be there twice if they agree.")]
 AllowUnknownOption = Annotated[

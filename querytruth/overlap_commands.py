@@ -56,6 +56,7 @@ def find(
     terminal.err.print(f"querytruth: comparing {set_} with {', '.join(against)}", markup=False)
     from backends.sets.overlap_files import overlap_folder
     from backends.sets.set_files import find_set, read_set
+    from builders.overlap.bytes_alone import describe_bytes_alone
     from flows.overlap.overlap_result import drop_leaked_queries, summarize_overlap, write_overlap
     from flows.overlap.overlap_search import OverlapOptions, find_overlap
     from flows.pages.overlap_pages import write_overlap_page
@@ -78,6 +79,9 @@ def find(
     terminal.out.print(f"pairs: {pairs}\n{leaked} ({by})", markup=False, soft_wrap=True)
     read = f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared"
     terminal.out.print(read, markup=False)
+    if summary["by_bytes_alone"]:
+        alone = describe_bytes_alone(summary["by_bytes_alone"])
+        terminal.out.print(f"without a hash, so that no edited copy is found: {alone}", markup=False, soft_wrap=True)
     terminal.out.print(f"not searched for: {'; '.join(summary['not_searched'])}", markup=False, soft_wrap=True)
     terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
     if drop:

@@ -72,17 +72,20 @@ def _summary(result: Any) -> dict[str, Any]:
         "is_new": result.is_new,
         "epochs": len(result.history),
         "figures": result.figures,
+        "chance": result.chance,
     }
 
 
 def _show(result: Any) -> None:
-    from flows.training.training_report import COLUMNS, ROWS, format_interval
+    from flows.training.training_report import CHANCE, COLUMNS, list_score_rows, warn_of_chance
 
-    rows: list[list[object]] = [
-        [title, *(format_interval(result.figures[column][metric]) for _, column in COLUMNS)] for title, metric in ROWS
-    ]
+    rows: list[list[object]] = [[*row] for row in list_score_rows(result.figures, result.chance)]
     status = "trained" if result.is_new else "was trained before"
     terminal.out.print(f"[bold]{result.folder}[/] {status}, {len(result.history)} epochs", soft_wrap=True)
-    terminal.print_table("On the pictures kept back (95% intervals)", ["", *(title for title, _ in COLUMNS)], rows)
+    terminal.print_table(
+        "On the pictures kept back (95% intervals)", ["", *(title for title, _ in COLUMNS), CHANCE], rows
+    )
+    if warning := warn_of_chance(result.chance):
+        terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
     next_ = f"Next: querytruth evaluate {result.test_set} --model {result.folder}"
     terminal.out.print(next_, markup=False, soft_wrap=True)

@@ -7,6 +7,7 @@ from typing import Any
 from backends.interchange.format_limits import FormatLimits, iterate_qrels, iterate_rows
 from backends.sets.set_files import StoredSet
 
+_FURTHER = {"family", "twin", "topic", "source_image_id", "source_id"}  # of queries that have them
 LIMITS = FormatLimits(omissions=("pictures (the corpus names their paths)", "who judged and why"))
 
 
@@ -22,9 +23,10 @@ def export(stored: StoredSet, out: Path) -> None:
             file.write(_line({"_id": image["image_id"], "title": "", "text": str(name), "metadata": metadata}))
     with (out / "queries.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for query in iterate_rows(tables.queries):
-            labels = query["labels"]
+            labels, others = query["labels"], _FURTHER & query.keys()
             metadata = {k: query[k] for k in ("language", "style", "level")}
             metadata["labels"] = list(labels) if labels is not None else None
+            metadata |= {k: query[k] for k in sorted(others) if isinstance(query[k], str)}
             file.write(_line({"_id": query["query_id"], "text": query["text"], "metadata": metadata}))
     (out / "qrels").mkdir()
     rows = iterate_qrels(tables)

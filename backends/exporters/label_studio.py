@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 import pandas as pd
 
-from backends.interchange.format_limits import FormatLimits
+from backends.interchange.format_limits import FormatLimits, families_and_twins
 from backends.interchange.set_images import describe_sizes, write_images
 from backends.sets.set_files import StoredSet
 
@@ -20,7 +20,12 @@ TASKS_PER_FILE = 20_000  # Label Studio recommends at most 100,000 tasks a proje
 
 LIMITS = FormatLimits(
     needs_images=True,
-    omissions=("pairs that were never judged", "what is known of pictures", "styles, levels and labels of queries"),
+    omissions=(
+        "pairs that were never judged",
+        "what is known of pictures",
+        "styles, levels and labels of queries",
+        families_and_twins,
+    ),
 )
 
 

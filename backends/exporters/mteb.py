@@ -73,7 +73,9 @@ def _unjudged_queries(tables: Tables) -> str:
     return f"{rest:,} queries without judgments (kept here, but mteb passes over them)" if rest else ""
 
 
-LIMITS = FormatLimits(needs_images=True, omissions=(_unjudged_queries, "groups of duplicates", *NO_LEDGER))
+LIMITS = FormatLimits(
+    needs_images=True, omissions=(_unjudged_queries, "how duplicates were found (their groups are kept)", *NO_LEDGER)
+)
 
 
 def export(stored: StoredSet, out: Path) -> None:

@@ -2,7 +2,13 @@
 
 from pathlib import Path
 
-from backends.interchange.format_limits import FormatLimits, collapse_whitespace, iterate_qrels, whitespace_in_texts
+from backends.interchange.format_limits import (
+    FormatLimits,
+    collapse_whitespace,
+    families_and_twins,
+    iterate_qrels,
+    whitespace_in_texts,
+)
 from backends.sets.set_files import StoredSet
 
 LIMITS = FormatLimits(
@@ -10,6 +16,7 @@ LIMITS = FormatLimits(
         whitespace_in_texts,
         "pictures, and those that no query was judged on",
         "languages, styles, levels and labels of queries",
+        families_and_twins,
         "who judged and why",
     )
 )

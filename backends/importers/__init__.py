@@ -58,7 +58,7 @@ def import_tables(name: str, source: Path, split: str | None, image_store: Image
     if not imported.keeps_ids or are_own_ids(imported.images["image"], imported.queries["query"]):
         return imported
     foreign = {  # columns with ids in them
-        "queries": imported.queries.drop(columns="source_image_id", errors="ignore"),
+        "queries": imported.queries.drop(columns=["source_image_id", "twin"], errors="ignore"),
         "images": imported.images.drop(columns="duplicate_group", errors="ignore"),
     }
     return replace(imported, **foreign, duplicates=empty_frame("duplicates"), keeps_ids=False)

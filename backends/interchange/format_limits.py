@@ -107,6 +107,13 @@ def whitespace_in_texts(tables: Tables) -> str:
     return f"the tabs, line ends and double blanks of {number:,} texts" if number else ""
 
 
+def families_and_twins(tables: Tables) -> str:
+    """Describes the families of queries, by which figures are sliced, and their twins."""
+    families = tables.queries["family"] if "family" in tables.queries else pd.Series(dtype="object")
+    number = int(families.notna().sum())
+    return f"the families and twins of {number:,} queries" if number else ""
+
+
 def candidate_judgments(tables: Tables) -> str:
     """Describes candidate judgments."""
     return "the candidate judgments" if len(tables.candidate_judgments) else ""
@@ -118,6 +125,11 @@ def collapse_whitespace(text: str) -> str:
 
 
 CHANGED_BY_SINGLE_ANSWERS = (several_relevant_images, graded_relevance, judged_zeros, no_relevant_image)
-NO_METADATA = ("languages, styles, levels and labels of queries", "what is known of pictures", "who judged and why")
+NO_METADATA = (
+    "languages, styles, levels and labels of queries",
+    families_and_twins,
+    "what is known of pictures",
+    "who judged and why",
+)
 # What even formats with all tables leave out: how the set was built.
 NO_LEDGER = ("the ledger of what was left out", candidate_judgments)

@@ -169,12 +169,12 @@ def _read_id(value: Any) -> str:
 
 
 def _read_score(value: Any) -> float:
-    """The number; NaN for anything else, which the run counts."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """The number, which may be written as a text ("0.42"); NaN for anything else, which the run counts."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:
         return float(value)
-    except OverflowError:
+    except (ValueError, OverflowError):
         return math.nan
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from urllib3.filepost import encode_multipart_formdata
 
@@ -20,6 +20,7 @@ _MAX_BYTES = 16 << 20
 _SECRET_NAME = re.compile(r".*(authorization|cookie|secret|password|token|api[-_]?key).*|key", re.I)
 _RETRIED = frozenset({408, 425, 429})
 _MAX_DETAIL = 200  # characters
+_MOST_REDIRECTS = 3
 
 
 class JsonService:
@@ -53,11 +54,15 @@ class JsonService:
             headers = {"Content-Type": kind, **headers}
         elif body is not None:
             data, headers = json.dumps(body).encode(), {"Content-Type": "application/json", **headers}
-        ends = time.monotonic() + self._deadline
+        ends, here = time.monotonic() + self._deadline, url
         try:
-            answer = self._http.request(
-                method, url, data, headers, connect=self._deadline, read=self._deadline, ends=ends
-            )
+            for _ in range(_MOST_REDIRECTS + 1):
+                answer = self._http.request(
+                    method, here, data, headers, connect=self._deadline, read=self._deadline, ends=ends
+                )
+                if (there := _find_redirect(method, here, answer)) is None:
+                    break
+                here = there
         except HttpCallError as failed:
             reason = "timeout" if failed.reason in ("deadline", "timeout") else failed.reason
             pause = 0.0 if reason in ("timeout", "connection_failed") else None
@@ -65,17 +70,38 @@ class JsonService:
         return self._read(answer)
 
     def _read(self, answer: HttpResponse) -> Any:
+        if "location" in answer.headers and 300 <= answer.status < 400:
+            detail = self._redaction(f"redirects to {answer.headers['location']}")[:_MAX_DETAIL]
+            raise SearchFailure(f"http_{answer.status}", detail)
         if answer.status != 200:
             is_retried = answer.status in _RETRIED or answer.status >= 500
             pause = (retry_after(answer.headers) or 0.0) if is_retried else None
             raise SearchFailure(f"http_{answer.status}", self._excerpt(answer.body), pause)
         try:
-            return json.loads(answer.body)
+            return self._redact(json.loads(answer.body))
         except (ValueError, RecursionError):
             raise SearchFailure("not_json", self._excerpt(answer.body), 0.0) from None
 
+    def _redact(self, value: Any) -> Any:
+        """Returns a JSON value without the keys that were sent: a service may give them back as ids."""
+        if isinstance(value, dict):
+            return {self._redaction(key): self._redact(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._redact(inner) for inner in value]
+        return self._redaction(value) if isinstance(value, str) else value
+
     def _excerpt(self, body: bytes) -> str:
         return " ".join(self._redaction(body.decode("utf-8", "replace")).split())[:_MAX_DETAIL]
+
+
+def _find_redirect(method: str, url: str, answer: HttpResponse) -> str | None:
+    """Returns the address of the same origin at which the same request is to be made; None for any other answer. The
+    other origins get no key, and the other codes (of a POST) would not send the query again."""
+    kept = {307, 308} if method == "POST" else {301, 302, 303, 307, 308}
+    if answer.status not in kept or not answer.headers.get("location"):
+        return None
+    there = urljoin(url, answer.headers["location"])
+    return there if urlsplit(there)[:2] == urlsplit(url)[:2] else None
 
 
 def refuse_secret_names(option: str, names: Iterable[str]) -> None:

@@ -10,23 +10,33 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 RECURRENT_LAYERS = {"gru": nn.GRU, "lstm": nn.LSTM}
+_WIDTHS = ("hidden_dim", "hidden_size")  # the last that there is; hidden_dim: EfficientNet
+_CLASS_TOKENS = ("cls_token", "class_embedding")
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 class ImageEncoder(nn.Module):
-    """A model of transformers that takes `pixel_values`: of maps (ResNet) the mean over all places, of tokens (ViT)
-    the first one."""
+    """A model of transformers that takes `pixel_values`: of maps (ResNet) the mean over all places, of tokens the first
+    one where it stands for all (ViT), else their mean (Swin). Raises ValueError where the width is unknown."""
 
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
         config: Any = backbone.config
-        self.width = int(config.hidden_sizes[-1] if hasattr(config, "hidden_sizes") else config.hidden_size)
+        sizes = getattr(config, "hidden_sizes", None) or [getattr(config, name, None) for name in _WIDTHS]
+        widths = [size for size in sizes if isinstance(size, int)]
+        if not widths:
+            raise ValueError(f"a {config.model_type} does not say how wide its features are")
+        self.width = widths[-1]
+        names = (name.rpartition(".")[2] for name, _ in backbone.named_parameters())
+        self._has_class_token = any(name in _CLASS_TOKENS for name in names)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(pictures, width) of pixels (pictures, 3, side, side), normalised as ImageNet's are."""
         features: Tensor = self.backbone(pixel_values=pixels).last_hidden_state
-        return features.float().mean(dim=(2, 3)) if features.ndim == 4 else features[:, 0].float()
+        if features.ndim == 4:
+            return features.float().mean(dim=(2, 3))
+        return features[:, 0].float() if self._has_class_token else features.float().mean(dim=1)
 
     def layers(self) -> list[nn.Module]:
         """The stem, then the stages or blocks."""
@@ -79,10 +89,13 @@ class RecurrentTextEncoder(nn.Module):
 
 
 def _stacked(backbone: Any) -> list[nn.Module]:
-    """The bottom of a model of transformers, and then what is stacked on it."""
-    bottom = backbone.embedder if hasattr(backbone, "embedder") else backbone.embeddings
+    """The bottom of a model of transformers, and then what is stacked on it: of an unknown form, its first part and its
+    longest list."""
+    bottom = next((getattr(backbone, name) for name in ("embedder", "embeddings") if hasattr(backbone, name)), None)
     encoder = backbone.encoder if hasattr(backbone, "encoder") else backbone
-    stack: Sequence[nn.Module] = next(
-        getattr(encoder, name) for name in ("stages", "layer", "layers") if hasattr(encoder, name)
-    )
+    named = [getattr(encoder, name) for name in ("stages", "layer", "layers", "blocks") if hasattr(encoder, name)]
+    lists: list[Any] = [part for part in backbone.modules() if isinstance(part, nn.ModuleList)]
+    stack: Sequence[nn.Module] = named[0] if named else max(lists, key=len, default=[])
+    if bottom is None:
+        bottom = next((part for part in backbone.modules() if not any(True for _ in part.children())), backbone)
     return [bottom, *stack]

@@ -57,6 +57,7 @@ _ADVICE: dict[tuple[str, str], str] = {
     ): "only its phrasings are lost: build again with --retry-failures, or name another model",
     ("phrasings", "phrasing"): "nothing is lost: the query it was made of stays, with its other phrasings",
     ("family", "question"): "a rule of the definition rejects it: see family_rules.min_images and family_rules.cap",
+    ("attributes", "attribute"): "a rule of the definition leaves it out: see attributes.allow and attributes.exclude",
     ("queries", "query"): _FIX_SOURCE,
     ("imported_images", "image"): _FIX_SOURCE,
     ("judgments", "judgment"): _FIX_SOURCE,

@@ -24,13 +24,14 @@ _PDQ = {"PDQ": "pdq", "mirrored PDQ": "pdq_mirrored"}
 class ImageOverlap:
     """The images of a set; `find_pairs` compares them with tables of other images.
 
-    Tables of images have item, sha256, pixels, phash, mirrored and outline, of which any may be missing; `mirrored` is
+    Tables of images have item, sha256, pixels, phash, mirrored and outline, of which any may be missing, and several
+    rows of an item, as of a rendered image and its original; `count` is that of the images with pixels. `mirrored` is
     the hash of the image mirrored left-right, used of the set's images alone. They may have pdq, and pdq_mirrored
     likewise (32 bytes), and vector (float32 as bytes), which is compared with `vectors`. `crops`: item, phash and
     outline of the set's images with edges cut off, several of each."""
 
     def __init__(self, images: pd.DataFrame, crops: pd.DataFrame, vectors: NearVectors | None = None) -> None:
-        self.count, self._vectors = len(images), vectors
+        self.count, self._vectors = int(images["pixels"].notna().sum()), vectors
         self._equal = [_EqualImages(images, column, name) for name, column in _EQUAL.items()]
         self._near = [
             _NearImages(images, "phash", "hash", 0),

@@ -1,7 +1,7 @@
 """The attributes of boxes: "red", "wooden", "sitting", as annotation files list them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from builders.precision.annotated_gallery import AnnotationFile, BoxPlaces, Ints
 @dataclass(frozen=True, slots=True)
 class AttributeFile:
     """The attributes of a file. `record` and `code`: a pair per attribute of a box (number in the file, place in
-    `names`); `listed`: the records with attributes that can be read completely, ascending, even if there are none."""
+    `names`); `listed`: the records with attributes that can be read completely, ascending, even if there are none;
+    `left_out`: how often what is no attribute of an object was left out, by name (or key of an object) and reason."""
 
     sha256: str
     names: tuple[str, ...]
     record: Ints
     code: Ints
     listed: Ints
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ TEMPLATE_WORDS = {
     ),
 }  # what the forms themselves are written with: never a topic
 _OBJECTS = re.compile(r"(?:物体|objects?)[\s*_#＃”」\"]{0,6}(?:有|包括|如下|是|are|were)?\s{0,3}[：:]", re.IGNORECASE)
+_LEAD = re.compile(r"\A[^\n]{0,60}?(?:我?想[出到]了?|\bcame up with\b)", re.IGNORECASE)
 _MARKED = "[#＃]([^#＃\n]{1,60})[#＃]"
 _OPEN, _CLOSE = r"[\s“\"「【《*_]{0,4}", r"[”\"」】》*_\s]{0,4}"
 _TOPICS = [
@@ -96,9 +97,10 @@ def parse_topics(reply: str, was_cut: bool) -> list[ParsedAnswer]:
 
 
 def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
-    """Objects of the topic that was asked about: all items of all answers."""
+    """Objects of the topic that was asked about: all items of all answers, but for the sentence that leads to them."""
     parts, is_long = _split_reply(reply)
-    objects = tuple(item for part in parts for item in _items(part.answer, part.is_labelled))
+    listed = [(text, part.is_labelled) for part in parts for text in _without_lead(part.answer)]
+    objects = tuple(item for text, is_labelled in listed for item in _items(text, is_labelled))
     answers = _without_last([ParsedAnswer("", objects)], was_cut or is_long)
     return answers[0] if answers else ParsedAnswer("", ())
 
@@ -119,6 +121,13 @@ def parse_element_class(thought: str) -> str:
     it names no class."""
     match = _CLASS.search(thought)
     return (match[1] or match[2]).strip() if match else ""
+
+
+def _without_lead(answer: str) -> list[str]:
+    """What an answer lists after 根据#食物#主题，我想出了#物体#：, which is the form of the first stage."""
+    if _OBJECTS.search(answer):
+        return [listed for _, listed, _ in _sentences(answer)]
+    return [_LEAD.sub("", answer, count=1)]
 
 
 def _items(text: str, is_labelled: bool) -> list[str]:

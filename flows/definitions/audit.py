@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from backends.option_paths import PathOrName
-from flows.definitions.common import ChatModelOptions, Definition, OneOrMore, OutputFolder, StrictModel
+from flows.definitions.common import ChatModelOptions, Definition, OneOrMore, OutputFolder, SetPathOrName, StrictModel
 
 
 class StrataOptions(StrictModel):
@@ -37,7 +36,7 @@ class AuditDefinition(Definition):
 
     kind: Literal["audit"] = "audit"
     name: str = Field("audit", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
-    set: PathOrName
+    set: SetPathOrName
     runs: Annotated[list[Path], OneOrMore] = Field(default_factory=list)
     depth: int = Field(20, ge=1, le=1000)
     judgments: int = Field(300, ge=20, le=100_000)

@@ -10,7 +10,17 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from backends.chat import CHAT_MODELS
 from backends.image_search import IMAGE_SEARCHES
 from backends.object_storage.set_urls import BucketFolder, is_object_url
-from backends.option_paths import OptionsOf, PathOrName, PathOrUrl, PathRule, resolve_path, resolve_paths
+from backends.option_paths import (
+    BaseFolder,
+    OptionsOf,
+    PathOrName,
+    PathOrUrl,
+    PathRule,
+    resolve_if_exists,
+    resolve_path,
+    resolve_paths,
+)
+from backends.sets.version_numbers import newest_version
 from builders.errors import UserError
 from flows.definitions.definition_errors import URL_CREDENTIALS, describe_definition_error
 
@@ -55,9 +65,17 @@ def _check_bucket_url(url: str) -> str:
         raise ValueError(error.reason) from None
 
 
+def _resolve_set(text: str, folder: BaseFolder) -> str:
+    """The absolute path where a set or a version lies there; else the name of a set, also where a folder has it."""
+    path = Path(text) if folder is None else folder / text
+    is_set = (path / "manifest.json").is_file() or newest_version(path) is not None
+    return resolve_if_exists(text, folder) if is_set else text
+
+
 BucketUrl = Annotated[str, AfterValidator(_check_bucket_url)]  # s3://bucket/folder
 # A path or a URL without user or password, as every manifest has it.
 Location = Annotated[PathOrUrl, AfterValidator(_reject_url_credentials)]
+SetPathOrName = Annotated[str, PathRule(_resolve_set)]
 OutputFolder = Annotated[Path, PathRule(lambda text, _folder: text)]  # below the working directory, if relative
 PromptName = Annotated[str, AfterValidator(_check_prompt_name)]
 PromptFiles = Annotated[dict[PromptName, str], PathRule(resolve_path)]  # the user's own, by the name they get

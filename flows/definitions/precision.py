@@ -95,6 +95,15 @@ class FamilyRuleOptions(StrictModel):
         return self
 
 
+class AttributeOptions(StrictModel):
+    """Which attributes of boxes are asked for, by their names or by their keys in an object. `only`: null, all;
+    `allow`: those that are asked for although they look like notes of an annotation tool (occluded, truncated)."""
+
+    only: list[str] | None = None
+    allow: list[str] = Field([])
+    exclude: list[str] = Field([])
+
+
 class PhrasingOptions(StrictModel):
     """The chat model that words a query anew, and that checks what it wrote. `count`: maximum of its phrasings per
     query."""
@@ -137,6 +146,7 @@ class PrecisionDefinition(SetDefinition):
     exhaustive: bool | Literal["by_image"] = False
     # whether a box that lists attributes lists all of them, so that another object is no right answer
     exhaustive_attributes: bool = False
+    attributes: AttributeOptions = AttributeOptions()
     texts: Annotated[list[Literal["word", "sentence", "llm"]], Once] = Field(["word", "sentence"], min_length=1)
     phrasings: PhrasingOptions | None = None  # of texts: llm; it and the three keys below are read there alone
     replies: Location | None = None

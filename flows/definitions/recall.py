@@ -18,6 +18,7 @@ from flows.definitions.common import (
     PromptName,
     RenderOptions,
     SetDefinition,
+    SetPathOrName,
     StrictModel,
     check_prompt_files,
     reject_repetition,
@@ -106,7 +107,7 @@ class RecallDefinition(SetDefinition):
     own rules of cleaning, by language."""
 
     kind: Literal["recall"] = "recall"
-    gallery: PathOrName | None = None
+    gallery: SetPathOrName | None = None
     images: Location | None = Field(None, min_length=1)
     filter: ImageFilterOptions | None = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()

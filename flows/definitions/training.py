@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from backends.option_paths import PathOrName
-from flows.definitions.common import OutputFolder, SetDefinition, StrictModel
+from flows.definitions.common import OutputFolder, SetDefinition, SetPathOrName, StrictModel
 
 RECURRENT_ARCHITECTURES = ("gru", "lstm")
 
@@ -111,7 +111,7 @@ class TrainingDefinition(SetDefinition):
     the folder of all models."""
 
     kind: Literal["training"] = "training"
-    set: PathOrName
+    set: SetPathOrName
     out: OutputFolder = Path("models")
     languages: list[str] | None = Field(None, min_length=1)
     split: SplitOptions = SplitOptions()

@@ -35,6 +35,7 @@ def summarize_overlap(stored: StoredSet, against: Sequence[str], result: Overlap
         "leaked_by_text": int(queries["by_text"].sum()),
         "images": len(stored.tables.images),
         "images_compared": result.images_compared,
+        "by_bytes_alone": result.by_bytes_alone,
         "embedder": None if vectors is None else vectors.describe(),
         "not_searched": _describe_limits(vectors),
         "leaked_queries": queries.loc[queries["overlap"] == "leaked", "query_id"].tolist(),

@@ -11,9 +11,11 @@ from backends.sets.set_files import StoredSet, find_set, read_set
 from backends.sets.version_numbers import newest_version
 from backends.sources.shard_files import find_shards
 from builders.errors import UserError
+from builders.overlap.bytes_alone import count_bytes_alone
 from builders.overlap.image_pairs import PAIR_COLUMNS, ImageOverlap
 from builders.overlap.leaked_queries import classify_queries
 from builders.overlap.text_pairs import TextOverlap
+from builders.rendered_sizes import get_render_options
 from flows.overlap.caption_tables import find_text_column, read_texts
 from flows.overlap.hash_index import check_embedder, has_pdq, is_index, read_index
 from flows.overlap.set_vectors import SetVectors, embed_set, find_near_texts
@@ -42,11 +44,13 @@ class OverlapOptions(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class OverlapResult:
     """`pairs` (kind, set_item, against, other_item, evidence, distance: bits, or of `vectors` the cosine) and `queries`
-    (query_id, overlap, by_image, by_text); how many images of the set were compared; the vectors, if any."""
+    (query_id, overlap, by_image, by_text); how many images of the set were compared, and how many by their bytes alone,
+    by reason; the vectors, if any."""
 
     pairs: pd.DataFrame
     queries: pd.DataFrame
     images_compared: int
+    by_bytes_alone: dict[str, int]
     vectors: SetVectors | None = None
 
     @property
@@ -62,6 +66,7 @@ class _ComparedSet(NamedTuple):
     texts: TextOverlap
     features: ImageFeatures
     vectors: SetVectors | None
+    by_bytes_alone: dict[str, int]
 
 
 def find_overlap(stored: StoredSet, against: Sequence[str], out: Path, options: OverlapOptions) -> OverlapResult:
@@ -73,7 +78,7 @@ def find_overlap(stored: StoredSet, against: Sequence[str], out: Path, options: 
     pairs["distance"] = pd.to_numeric(pairs["distance"])  # a part without pairs has objects
     leaked = {kind: set(pairs.loc[pairs["kind"] == kind, "set_item"]) for kind in ("image", "text")}
     queries = classify_queries(stored.tables.queries, stored.tables.qrels, leaked["image"], leaked["text"])
-    return OverlapResult(pairs, queries, compared.images.count, compared.vectors)
+    return OverlapResult(pairs, queries, compared.images.count, compared.by_bytes_alone, compared.vectors)
 
 
 def _prepare(stored: StoredSet, against: Sequence[str], options: OverlapOptions) -> _ComparedSet:
@@ -90,9 +95,11 @@ def _prepare(stored: StoredSet, against: Sequence[str], options: OverlapOptions)
     for file in indices if by_image is not None else ():
         check_embedder(file, by_image)
     with_pdq = options.with_pdq or any(has_pdq(file) for file in indices)
-    images = ImageOverlap(hash_set_images(stored, ImageFeatures(with_pdq)), hash_set_crops(stored), near)
+    hashed = hash_set_images(stored, ImageFeatures(with_pdq))
+    images = ImageOverlap(hashed, hash_set_crops(stored), near)
+    alone = count_bytes_alone(stored.tables.images, hashed, get_render_options(stored.manifest).get("mode"))
     texts = TextOverlap(dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True)))
-    return _ComparedSet(images, texts, ImageFeatures(with_pdq, by_image), vectors)
+    return _ComparedSet(images, texts, ImageFeatures(with_pdq, by_image), vectors, alone)
 
 
 def _find_pairs(compared: _ComparedSet, against: str, out: Path) -> Iterator[pd.DataFrame]:

@@ -34,6 +34,7 @@ INDEX_SCHEMA = pa.schema(
         ("outline", pa.binary(64)),
     ]
 )
+_DIGEST_SCHEMA = pa.schema([("item", pa.string()), ("sha256", pa.string())])
 _BATCH = 5_000  # images of a folder whose hashes are compared at once
 _MIRRORED = 3  # place of the mirrored hash in ScannedImage.turned
 
@@ -47,9 +48,15 @@ class ImageFeatures(NamedTuple):
 
 
 def hash_set_images(stored: StoredSet, features: ImageFeatures) -> pd.DataFrame:
-    """Returns INDEX_SCHEMA of the images of a set that can be read; with the columns of `features`."""
+    """Returns INDEX_SCHEMA of the images of a set that can be read, with the columns of `features`; and a row with the
+    sha256 alone for each source file that the set's own copy is not the same as: a rendered image has other bytes."""
     located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
-    return _hash_files(located, features, ReadCounts())
+    hashed = _hash_files(located, features, ReadCounts())
+    images = stored.tables.images
+    sources = to_frame(pa.table({"item": images["image_id"], "sha256": images["sha256"]}).cast(_DIGEST_SCHEMA)).dropna()
+    is_new = ~pd.MultiIndex.from_frame(sources).isin(pd.MultiIndex.from_frame(hashed[_DIGEST_SCHEMA.names]))
+    own = to_frame(pa.Table.from_pylist(sources[is_new].to_dict("records"), INDEX_SCHEMA))
+    return pd.concat([hashed, own], ignore_index=True)
 
 
 def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
@@ -109,7 +116,7 @@ def _hash_files(located: Sequence[tuple[str, str]], features: ImageFeatures, cou
     scanned = map_in_workers(read_image, [location for _, location in located])
     rows = []
     for (item, _), one in zip(located, scanned, strict=True):
-        if isinstance(one, WorkerFailure) or one.reason is not None:
+        if isinstance(one, WorkerFailure) or one.sha256 is None:  # a damaged JPEG has all that is compared
             counts.skipped[str(one.reason)] += 1
             continue
         hashes = {name: getattr(one, name) for name in ("sha256", "pixels", "phash", "outline")}

@@ -37,6 +37,8 @@ _COUNTED = (
     "unmapped_results",
 )
 _RECORDED_AT_ONCE = 20  # answers
+_FIRST = 12  # queries without an answer to any of which the service is taken to be down
+_TRY_ONE = "try one query: querytruth systems try FILE TEXT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def _collect_answers(
     check_key = answer_key(identity, "\n".join(["index", *keys]), k)
     found = {} if options.is_refreshed else store.find([*keys, check_key])
     answers = {key: parse_system_answer(found[key]) for key in keys if key in found}
+    known, first = set(answers), list[SystemAnswer]()  # what is asked for the first time shows whether anybody is there
     waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
     if options.is_offline:
         if missing := sum(key not in answers for key in keys):
@@ -124,6 +127,11 @@ def _collect_answers(
             answers[places[place]] = answer
             fresh[places[place]] = answer.to_text()
             advance(1)
+            if places[place] not in known and len(first) < _FIRST:
+                first.append(answer)
+                if len(first) == _FIRST and all(one.failure for one in first):
+                    reason = f"answered none of the first {_FIRST} queries ({_describe_failures(first)})"
+                    raise UserError(ASK_STAGE, described.name, reason, _TRY_ONE)
             if len(fresh) >= _RECORDED_AT_ONCE:
                 store.record(identity, fresh)
                 fresh.clear()
@@ -158,9 +166,8 @@ def build_system_run(
     where all of them are finite and never rise. Raises UserError where no query was answered."""
     failures = Counter(answer.failure for answer in answers if answer.failure)
     if failures and failures.total() == len(answers):
-        first = next(answer for answer in answers if answer.failure)
-        reason = f"answered none of {len(answers):,} queries ({failures.most_common(1)[0][0]}: {first.detail})"
-        raise UserError(ASK_STAGE, "search system", reason, "try one query: querytruth systems try FILE TEXT")
+        reason = f"answered none of {len(answers):,} queries ({_describe_failures(answers)})"
+        raise UserError(ASK_STAGE, "search system", reason, _TRY_ONE)
     rows: list[tuple[str, str, float, float]] = []
     counts = Counter(dict.fromkeys(_COUNTED, 0))
     for query_id, answer in zip(query_ids, answers, strict=True):
@@ -182,12 +189,18 @@ def build_system_run(
     return SystemRun(table, _warn(stated, check), {"search_system": stated, "latency_ms": latency})
 
 
+def _describe_failures(answers: Sequence[SystemAnswer]) -> str:
+    """The most frequent failure and the detail of the first."""
+    (reason, _), *_ = Counter(answer.failure for answer in answers).most_common(1)
+    return f"{reason}: {next(answer.detail for answer in answers if answer.failure)}"
+
+
 def _read_rows(
     query_id: str, answer: SystemAnswer, ids: dict[str, str], counts: Counter[str]
 ) -> list[tuple[str, str, float, float]]:
-    """Query, image, score, and the negative rank of each result. An id that maps to no image keeps its place under
-    a name that no image has."""
-    rows, seen = [], set[str]()
+    """Query, image, score, and the negative rank of each result. Of equal scores the later is a hair lower, so that the
+    service's order counts. An id that maps to no image keeps its place under a name that no image has."""
+    rows, seen, lowest = [], set[str](), math.inf
     scores = [hit.score for hit in answer.hits if hit.score is not None and math.isfinite(hit.score)]
     counts["answers_out_of_order"] += any(after > before for before, after in pairwise(scores))
     for rank, hit in enumerate(answer.hits, start=1):
@@ -202,7 +215,8 @@ def _read_rows(
         is_finite = hit.score is not None and math.isfinite(hit.score)
         counts["results_without_score"] += not is_finite
         counts["unmapped_results"] += hit.id not in ids
-        rows.append((query_id, image_id, hit.score or 0.0, -float(rank)))
+        lowest = min(hit.score or 0.0, math.nextafter(lowest, -math.inf)) if is_finite else lowest
+        rows.append((query_id, image_id, lowest, -float(rank)))
     return rows
 
 

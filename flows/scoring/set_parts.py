@@ -15,7 +15,7 @@ _STAGE = "choose part"
 
 def select_part(judged: JudgedSet, part: Mapping[str, str | int]) -> JudgedSet:
     """Returns the set with only those queries that have all the values, by column; the gallery stays whole. A family is
-    given alone ("count") or with its kind ("count/exactly"). The description of the set states the part. Raises
+    given alone ("count") or with its kind ("count/2"). The description of the set states the part. Raises
     UserError for an unknown column or value, for bare judgments, and where no query has all the values."""
     if not part:
         return judged

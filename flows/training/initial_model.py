@@ -1,5 +1,7 @@
 """Creates the model of a definition before training, and its description for checkpoints."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +9,7 @@ import numpy as np
 
 from backends.models import training_checkpoints as checkpoints
 from baselines.dual_encoder.vocabulary import build_vocabulary
-from builders.errors import UserError
+from builders.errors import UserError, first_line
 from flows.definitions import TrainingDefinition
 from flows.definitions.training import RECURRENT_ARCHITECTURES
 from flows.steps import step
@@ -51,10 +53,35 @@ def create_initial_model(definition: TrainingDefinition, texts: list[str]) -> In
         "side": int(definition.size * ENLARGEMENT),
         "max_length": definition.max_length,
     }
-    model = build_dual_encoder(images, text_tower, heads)
+    with _one_line(definition):
+        model = build_dual_encoder(images, text_tower, heads)
+        _try_images(model, definition.size)
     return InitialModel(
         model, tokenizer, description, definition.images.name is not None, definition.texts.name is not None
     )
+
+
+@contextmanager
+def _one_line(definition: TrainingDefinition) -> Iterator[None]:
+    """Raises UserError for a model of transformers that is no tower for images."""
+    name = definition.images.name or definition.images.architecture
+    try:
+        yield
+    except Exception as error:  # of hundreds of models, each has its own
+        reason = f"cannot be the tower of images: {first_line(error)}"
+        raise UserError(_STAGE, name, reason, "name an image model such as resnet, efficientnet or vit") from None
+
+
+def _try_images(model: Any, size: int) -> None:
+    """Encodes two images, as the training will. Raises any exception of the tower."""
+    import torch
+
+    model.eval()
+    with torch.no_grad():
+        model.encode_images(torch.zeros(2, 3, size, size))
+    model.train()
+    if len(model.pictures.layers()) < 2:
+        raise ValueError("it has no layers to unfreeze")
 
 
 def _image_tower(definition: TrainingDefinition) -> Any:

@@ -12,8 +12,10 @@ from evaluation.evaluation_result import DIRECTIONS, IMAGE_TO_TEXT, TEXT_TO_IMAG
 from evaluation.exact_search import build_vector_gallery, search_exact
 from evaluation.ground_truth import index_qrels
 from evaluation.identifiers import build_run
+from evaluation.metric_names import parse_metric
 from evaluation.metric_scores import MetricScores, average_directions, score_run, transpose_qrels
 from evaluation.ranking import rank_run
+from evaluation.run_evaluation import compute_chance_scores
 from evaluation.statistics import estimate_interval
 from flows.scoring.encoded_sets import encode_set
 from flows.scoring.judged_sets import cluster_queries, load_judged_set
@@ -72,6 +74,19 @@ def mean_scores(scores: dict[str, MetricScores]) -> dict[str, dict[str, float]]:
     """Returns the figures by direction, and for the mean of both."""
     by_direction = {direction: scores_of_direction.means() for direction, scores_of_direction in scores.items()}
     return {**by_direction, "mean": average_directions(by_direction[TEXT_TO_IMAGE], by_direction[IMAGE_TO_TEXT])}
+
+
+def chance_scores(test_set: Path) -> dict[str, float]:
+    """Returns by metric what a random order of the set's images, or texts, gets on average: the mean of both
+    directions."""
+    judged = load_judged_set(test_set)
+    assert judged.stored is not None and judged.queries is not None
+    truths = (
+        index_qrels(judged.qrels, judged.stored.tables.images["image_id"]),
+        index_qrels(transpose_qrels(judged.qrels), judged.queries["query_id"]),
+    )
+    to_images, to_texts = (compute_chance_scores([parse_metric(name) for name in METRICS], truth) for truth in truths)
+    return average_directions(to_images, to_texts)
 
 
 def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame) -> dict[str, dict[str, list[float]]]:

@@ -7,13 +7,19 @@ from flows.definitions import TrainingDefinition
 
 ROWS = (("R@1", "hit@1"), ("R@5", "hit@5"), ("R@10", "hit@10"), ("MRR", "rr"))
 COLUMNS = (("text to image", "text_to_image"), ("image to text", "image_to_text"), ("mean", "mean"))
+CHANCE = "chance (mean)"
+_MUCH = 0.2
 Figures = Mapping[str, Mapping[str, Sequence[float]]]
 _COLOURS = {"mean R@1": "#1668b8", "mean R@10": "#c2580c", "loss": "#5a6472"}
 _WIDTH, _HEIGHT, _EDGE = 640, 320, 48
 
 
 def render_training_report(
-    definition: TrainingDefinition, history: Sequence[Mapping[str, Any]], figures: Figures, split: Mapping[str, Any]
+    definition: TrainingDefinition,
+    history: Sequence[Mapping[str, Any]],
+    figures: Figures,
+    chance: Mapping[str, float],
+    split: Mapping[str, Any],
 ) -> str:
     """Returns Markdown: the figures on the held-out images, and the epochs."""
     images = split["pictures"]
@@ -23,7 +29,8 @@ def render_training_report(
         f"Trained on {split['set']}: {images['train']} pictures learned from, {images['validation']} to choose the "
         f"epoch by, {images['test']} kept back.",
         "",
-        *format_scores_table(figures),
+        *format_scores_table(figures, chance),
+        *(["", f"Warning: {warning}"] if (warning := warn_of_chance(chance)) else []),
         "",
         "| epoch | stage | loss | text → image | image → text | mean R@1 | mean R@10 | seconds |",
         "|---|---|---|---|---|---|---|---|",
@@ -38,13 +45,25 @@ def render_training_report(
     return "\n".join(lines) + "\n"
 
 
-def format_scores_table(figures: Figures) -> list[str]:
+def format_scores_table(figures: Figures, chance: Mapping[str, float]) -> list[str]:
     """Formats the report's table 1 with 95% intervals, in Markdown."""
-    lines = ["| | " + " | ".join(title for title, _ in COLUMNS) + " |", "|---|---|---|---|"]
+    lines = ["| | " + " | ".join([*(title for title, _ in COLUMNS), CHANCE]) + " |", "|---|---|---|---|---|"]
+    return lines + [f"| {' | '.join(row)} |" for row in list_score_rows(figures, chance)]
+
+
+def list_score_rows(figures: Figures, chance: Mapping[str, float]) -> list[list[str]]:
+    """Returns a row per metric: its title, a cell per column, and the mean of a random order."""
+    rows = []
     for title, metric in ROWS:
         cells = [format_interval(figures[column][metric]) for _, column in COLUMNS]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
-    return lines
+        rows.append([title, *cells, f"{chance[metric]:.3f}" if metric in chance else "-"])
+    return rows
+
+
+def warn_of_chance(chance: Mapping[str, float]) -> str:
+    """Returns a warning where a random order gets much of a figure, because few images were kept back; else ""."""
+    easy = [f"{title} {chance[metric]:.3f}" for title, metric in ROWS if chance.get(metric, 0) >= _MUCH]
+    return f"a random order gets {', '.join(easy)}: so few pictures say little, raise split.test" if easy else ""
 
 
 def format_interval(figure: Sequence[float]) -> str:

@@ -32,6 +32,17 @@ def test_paths_are_beside_the_definition_and_defaults_are_the_articles(tmp_path:
     assert (found.texts, found.languages, found.grades) == (["word", "sentence"], None, "graded")
 
 
+@pytest.mark.parametrize(("kind", "key"), [("training", "set"), ("recall", "gallery")])
+def test_a_folder_that_is_no_set_does_not_hide_the_set_of_its_name(kind: str, key: str, tmp_path: Path) -> None:
+    """As at the command line: the name is looked up below `out`."""
+    (tmp_path / "captr").mkdir()
+    (tmp_path / "d.yaml").write_text(f"name: mine\nkind: {kind}\n{key}: captr\n")
+    assert getattr(load_definition(tmp_path / "d.yaml", [], kind), key) == "captr"
+    (tmp_path / "captr/v1").mkdir()
+    (tmp_path / "captr/v1/manifest.json").write_text("{}")
+    assert getattr(load_definition(tmp_path / "d.yaml", [], kind), key) == str(tmp_path / "captr")
+
+
 def test_overrides_reach_into_groups_and_lists(tmp_path: Path) -> None:
     found = load(tmp_path, GOOD, "mixes.levels=2", "annotations=[x.json, y.json]", "languages=[zh]", "compatible=null")
     assert found.mixes.levels == 2

@@ -88,6 +88,10 @@ def test_a_training_leaves_a_model_its_history_and_the_images_that_it_never_saw(
     assert rates[0] == pytest.approx(0.01) and rates[2] == pytest.approx(0.0005), "warmed up, then down to a twentieth"
     assert "| R@10 |" in (bars.folder / "report.md").read_text()
     assert (bars.folder / "curves.svg").read_text().startswith("<svg")
+    report = (bars.folder / "report.md").read_text()
+    chance = json.loads((bars.folder / "figures.json").read_text())["chance"]
+    assert chance == bars.chance and chance["hit@10"] == pytest.approx(10 / 12) and "| chance (mean) |" in report
+    assert "Warning: a random order gets R@5 0.417, R@10 0.833, MRR 0.259: so few pictures say little" in report
     assert not (bars.folder / ".state.pt").exists(), "what only a training under way needs is gone"
 
 

@@ -98,10 +98,9 @@ def test_each_question_has_the_query_for_what_is_to_be_seen_as_its_twin(tables: 
     of_families = tables.queries[tables.queries["family"].notna()]
     assert of_families["twin"].notna().all() and by_id.loc[by_id["family"].isna(), "twin"].isna().all()
     texts = dict(zip(of_families["text"], by_id.loc[of_families["twin"], "text"], strict=True))
-    assert (
-        texts["dog without a cat"] == texts["two dogs"] == texts["large dog in the frame"] == texts["red dog"] == "dog"
-    )
-    assert texts["dog to the left of horse"] == "dog&horse" and texts["画面中有狗、没有猫"] == "狗"
+    of_dogs = ["dog, no cats anywhere", "exactly two dogs", "dog taking up much of the frame", "red dog"]
+    assert {texts[name] for name in of_dogs} == {"dog"}
+    assert texts["a dog to the left of a horse"] == "dog&horse" and texts["画面中有狗、没有猫"] == "狗"
 
 
 def test_an_oracle_ignores_no_family(tables: Tables) -> None:

@@ -143,6 +143,51 @@ def test_beir_gives_back_all_but_who_judged_and_why(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
+def _with_families() -> Tables:
+    """The small tables with a query of a family: its number dropped, it is another query, its twin."""
+    tables = small_tables()
+    is_first = tables.queries["query_id"] == query_id_of("dog")
+    families = tables.queries.assign(family=None, twin=None, topic=None).astype({"family": "object", "twin": "object"})
+    families.loc[is_first, ["family", "twin", "topic"]] = ["count/2", query_id_of("狗"), "pets"]
+    return replace(tables, queries=families)
+
+
+def test_beir_keeps_the_family_the_twin_and_the_topic_of_a_query(tmp_path: Path) -> None:
+    there = publish_small_set(tmp_path, _with_families())
+    assert not [said for said in exporters.export_set("beir", there, tmp_path / "out") if "famil" in said]
+    back = imported(tmp_path / "out", "beir", tmp_path / "again")
+    columns = ["query_id", "family", "twin", "topic"]
+    assert back.tables.queries[columns].equals(there.tables.queries[columns])
+
+
+@pytest.mark.parametrize("name", ["trec", "webdataset", "karpathy", "chinese_clip", "label_studio"])
+def test_a_format_without_families_says_so_and_one_with_them_does_not(name: str, tmp_path: Path) -> None:
+    there = publish_small_set(tmp_path, _with_families())
+    said = exporters.export_set(name, there, tmp_path / "out", allow_loss=True)
+    assert "the families and twins of 1 queries" in said
+    plain = publish_small_set(tmp_path, small_tables(), name="plain")
+    assert not [one for one in exporters.export_set(name, plain, tmp_path / "plain", allow_loss=True) if "twins" in one]
+
+
+def test_mteb_says_that_it_keeps_groups_of_duplicates(tmp_path: Path) -> None:
+    there = publish_small_set(tmp_path, small_tables())
+    said = exporters.export_set("mteb", there, tmp_path / "out")
+    assert "how duplicates were found (their groups are kept)" in said
+    assert pd.read_parquet(tmp_path / "out/picture-details")["duplicate_group"].notna().sum() == 2
+
+
+@pytest.mark.parametrize("name", ["beir", "trec"])
+def test_the_images_of_an_export_without_images_are_found_in_the_set_that_it_was_made_of(
+    name: str, tmp_path: Path
+) -> None:
+    there = publish_small_set(tmp_path, small_tables())
+    exporters.export_set(name, there, tmp_path / "out")
+    back = imported(tmp_path / "out", name, tmp_path / "again", images=there.path)
+    ids = back.tables.images["image_id"]
+    assert len(ids) == (4 if name == "beir" else 3), "trec lists the judged ones alone"
+    assert [Path(path).stem for path in back.tables.images["path"]] == ids.tolist()
+
+
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
 full = texts.filter(lambda text: bool(text.strip()))
 maybe = st.none() | texts

@@ -56,7 +56,7 @@ def test_families_of_the_small_world(make_world: Make) -> None:
     tables = set_files.read_set(built.path).tables
     assert planned["queries"] == len(tables.queries)
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but without a car"]
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but no car anywhere"]
     rows = tables.qrels[tables.qrels["query_id"] == query]
     grades = {int(names[image][8:12]): grade for image, grade in zip(rows["image_id"], rows["relevance"], strict=True)}
     # a dog on every second picture, large on every fourth; a car on every third
@@ -79,12 +79,12 @@ def test_a_damaged_box_leaves_number_and_absence_unknown(make_world: Make) -> No
     (definition.parent / "instances.json").write_text(json.dumps(data))
     tables = set_files.read_set(build(definition).path).tables
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but without a car"]
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but no car anywhere"]
     judged = {names[image] for image in tables.qrels.loc[tables.qrels["query_id"] == query, "image_id"]}
     assert "holiday/0004.jpg" in judged and "holiday/0002.jpg" not in judged
 
 
-def give_colours(definition: Path, colours: list[list[str] | None]) -> None:
+def give_colours(definition: Path, colours: list[Any]) -> None:
     """Gives each dog of the small world the next of these attributes (None: the record has none)."""
     file = definition.parent / "instances.json"
     data = json.loads(file.read_text())
@@ -122,6 +122,21 @@ def test_attributes_that_nobody_listed_cannot_be_asked(make_world: Make) -> None
         build(make_world(families=["attribute"]))
     with pytest.raises(UserError, match="exhaustive_attributes speaks of all objects"):
         load_definition(make_world("other", families=["attribute"], exhaustive_attributes=True), [], "precision")
+
+
+def test_what_a_tool_notes_of_a_box_is_not_asked_and_the_funnel_counts_it(make_world: Make) -> None:
+    keys = {"families": ["attribute"], "family_rules": {"min_images": 2}, "languages": ["en"]}
+    definition = make_world(**keys)
+    give_colours(definition, [{"occluded": True, "truncated": "1", "score": "0.93", "colour": "red"}])
+    built = build(definition)
+    asked = set(set_files.read_set(built.path).tables.queries["family"].dropna())
+    assert asked == {"attribute/red"}
+    stages = {stage["stage"]: stage for stage in built.manifest["funnel"]}
+    assert stages["attributes"]["rejected"] == {"bookkeeping": 1, "number": 2} and stages["attributes"]["accepted"] == 1
+    chosen = build(definition, "attributes.only=[occluded]", "name=chosen")
+    assert set(set_files.read_set(chosen.path).tables.queries["family"].dropna()) == {"attribute/occluded"}
+    with pytest.raises(UserError, match="only bookkeeping, numbers and excluded attributes: colour, occluded"):
+        build(definition, "attributes.exclude=[colour]", "name=none")
 
 
 def read_boxes(path: Path) -> dict[str, list[Box]]:

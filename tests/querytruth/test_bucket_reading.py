@@ -60,3 +60,15 @@ def test_show_writes_the_page_with_its_images(run: Run, url: str) -> None:
     assert "page written: there.html" in run("show", url, "--page", "there.html")[1]
     here, there = (Path(name).read_bytes() for name in ("here.html", "there.html"))
     assert there.count(b"data:image/jpeg") == here.count(b"data:image/jpeg") > 0
+
+
+def test_export_names_the_set_and_not_the_copy_in_the_cache(run: Run, url: str) -> None:
+    forget_images()
+    shown = " ".join(run("export", url, "trec", "out")[0].split())
+    assert shown.startswith(f"{url}/v1 exported as trec to out") and "cache" not in shown
+
+
+def test_offline_refuses_a_url_also_where_the_cache_has_the_version(run: Run, url: str) -> None:
+    asked = ("evaluate", url, "--baseline", "oracle", "--report", "again")
+    run(*asked)
+    assert "--offline connects to nothing" in " ".join(run(*asked, "--offline", code=1)[1].split())

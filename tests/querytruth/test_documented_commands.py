@@ -91,3 +91,9 @@ def test_a_section_that_is_null_is_told_without_a_python_class(key: str, tmp_pat
     with pytest.raises(UserError, match=f"key '{key}': is a section of keys.*cannot be null") as caught:
         load_definition(file, [], "precision")
     assert "Options" not in str(caught.value)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_kinds_of_counts_that_are_named_exist(page: Path) -> None:
+    named = set(re.findall(r"\bcount/[a-z0-9+]+", page.read_text("utf-8")))
+    assert named <= {"count/2", "count/3+"}, "as builders/precision/families/count.py asks them"

@@ -9,6 +9,7 @@ from builders.precision.annotated_gallery import Ints
 from builders.precision.articles import choose_article
 from builders.precision.box_attributes import BoxAttributes
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules, Phrases, QueryFamily, mark
+from builders.precision.families.count import MEASURE_WORD
 from builders.precision.tag_tree import LabelConcept, has_chinese
 
 _COLOURS = {
@@ -37,14 +38,13 @@ _COLOURS = {
 # Attributes without one have no Chinese question.
 _CHINESE = {
     **{name: f"{colour}的" for name, colour in _COLOURS.items()},
-    **{f"in {name}": f"穿{colour}衣服的" for name, colour in _COLOURS.items()},
     "wooden": "木制的",
     "metal": "金属的",
     "plastic": "塑料的",
     "glass": "玻璃的",
     "leather": "皮制的",
     "brick": "砖砌的",
-    "striped": "条纹的",
+    "striped": "带条纹的",
     "spotted": "带斑点的",
     "checkered": "格子的",
     "round": "圆形的",
@@ -58,15 +58,23 @@ _CHINESE = {
     "broken": "破损的",
     "folded": "折叠的",
     "parked": "停着的",
+    "flying": "飞着的",
+}
+# Asked in Chinese of people alone: broccoli in blue wears no blue clothes.
+_OF_PEOPLE = {
+    **{f"in {name}": f"穿{colour}衣服的" for name, colour in _COLOURS.items()},
+    "smiling": "微笑的",
+}
+_PEOPLE = {"人", "行人", "男人", "女人", "男孩", "女孩", "孩子", "小孩", "儿童", "婴儿", "老人", "运动员"}
+# Asked in Chinese of people and of animals with a known measure word: a vase that is sitting just stands there.
+_OF_LIVING = {
     "sitting": "坐着的",
     "standing": "站着的",
     "lying": "躺着的",
     "walking": "行走的",
     "running": "奔跑的",
     "jumping": "跳跃的",
-    "flying": "飞着的",
     "sleeping": "睡着的",
-    "smiling": "微笑的",
 }
 _PREPOSITIONS = (
     "in",
@@ -145,7 +153,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     if has_chinese(name):
         chinese = name if name.endswith("的") else f"{name}的"
     else:
-        chinese = _CHINESE.get(name, "")
+        chinese = _translate(name, concept.zh)
         follows = _follows_noun(name)
         article = concept.article if follows or not concept.article else choose_article(name)
         texts["en", "word"] = f"{concept.en} {name}" if follows else f"{name} {concept.en}"
@@ -154,6 +162,14 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
         texts["zh", "word"] = f"{chinese}{concept.zh}"
         texts["zh", "sentence"] = f"一张有{chinese}{concept.zh}的图片"
     return texts
+
+
+def _translate(name: str, label: str) -> str:
+    """Returns the Chinese attribute; empty where it is unknown, or says nothing of this label."""
+    is_person = label in _PEOPLE
+    known = _CHINESE | (_OF_PEOPLE if is_person else {})
+    is_living = is_person or MEASURE_WORD.get(label) in ("只", "头", "匹")
+    return (known | (_OF_LIVING if is_living else {})).get(name, "")
 
 
 def _short_texts(name: str, concept: LabelConcept) -> set[str]:

@@ -1,4 +1,5 @@
-"""Numbers: "two dogs", "three or more bottles". An image with another number of the objects is a near miss."""
+"""Numbers: "exactly two dogs", "three or more bottles". An image with another number of the objects is a near miss, so
+that each text says "exactly": three dogs are also two dogs."""
 
 from collections.abc import Iterator
 
@@ -31,7 +32,7 @@ MEASURE_WORD = {name: word for word, names in _MEASURE_WORDS.items() for name in
 
 
 def find_questions(world: BoxWorld, _rules: FamilyRules) -> Iterator[FamilyQuestion]:
-    """Yields for each label that can be counted "two" and "three or more"."""
+    """Yields for each label that can be counted "exactly two" and "three or more"."""
     for label in world.labels:
         if not world.concepts[label].article:
             continue  # bread, scissors
@@ -51,13 +52,12 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     texts: Phrases = {}
     exact = kind == "count/2"
     if concept.plural:
-        texts["en", "word"] = f"two {concept.plural}" if exact else f"three or more {concept.plural}"
-        texts["en", "sentence"] = f"a picture of {'exactly ' if exact else ''}{texts['en', 'word']}"
+        texts["en", "word"] = f"{'exactly two' if exact else 'three or more'} {concept.plural}"
+        texts["en", "sentence"] = f"a picture of {texts['en', 'word']}"
     if measure := MEASURE_WORD.get(concept.zh):
-        texts["zh", "word"] = f"两{measure}{concept.zh}" if exact else f"至少三{measure}{concept.zh}"
-        texts["zh", "sentence"] = (
-            f"一张正好有两{measure}{concept.zh}的图片" if exact else f"一张至少有三{measure}{concept.zh}的图片"
-        )
+        least, number = ("正好", "两") if exact else ("至少", "三")
+        texts["zh", "word"] = f"{least}{number}{measure}{concept.zh}"
+        texts["zh", "sentence"] = f"一张{least}有{number}{measure}{concept.zh}的图片"
     return texts
 
 

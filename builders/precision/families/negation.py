@@ -1,4 +1,5 @@
-"""Absence: "a dog without a person". An image that shows both is a near miss."""
+"""Absence: "a dog, no people anywhere". An image that shows both is a near miss. "A table without a bowl" would ask for
+less: for a table with no bowl on it, whatever else is in the picture."""
 
 from collections.abc import Iterator
 
@@ -44,9 +45,10 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
 def phrase(_kind: str, concepts: list[LabelConcept]) -> Phrases:
     """Returns the texts."""
     shown, missing = concepts
+    nowhere = f"no {missing.plural or missing.en} anywhere"
     return {
-        ("en", "word"): f"{shown.en} without {with_article(missing)}",
-        ("en", "sentence"): f"a picture with {with_article(shown)} but without {with_article(missing)}",
+        ("en", "word"): f"{shown.en}, {nowhere}",
+        ("en", "sentence"): f"a picture with {with_article(shown)} but {nowhere}",
         ("zh", "word"): f"画面中有{shown.zh}、没有{missing.zh}",
         ("zh", "sentence"): f"一张有{shown.zh}但没有{missing.zh}的图片",
     }

@@ -1,4 +1,5 @@
-"""Sizes: an object that takes up much of the image, or little. Sizes between the two are in no class."""
+"""Sizes: an object that takes up much of the image, or little. Sizes between the two are in no class. The texts speak
+of the share of the frame: a small dog is also one of a small breed."""
 
 from collections.abc import Iterator
 
@@ -38,16 +39,16 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     (concept,) = concepts
     if kind == "size/large":
         return {
-            ("en", "word"): f"large {concept.en} in the frame",
+            ("en", "word"): f"{concept.en} taking up much of the frame",
             ("en", "sentence"): f"a picture in which {with_article(concept)} takes up much of the frame",
-            ("zh", "word"): f"画面中很大的{concept.zh}",
-            ("zh", "sentence"): f"一张{concept.zh}占了画面很大一部分的图片",
+            ("zh", "word"): f"占画面很大一部分的{concept.zh}",
+            ("zh", "sentence"): f"{concept.zh}占了画面很大一部分的图片",
         }
     return {
-        ("en", "word"): f"small {concept.en} in the frame",
-        ("en", "sentence"): f"a picture in which {with_article(concept)} is small in the frame",
-        ("zh", "word"): f"画面中很小的{concept.zh}",
-        ("zh", "sentence"): f"一张{concept.zh}在画面中很小的图片",
+        ("en", "word"): f"{concept.en} taking up only a small part of the frame",
+        ("en", "sentence"): f"a picture in which {with_article(concept)} takes up only a small part of the frame",
+        ("zh", "word"): f"仅占画面一小部分的{concept.zh}",
+        ("zh", "sentence"): f"{concept.zh}仅占画面一小部分的图片",  # 船只占… begins with 船只, ships
     }
 
 

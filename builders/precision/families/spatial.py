@@ -53,22 +53,24 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
 
 
 def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
-    """Returns the texts."""
+    """Returns the texts. In Chinese 有 and 的 keep names apart from what is around them: 画面中小汽车在马上方 would
+    begin with 中小, and go on with 马上."""
     one, other = concepts
     place = kind.removeprefix("spatial/")
     english, chinese, _ = _RELATIONS[place]
     if place in _HEIGHTS:
         return {
-            ("en", "word"): f"{one.en} {english} {other.en} in the frame",
-            ("en", "sentence"): f"a picture with {with_article(one)} {_HEIGHTS[place]} {with_article(other)}",
-            ("zh", "word"): f"画面中{one.zh}在{other.zh}{chinese}",
-            ("zh", "sentence"): f"一张{one.zh}在画面中位于{other.zh}{chinese}的图片",
+            ("en", "word"): (higher := f"{with_article(one)} {_HEIGHTS[place]} {with_article(other)}"),
+            ("en", "sentence"): f"a picture with {higher}",
+            ("zh", "word"): f"画面中有{one.zh}在{other.zh}的{chinese}",
+            ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
         }
+    beside = f"{with_article(one)} {english} {with_article(other)}"
     return {
-        ("en", "word"): f"{one.en} {english} {other.en}",
-        ("en", "sentence"): f"a picture of {with_article(one)} {english} {with_article(other)}",
-        ("zh", "word"): f"{one.zh}在{other.zh}{chinese}",
-        ("zh", "sentence"): f"一张{one.zh}在{other.zh}{chinese}的图片",
+        ("en", "word"): beside,
+        ("en", "sentence"): f"a picture of {beside}",
+        ("zh", "word"): f"{one.zh}在{other.zh}的{chinese}",
+        ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
     }
 
 

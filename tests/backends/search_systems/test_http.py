@@ -1,6 +1,7 @@
 """A search behind HTTP: what is sent, and how each kind of answer is read."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from backends.search_systems import SearchFailure, SearchHit, load_system_file
 from builders.errors import UserError
-from tests.loopback import CannedResponse, LoopbackAnswer, loopback, send_raw, stay_silent, unused_url
+from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback, send_raw, stay_silent, unused_url
 
 KEY = "sk-very-secret-0123456789"
 NASTY = 'red "car" & {k} #1 \n 汽车'
@@ -57,6 +58,60 @@ def test_a_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.Monke
         assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
     assert failed.value.reason == "http_403" and "redacted" in failed.value.detail
     assert KEY not in str(failed.value) and KEY not in str(system.identity)
+
+
+def test_a_key_that_comes_back_as_an_id_is_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would be in the recorded answers, in the result and in left_out.csv."""
+    monkeypatch.setenv("SEARCH_KEY", f"Bearer {KEY}")
+    with loopback(lambda _: CannedResponse({"results": [{"id": KEY}, {"id": f"x/{KEY}.jpg"}]})) as server:
+        system = load(tmp_path, url=f"{server.url}/?q={{query}}", header_env={"Authorization": "SEARCH_KEY"})
+        assert [hit.id for hit in system.search("a", 2)] == ["[redacted]", "x/[redacted].jpg"]
+
+
+def test_a_score_may_be_written_as_a_text(tmp_path: Path) -> None:
+    scores = ["0.42", "4.2e-1", "much", "", None]
+    answer = CannedResponse({"results": [{"id": str(n), "s": score} for n, score in enumerate(scores)]})
+    with loopback(lambda _: answer) as server:
+        hits = load(tmp_path, url=f"{server.url}/?q={{query}}", score="s").search("a", 9)
+    assert [hit.score for hit in hits[:2]] == [0.42, 0.42]
+    assert all(hit.score is not None and math.isnan(hit.score) for hit in hits[2:])
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 301), ("GET", 302), ("GET", 308), ("POST", 307), ("POST", 308)])
+def test_a_redirect_within_the_origin_is_followed_with_the_key(
+    method: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_KEY", KEY)
+
+    def answer(request: ReceivedRequest) -> CannedResponse:
+        if request.path.startswith("/old"):
+            return CannedResponse("", status, {"Location": request.path.replace("/old", "/new/")})
+        return CannedResponse({"results": [{"id": "a"}]})
+
+    with loopback(answer) as server:
+        options = {"body": {"q": "{query}"}} if method == "POST" else {"query": {"q": "{query}"}}
+        keys = {"header_env": {"X-Key": "SEARCH_KEY"}, "method": method}
+        assert load(tmp_path, url=f"{server.url}/old", **keys, **options).search("a car", 1) == [SearchHit("a")]
+        first, second = server.asked
+    assert second.headers["x-key"] == KEY and (first.method, first.body) == (second.method, second.body)
+    assert second.path == first.path.replace("/old", "/new/")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "location"),
+    [
+        ({}, 302, "http://other.example/?q=a"),
+        ({}, 302, "/?again"),
+        ({"method": "POST", "body": {"q": "{query}"}}, 302, "/new"),
+    ],
+    ids=["another origin", "for ever", "a POST that would lose its query"],
+)
+def test_any_other_redirect_is_a_failure_that_names_its_location(
+    options: dict[str, Any], status: int, location: str, tmp_path: Path
+) -> None:
+    failed = find_failure(tmp_path, CannedResponse("", status, {"Location": location}), **options)
+    assert (failed.reason, failed.detail) == (f"http_{status}", f"redirects to {location}")
+    assert failed.retry_after is None
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, F
 from builders.precision.tag_tree import LabelConcept, TagTree
 
 DOG = LabelConcept("Dog", "", "狗", "dog", "a", "dogs")
+PERSON = LabelConcept("Person", "", "人", "person", "a", "people")
 SHOES = LabelConcept("Sneakers", "", "鞋", "sneakers", "", "sneakers")
 SUV = LabelConcept("SUV", "", "车", "SUV", "an", "SUVs")
 
@@ -21,9 +22,13 @@ SUV = LabelConcept("SUV", "", "车", "SUV", "an", "SUVs")
         ("red", DOG, ("red dog", "a picture of a red dog"), ("红色的狗", "一张有红色的狗的图片")),
         ("orange", DOG, ("orange dog", "a picture of an orange dog"), ("橙色的狗", "一张有橙色的狗的图片")),
         ("used", SUV, ("used SUV", "a picture of a used SUV"), None),
-        ("in red", SUV, ("SUV in red", "a picture of an SUV in red"), ("穿红色衣服的车", "一张有穿红色衣服的车的图片")),
+        ("in red", SUV, ("SUV in red", "a picture of an SUV in red"), None),
         ("looking down", DOG, ("dog looking down", "a picture of a dog looking down"), None),
         ("sitting", DOG, ("sitting dog", "a picture of a sitting dog"), ("坐着的狗", "一张有坐着的狗的图片")),
+        ("in red", PERSON, ("person in red", "a picture of a person in red"),
+         ("穿红色衣服的人", "一张有穿红色衣服的人的图片")),
+        ("sitting", SUV, ("sitting SUV", "a picture of a sitting SUV"), None),
+        ("smiling", DOG, ("smiling dog", "a picture of a smiling dog"), None),
         ("white", SHOES, ("white sneakers", "a picture of white sneakers"), ("白色的鞋", "一张有白色的鞋的图片")),
         ("毛茸茸", DOG, None, ("毛茸茸的狗", "一张有毛茸茸的狗的图片")),
     ],

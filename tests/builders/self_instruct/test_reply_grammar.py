@@ -51,6 +51,31 @@ def test_one_answer_is_read_however_it_is_dressed_up(reply: str) -> None:
     assert topics(reply) == [("食物", ["饺子", "意大利面", "汉堡"])]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        FOOD,
+        FOOD.replace("#", "＃"),
+        FOOD.replace("#", ""),
+        FOOD.replace("\n", " "),
+        FOOD.replace("#物体#：", ""),
+        "答案：根据#食物#主题，我想出了#物体#：#饺子 #意大利面 #汉堡",
+        "答案：根据#食物#主题，我想出了#物体#：\n- **饺子**\n- **意大利面**：一种面食\n- **汉堡**",
+    ],
+)
+def test_objects_alone_are_read_from_the_form_with_a_topic_without_the_sentence_before_them(reply: str) -> None:
+    """A model that has seen the first stage's form may answer the second one in it, too."""
+    assert objects(reply) == ["饺子", "意大利面", "汉堡"]
+    both = FOOD + "\n" + FOOD.replace("#饺子#，#意大利面#，#汉堡#", "#主题公园#")
+    assert objects(both) == ["饺子", "意大利面", "汉堡", "主题公园"]
+
+
+def test_english_objects_alone_are_read_alike() -> None:
+    marked = "Answer: for the topic #food#, I came up with these #objects#: #ramen#, #sushi#"
+    assert objects(marked) == ["ramen", "sushi"]
+    assert objects("Answer: for the topic #parks#, I came up with #a theme park#") == ["a theme park"]
+
+
 def test_english_answers_are_read_alike() -> None:
     marked = "Thought: choose the topic #food#\nAnswer: for the topic #food#, I came up with these #objects#: #ramen#, "
     bare = "Thought: I choose the topic food.\n**Answer:** For the topic food, I came up with these objects: ramen, "

@@ -5,10 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from transformers import BertTokenizer
 
 from backends.embedders import EmbedderOptions, dual_encoder
 from backends.models.training_checkpoints import create_tower, load_pretrained_tower, read_checkpoint
+from baselines.dual_encoder.encoders import ImageEncoder
 from baselines.dual_encoder.vocabulary import SPECIAL_TOKENS
 from builders.errors import UserError
 from flows.definitions import TrainingDefinition, load_definition
@@ -72,6 +74,48 @@ def test_a_vit_takes_images_of_its_own_size_and_bert_no_longer_texts(folder: Pat
         create_initial_model(definition(folder, "size=48", images="vit"), ["abc"])
     with pytest.raises(UserError, match="takes 16 tokens at most"):
         create_initial_model(definition(folder, "max_length=17"), ["abc"])
+
+
+EFFICIENT = {"hidden_dim": 128, "width_coefficient": 0.1, "depth_coefficient": 0.1}
+SWIN = {"embed_dim": 8, "depths": [1, 1], "num_heads": [1, 1], "window_size": 4}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "options", "width"),
+    [("efficientnet", EFFICIENT, 128), ("swin", SWIN, 16), ("poolformer", {}, 512)],
+)
+def test_any_backbone_of_images_with_features_is_a_tower(
+    architecture: str, options: dict[str, object], width: int
+) -> None:
+    tower = json.dumps({"architecture": architecture, "options": options})
+    keys = ["name=mine", "set=none", "size=32", f"images={tower}", "texts={architecture: gru}"]
+    model = create_initial_model(load_definition(None, keys, "training"), ["a dog"]).model  # type: ignore[arg-type]
+    assert model.pictures.width == width and len(model.pictures.layers()) > 2
+    assert model.training
+
+
+def test_tokens_without_one_for_all_are_averaged() -> None:
+    """The first token of a Swin is the upper left corner."""
+    encoder = ImageEncoder(create_tower("swin", SWIN, image_size=32)).eval()
+    pixels = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        tokens = encoder.backbone(pixel_values=pixels).last_hidden_state
+        assert torch.equal(encoder(pixels), tokens.mean(dim=1)) and tokens.shape[1] > 1
+
+
+@pytest.mark.parametrize(
+    ("architecture", "reason"),
+    [
+        ("bert", "You must specify exactly one of input_ids or inputs_embeds"),
+        ("mobilenet_v2", "does not say how wide its features are"),
+        ("mobilevit", "shapes cannot be multiplied"),
+    ],
+)
+def test_what_is_no_tower_of_images_is_refused_in_one_line(architecture: str, reason: str) -> None:
+    keys = ["name=mine", "set=none", "size=32", f"images={{architecture: {architecture}}}", "texts={architecture: gru}"]
+    with pytest.raises(UserError, match=f"{architecture} .*cannot be the tower of images: .*{reason}") as refused:
+        create_initial_model(load_definition(None, keys, "training"), ["a dog"])  # type: ignore[arg-type]
+    assert "\n" not in str(refused.value)
 
 
 def test_a_folder_that_lacks_weights_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -38,11 +38,15 @@ def _edit_table(path: Path, manifest: Path, change: Callable[[pd.DataFrame], pd.
 
 
 def _keys(content: Any, above: list[Any]) -> list[list[Any]]:
-    found = []
-    if isinstance(content, dict | list):
-        for key, inner in list(content.items() if isinstance(content, dict) else enumerate(content))[:30]:
-            found += [[*above, key], *_keys(inner, [*above, key])]
-    return found
+    """Every key, of a list those of its first and its longest item: the others are of the same kinds."""
+    if isinstance(content, dict):
+        within = list(content.items())[:30]
+    elif isinstance(content, list):
+        longest = max(range(len(content)), key=lambda place: len(json.dumps(content[place])), default=0)
+        within = [(place, content[place]) for place in sorted({0, longest}) if content]
+    else:
+        return []
+    return [key for place, inner in within for key in ([*above, place], *_keys(inner, [*above, place]))]
 
 
 def hostile_results(folder: Path) -> list[HostileCase]:
@@ -52,17 +56,17 @@ def hostile_results(folder: Path) -> list[HostileCase]:
         for number, key in enumerate(_keys(json.loads((folder / name).read_bytes()), [])):
             if key[0] in _NOT_READ:
                 continue
-            value = _VALUES[number % len(_VALUES)]
-            cases.append(
+            cases += [
                 (f"{name} {key} {value!r}", lambda at, _home, n=name, k=key, v=value: _edit_json(at / n, k, v))
-            )
+                for value in (_VALUES[number % len(_VALUES)], _VALUES[(number + 5) % len(_VALUES)])
+            ]
         cases.append((f"{name} is a link", lambda at, home, n=name: _link(at / n, home / "note.txt")))
     tables = {"evaluations/v1/oracle": ("run", "per_query"), "audits/first": ("pool", "ranks", "sample")}
     for below, names in tables.items():
         manifest = Path(below, RESULT_FILE if below.startswith("evaluations") else "audit.json")
         for name in names:
             path = Path(below, f"{name}.parquet")
-            columns = pq.read_schema(folder / path).names
+            columns = pq.read_schema(folder / path).names[:9]  # of 20 metrics the first ones: all are numbers
             for place, column in enumerate(columns):
                 changes: list[Callable[[pd.DataFrame], pd.DataFrame]] = [
                     lambda table, c=column: table.drop(columns=c),

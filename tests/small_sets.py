@@ -104,6 +104,16 @@ def make_whole_manifest(**fields: Any) -> dict[str, Any]:
     }
 
 
+def strangers_tables() -> Tables:
+    """Four pictures with a dog in the middle of each, in no group, as a stranger would publish them."""
+    tables = small_tables()
+    images = tables.images.assign(duplicate_group=None)
+    middle = {"left": 0.25, "top": 0.25, "right": 0.75, "bottom": 0.75}
+    boxes = images[["image_id"]].assign(label="dog", counts_for='["dog"]', **middle)
+    boxes = boxes.astype({"image_id": "category", "label": "category", "counts_for": "category"})
+    return Tables(tables.queries, images, tables.qrels, boxes=boxes)
+
+
 def publish_small_set(
     folder: Path,
     tables: Tables,

@@ -10,7 +10,7 @@ import pytest
 from tests.hostile_results import hostile_results
 from tests.hostile_sets import HostileCase, hostile_cases, version_of
 from tests.resealed_sets import reseal
-from tests.small_sets import publish_small_set, small_tables
+from tests.small_sets import publish_small_set, strangers_tables
 from tests.watched_commands import do_work_in_process, make_home, run_command, run_watched
 
 _Commands = Callable[[Path, Path], list[list[str]]]
@@ -60,9 +60,7 @@ def _list_stored_commands(version: Path, whole: Path) -> list[list[str]]:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole set of four pictures with a result, an audit and a list of overlaps."""
     folder = tmp_path_factory.mktemp("template")
-    tables = small_tables()
-    shared = tables.images.assign(duplicate_group=None)
-    stored = publish_small_set(folder, type(tables)(tables.queries, shared, tables.qrels))
+    stored = publish_small_set(folder, strangers_tables())
     result = stored.path.parent / "evaluations" / "v1" / "oracle"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

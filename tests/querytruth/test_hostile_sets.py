@@ -3,35 +3,22 @@
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from backends.sets.set_files import find_set
 from builders.errors import UserError
 from tests.hostile_sets import HostileCase, hostile_cases, version_of
 from tests.resealed_sets import reseal
-from tests.small_sets import publish_small_set, small_tables
+from tests.small_sets import publish_small_set, strangers_tables
 from tests.watched_commands import do_work_in_process, make_home, run_watched, use_set
 
 _CASES = list(hostile_cases())
 
 
-def _boxes(images: pd.DataFrame) -> pd.DataFrame:
-    """A dog in the middle of each image."""
-    middle = {"left": 0.25, "top": 0.25, "right": 0.75, "bottom": 0.75}
-    table = images[["image_id"]].assign(label="dog", counts_for='["dog"]', **middle)
-    return table.astype({"image_id": "category", "label": "category", "counts_for": "category"})
-
-
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole set of four pictures, as a stranger would publish it."""
-    folder = tmp_path_factory.mktemp("template")
-    tables = small_tables()
-    shared = tables.images.assign(duplicate_group=None)
-    return publish_small_set(
-        folder, type(tables)(tables.queries, shared, tables.qrels, boxes=_boxes(shared))
-    ).path.parent
+    return publish_small_set(tmp_path_factory.mktemp("template"), strangers_tables()).path.parent
 
 
 @pytest.mark.parametrize("case", _CASES[::13], ids=lambda case: case[0])

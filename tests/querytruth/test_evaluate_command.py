@@ -1,6 +1,7 @@
 """`evaluate`, `compare` and `stability` as a user types them."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def album(place: Path, sizes: str = "[]") -> None:
 def test_baselines_on_a_set_and_where_their_results_lie(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     out, err = run("evaluate", "small", "--out", "sets", "--baseline", "oracle", "--baseline", "random", "--seed", 3)
-    assert "oracle │ 1.000 [1.000, 1.000]" in out and "chance" in out
+    assert re.search(r"oracle │ 1\.000 \[0\.\d+, 1\.000\]", out) and "chance" in out
     for name in ("oracle", "random"):
         folder = tmp_path / "sets" / "small" / "evaluations" / "v1" / name
         assert json.loads((folder / "result.json").read_text("utf-8"))["system"]["name"] == name
@@ -86,7 +87,7 @@ def test_the_baselines_on_several_sets_as_one_table(
     heading, rows = shown.partition("oracle")[0], shown
     assert "one" in heading and "two" in heading
     assert [name in rows for name in ("random", "oracle", "lexical", "chance")] == [True] * 4
-    assert rows.count("1.000 [1.000, 1.000]") == 2
+    assert len(re.findall(r"1\.000 \[0\.\d+, 1\.000\]", rows)) == 2, "of four right queries no interval is a point"
 
 
 @pytest.mark.parametrize("kind", ["clip", "chinese_clip"])

@@ -4,13 +4,8 @@ reviews, and evaluates the sets built from it."""
 import csv
 import io
 import json
-import signal
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
-from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 
 from backends.annotations.label_tables import DATASETS_FOLDER
@@ -25,10 +20,9 @@ from sample_album import (
     build_coco_annotations,
     build_descriptions_table,
     build_fitting_table,
+    draw_album,
     evaluate_captions,
 )
-from sample_album.album import draw_scene
-from sample_album.faulty_files import make_faulty_files
 from sample_album.query_evaluation import QueryEvaluation, evaluate_queries
 
 SAMPLE_DEFINITIONS_FOLDER = DATASETS_FOLDER / "sample-album"
@@ -38,17 +32,11 @@ SAMPLE_DEFINITIONS_FOLDER = DATASETS_FOLDER / "sample-album"
 def draw_sample_album(folder: Path, scenes: int = 240) -> list[AlbumImage]:
     """Write pictures/, annotations.json, captions.csv, descriptions.csv (all that is on each image) and fitting.csv
     (the other images that each caption fits). The same call writes the same files."""
-    album_images: list[AlbumImage] = []
-    ignored = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends this process, which ends the others
-    with (
-        current_run().reporter.bar("draw the sample album", scenes, "pictures") as advance,
-        ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=signal.signal, initargs=ignored) as pool,
-    ):
-        drawn = pool.map(partial(draw_scene, 0), range(scenes), chunksize=8)
-        for images in chain(drawn, [list(make_faulty_files())]):
-            for image in images:
-                write_atomically(folder / "pictures" / image.file_name, image.data)
-            album_images += images
+    album_images = []
+    with current_run().reporter.bar("draw the sample album", scenes, "pictures") as advance:
+        for image in draw_album(scenes):
+            write_atomically(folder / "pictures" / image.file_name, image.data)
+            album_images.append(image)
             advance(1)
     _write_table(folder / "captions.csv", build_captions_table(album_images))
     _write_table(folder / "descriptions.csv", build_descriptions_table(album_images))

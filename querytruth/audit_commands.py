@@ -29,6 +29,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 NameOption = Annotated[str, typer.Option(help="The name of the audit.")]
+_ADDED_JUDGMENTS = 100
 
 
 @app.command()
@@ -117,7 +118,9 @@ def start(
 def extend(
     set_: SetArgument,
     name: NameOption = "audit",
-    judgments: Annotated[int, typer.Option(help="Pairs that people judge in addition.", min=20, max=100_000)] = 100,
+    judgments: Annotated[
+        int | None, typer.Option(help="Pairs that people judge in addition (default: 100).", min=20, max=100_000)
+    ] = None,
     width: Annotated[
         float | None, typer.Option(help="No systems: as many more pairs as this width needs.", min=0.001, max=1)
     ] = None,
@@ -137,19 +140,23 @@ def extend(
     from backends.sets import set_files
     from flows.audits.audit_extension import extend_audit, narrow_audit, read_extension
 
-    if width is not None and added.run:
-        raise typer.BadParameter("--run adds systems, --width judgments: one after the other")
+    if width is not None and (added.run or added.judge or judgments is not None):
+        raise typer.BadParameter("--width or --run, --judge, --judgments: one after the other")
     if width is not None:
         with terminal.reported_run():
             manifest = narrow_audit(set_files.find_set(set_, out), name, width)
         drawn = manifest["extensions"][-1]["drawn"]
         summary = f"{name}: {drawn:,} pairs drawn in addition for a width of {width}"
-        terminal.print_json(manifest) if json else terminal.out.print(summary, markup=False)
+        if json:
+            terminal.print_json(manifest)
+            return
+        terminal.out.print(summary, markup=False)
+        terminal.out.print(f"Next: querytruth review {set_} (view Audit)", markup=False, soft_wrap=True)
         return
     judge = build_judge_options(added.judge, added.judge_option, added.allow_contestant)
     with terminal.reported_run(offline=added.offline):
         extension = read_extension(set_files.find_set(set_, out), name, added.run, judge)
-        manifest = extend_audit(extension, judgments)
+        manifest = extend_audit(extension, judgments or _ADDED_JUDGMENTS)
     if json:
         terminal.print_json(manifest)
         return

@@ -21,16 +21,13 @@ _SUFFIXES = {44: ".png", 118: ".webp", 170: ".png", 199: ".webp"}  # all others 
 def draw_album(scenes: int = 240, seed: int = 0) -> Iterator[AlbumImage]:
     """The scenes in order, a near-duplicate right after its scene, and six faulty files at the end."""
     for index in range(scenes):
-        yield from draw_scene(seed, index)
+        plan = plan_scene(seed, index)
+        painted = paint_scene(seed, plan)
+        image = _make_album_image(seed, plan, painted)
+        yield image
+        if has_near_duplicate(index):
+            yield _make_copy(image, plan, painted)
     yield from make_faulty_files()
-
-
-def draw_scene(seed: int, index: int) -> list[AlbumImage]:
-    """The image of a scene, and its near-duplicate if it has one; whatever the other scenes are."""
-    plan = plan_scene(seed, index)
-    painted = paint_scene(seed, plan)
-    image = _make_album_image(seed, plan, painted)
-    return [image, _make_copy(image, plan, painted)] if has_near_duplicate(index) else [image]
 
 
 def _camera_settings(seed: int, plan: ScenePlan) -> CameraSettings:

@@ -15,7 +15,7 @@ from backends.environment_faults import (
 )
 from backends.offline import is_offline
 from builders.errors import UserError, first_line
-from builders.strict_json import refuse_repeated_keys
+from builders.strict_json import parse_json
 
 # A model is data: no Python file beside it runs, and no pickle is opened.
 WITHOUT_CODE = {"trust_remote_code": False}
@@ -99,15 +99,14 @@ def _check_configurations(name: str, folder: Path, stage: str) -> None:
     more layers than any model has: transformers makes each before it looks at the weights."""
     for file in sorted([*folder.glob("modules.json"), *folder.glob("*config*.json")]):
         try:
-            content = file.read_bytes()
-            refuse_repeated_keys(content)
-            if (found := _find_endless(json.loads(content))) is not None:
-                reason = f"has {found[0]}: {found[1]:,} in {file.name}, more than any model"
-                raise UserError(stage, name, reason, download_hint(name))
+            found = _find_endless(parse_json(file.read_bytes()))
         except (json.JSONDecodeError, UnicodeDecodeError, OSError, RecursionError):
             continue  # the library that reads it reports what is wrong with the file
         except ValueError as error:
             raise UserError(stage, name, f"has a damaged {file.name}: {error}", download_hint(name)) from None
+        if found is not None:
+            reason = f"has {found[0]}: {found[1]:,} in {file.name}, more than any model"
+            raise UserError(stage, name, reason, download_hint(name))
 
 
 def _find_endless(part: Any, key: str = "") -> tuple[str, int] | None:

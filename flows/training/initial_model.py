@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from backends.environment_faults import is_certain_environment_fault, make_environment_fault
 from backends.models import training_checkpoints as checkpoints
 from baselines.dual_encoder.vocabulary import build_vocabulary
 from builders.errors import UserError, first_line
@@ -68,6 +69,8 @@ def _one_line(definition: TrainingDefinition) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # of hundreds of models, each has its own
+        if is_certain_environment_fault(error):  # which fails with every tower
+            raise make_environment_fault(_STAGE, name, error) from None
         reason = f"cannot be the tower of images: {first_line(error)}"
         raise UserError(_STAGE, name, reason, "name an image model such as resnet, efficientnet or vit") from None
 

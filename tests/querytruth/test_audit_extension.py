@@ -78,6 +78,8 @@ def test_wrong_extensions_are_one_line(run: Run, audited: AuditedSet) -> None:
     judge = ["--judge", "replay", "--judge-option", f"replies={record(audited.run, wrong=0)}"]
     error = run("audit", "extend", "small", "--run", "tiny.trec", *judge, *OUT, code=1)[1]
     assert "has no judge" in error and "leave out --judge" in error
+    for ignored in (["--run", "tiny.trec"], ["--judgments", 50], judge):
+        assert "one after the other" in run("audit", "extend", "small", "--width", 0.1, *ignored, *OUT, code=2)[1]
     assert (
         "is no audit of this set"
         in run("audit", "extend", "small", "--name", "b", "--run", "tiny.trec", *OUT, code=1)[1]

@@ -9,6 +9,7 @@ import torch
 from transformers import BertTokenizer
 
 from backends.embedders import EmbedderOptions, dual_encoder
+from backends.environment_faults import EnvironmentFault
 from backends.models.training_checkpoints import create_tower, load_pretrained_tower, read_checkpoint
 from baselines.dual_encoder.encoders import ImageEncoder
 from baselines.dual_encoder.vocabulary import SPECIAL_TOKENS
@@ -169,3 +170,13 @@ def test_the_starter_says_the_defaults(tmp_path: Path) -> None:
     assert found == bare
     of_sets_alone = {"out", "publish_to", "work", "lose_at_most"}
     assert set(yaml.safe_load(text)) == set(TrainingDefinition.model_fields) - of_sets_alone
+
+
+def test_a_library_that_is_broken_is_not_blamed_on_the_tower(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_given: object) -> None:
+        raise ImportError("cannot import name 'relu' from 'torch'")
+
+    monkeypatch.setattr("baselines.dual_encoder.model.build_dual_encoder", fail)
+    keys = ["name=mine", "set=none", "size=32", "images={architecture: resnet}", "texts={architecture: gru}"]
+    with pytest.raises(EnvironmentFault, match="cannot work here: ImportError"):
+        create_initial_model(load_definition(None, keys, "training"), ["a dog"])  # type: ignore[arg-type]

@@ -23,8 +23,7 @@ from flows.audits.audit_pools import PooledSet, pool_set
 from flows.audits.audit_report import report_audit
 from flows.audits.audit_start import start_audit
 from flows.generation.pool_review import ReviewTableOptions
-from sample_album import AlbumImage
-from sample_album.query_evaluation import find_fitting_images
+from sample_album import AlbumImage, find_fitting_images
 
 _NAME, _DEPTH, _JUDGMENTS = "audit", 10, 240
 _SENSITIVITY, _SPECIFICITY = 0.85, 0.95  # of the scripted judge

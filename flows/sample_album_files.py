@@ -16,32 +16,30 @@ from flows.steps import current_run, step
 from sample_album import (
     AlbumImage,
     CaptionEvaluation,
-    build_captions_table,
-    build_coco_annotations,
-    build_descriptions_table,
-    build_fitting_table,
-    draw_album,
+    QueryEvaluation,
     evaluate_captions,
+    evaluate_queries,
+    read_album,
+    read_annotations,
+    read_table,
 )
-from sample_album.query_evaluation import QueryEvaluation, evaluate_queries
 
 SAMPLE_DEFINITIONS_FOLDER = DATASETS_FOLDER / "sample-album"
 
 
-@step("draw album")
-def draw_sample_album(folder: Path, scenes: int = 240) -> list[AlbumImage]:
+@step("write album")
+def write_sample_album(folder: Path, scenes: int | None = None) -> list[AlbumImage]:
     """Write pictures/, annotations.json, captions.csv, descriptions.csv (all that is on each image) and fitting.csv
-    (the other images that each caption fits). The same call writes the same files."""
-    album_images = []
-    with current_run().reporter.bar("draw the sample album", scenes, "pictures") as advance:
-        for image in draw_album(scenes):
-            write_atomically(folder / "pictures" / image.file_name, image.data)
-            album_images.append(image)
+    (the other images that each caption fits), of all scenes or of the first ones. The same call writes the same
+    files."""
+    album_images = read_album(scenes)
+    with current_run().reporter.bar("write the sample album", len(album_images), "pictures") as advance:
+        for image in album_images:
+            write_atomically(folder / "pictures" / image.file_name, image.data, sync=False)
             advance(1)
-    _write_table(folder / "captions.csv", build_captions_table(album_images))
-    _write_table(folder / "descriptions.csv", build_descriptions_table(album_images))
-    _write_table(folder / "fitting.csv", build_fitting_table(album_images))
-    annotations = json.dumps(build_coco_annotations(album_images), ensure_ascii=False)
+    for name in ("captions", "descriptions", "fitting"):
+        _write_table(folder / f"{name}.csv", read_table(name, album_images))
+    annotations = json.dumps(read_annotations(album_images), ensure_ascii=False)
     write_atomically(folder / "annotations.json", annotations.encode())
     return album_images
 

@@ -27,27 +27,27 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for the album, the set and the page.")] = Path("demo"),
     prefect: Annotated[bool, typer.Option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
 ) -> None:
-    """Draw the sample album, build its gallery, its recall set, its three precision sets and its generated set,
+    """Write the sample album, build its gallery, its recall set, its three precision sets and its generated set,
     evaluate the baselines on them, gate two search services, audit one, and write pages to look at. No network, no
     model.
 
     Example: querytruth demo --out demo
     """
     start = time.monotonic()
-    terminal.err.print("querytruth demo: drawing the sample album")
+    terminal.err.print("querytruth demo: writing the sample album")
     from backends.file_errors import translate_write_errors
     from backends.sets.set_files import find_set
-    from flows.sample_album_files import check_sample_captions, draw_sample_album
+    from flows.sample_album_files import check_sample_captions, write_sample_album
 
     # State, settings and server of Prefect are below the demo's folder, apart from the user's own.
     home = Path(os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute())))
-    with translate_write_errors("draw album", out, "or give --out another folder"):
+    with translate_write_errors("write album", out, "or give --out another folder"):
         home.mkdir(
             mode=0o700, parents=True, exist_ok=True
         )  # Prefect makes it alone, and warns where its parent is not there
     with _one_server(prefect) as wait_until_ready:
-        with translate_write_errors("draw album", out, "or give --out another folder"), terminal.reported_run():
-            album_images = draw_sample_album(out / "album")
+        with translate_write_errors("write album", out, "or give --out another folder"), terminal.reported_run():
+            album_images = write_sample_album(out / "album")
         terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
         wait_until_ready()
         images = f"images={out / 'album' / 'pictures'}"

@@ -1,29 +1,36 @@
-"""A photo album drawn by code: a gallery whose every truth is known, small enough to begin with."""
+"""The sample album: 240 drawn scenes, near-duplicates and faulty files, with everything that is true of them.
 
-from sample_album.album import draw_album
-from sample_album.album_records import AlbumImage, CaptionClaims, CaptionRequirement, ObjectBox
-from sample_album.annotations import (
-    build_captions_table,
-    build_coco_annotations,
-    build_descriptions_table,
-    build_fitting_table,
+In come the files of data/ (data/README.md says how they were made), each checked against data/sha256.txt. Out go the
+pictures with their facts, the tables and annotations that the demo builds its sets of, and scores of such sets against
+the album's truth. In reading order: album.py reads the data; caption_evaluation.py asks of a recall set whether its
+queries have just the pictures that their captions fit; query_evaluation.py asks of a generated set whether its judged
+pictures show what their queries name.
+"""
+
+from sample_album.album import (
+    AlbumImage,
+    CaptionClaims,
+    CaptionRequirement,
+    read_album,
+    read_annotations,
+    read_table,
+    read_words,
 )
 from sample_album.caption_evaluation import CaptionEvaluation, evaluate_captions
-from sample_album.caption_truth import SHARED_CAPTIONS_PER_BLOCK, find_fitting_scenes, is_true_of
+from sample_album.query_evaluation import QueryEvaluation, evaluate_queries, find_fitting_images, parse_requirement
 
 __all__ = [
-    "SHARED_CAPTIONS_PER_BLOCK",
     "AlbumImage",
     "CaptionClaims",
     "CaptionEvaluation",
     "CaptionRequirement",
-    "ObjectBox",
-    "build_captions_table",
-    "build_coco_annotations",
-    "build_descriptions_table",
-    "build_fitting_table",
-    "draw_album",
+    "QueryEvaluation",
     "evaluate_captions",
-    "find_fitting_scenes",
-    "is_true_of",
+    "evaluate_queries",
+    "find_fitting_images",
+    "parse_requirement",
+    "read_album",
+    "read_annotations",
+    "read_table",
+    "read_words",
 ]

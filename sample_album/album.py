@@ -1,86 +1,121 @@
-"""Draws the album, file by file."""
+"""Reads the album: its pictures with what is true of them, and the tables and annotations of all or some of them."""
 
-import random
-from collections.abc import Iterator
-from dataclasses import replace
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
-from sample_album.album_records import AlbumImage
-from sample_album.camera import CameraSettings, encode_image
-from sample_album.caption_truth import choose_claims
-from sample_album.captions import format_caption_en, format_caption_zh
-from sample_album.faulty_files import make_faulty_files
-from sample_album.near_duplicates import has_near_duplicate, make_near_duplicate
-from sample_album.scene_painting import PaintedScene, paint_scene
-from sample_album.scene_plan import ScenePlan, plan_scene
+from builders.errors import UserError
 
-_WITHOUT_EXIF_EVERY = 23  # one scene in so many carries no EXIF
-_SIDEWAYS = (31, 152)  # scenes stored turned by 90 degrees
-_SUFFIXES = {44: ".png", 118: ".webp", 170: ".png", 199: ".webp"}  # all others are JPEG
+DATA_FOLDER = Path(__file__).parent / "data"
+Facts = tuple[tuple[str, str, int], ...]  # label as Objects365 writes it, colour, count
 
 
-def draw_album(scenes: int = 240, seed: int = 0) -> Iterator[AlbumImage]:
-    """The scenes in order, a near-duplicate right after its scene, and six faulty files at the end."""
-    for index in range(scenes):
-        plan = plan_scene(seed, index)
-        painted = paint_scene(seed, plan)
-        image = _make_album_image(seed, plan, painted)
-        yield image
-        if has_near_duplicate(index):
-            yield _make_copy(image, plan, painted)
-    yield from make_faulty_files()
+@dataclass(frozen=True, slots=True)
+class CaptionRequirement:
+    """What a caption says of one label: None for the count means at least one, a number means exactly that
+    many (of the colour, where one is said)."""
+
+    label: str
+    colour: str | None
+    count: int | None
 
 
-def _camera_settings(seed: int, plan: ScenePlan) -> CameraSettings:
-    located = random.Random(f"{seed}/camera/{plan.index}").random() < 0.85
-    return CameraSettings(
-        taken_at=plan.taken_at,
-        offset=plan.site.offset,
-        latitude=plan.latitude if located else None,
-        longitude=plan.longitude if located else None,
-        suffix=_SUFFIXES.get(plan.index, ".jpg"),
-        without_exif=plan.index % _WITHOUT_EXIF_EVERY == 5,
-        is_rotated=plan.index in _SIDEWAYS,
+@dataclass(frozen=True, slots=True)
+class CaptionClaims:
+    """All that a caption says; None where it is silent about the place or the light."""
+
+    place: str | None
+    light: str | None
+    required: tuple[CaptionRequirement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlbumImage:
+    """One file of the album; a faulty one (`defect`) has neither facts nor claims. `claims`: what its captions say, in
+    both languages; `taken_at`: ISO 8601, local time, and with the position only where the file's EXIF says so."""
+
+    file_name: str
+    data: bytes
+    place: str
+    light: str  # day, evening, night or snow
+    facts: Facts
+    claims: CaptionClaims | None
+    taken_at: str | None
+    latitude: float | None
+    longitude: float | None
+    duplicate_of: str | None
+    defect: str | None
+
+
+def read_album(scenes: int | None = None) -> list[AlbumImage]:
+    """The scenes in order, a near-duplicate right after its scene, and six faulty files at the end. A number of
+    `scenes` leaves out those that follow, with their near-duplicates."""
+    rows = [json.loads(line) for line in _read_data("scenes.jsonl").splitlines()]
+    own = [row["file_name"] for row in rows if not row["duplicate_of"] and not row["defect"]]
+    kept = set(own[:scenes])
+    return [_parse_image(row) for row in rows if row["defect"] or (row["duplicate_of"] or row["file_name"]) in kept]
+
+
+def read_table(
+    name: Literal["captions", "descriptions", "fitting"], images: Iterable[AlbumImage]
+) -> list[dict[str, str]]:
+    """The rows about these pictures. captions and descriptions (all that is to be seen): file_name, language (zh, en),
+    caption; fitting: file_name, fits (another picture that its caption is true of)."""
+    kept = {image.file_name for image in images}
+    rows = csv.DictReader(io.StringIO(_read_data(f"{name}.csv").decode()))
+    return [row for row in rows if {row["file_name"], row.get("fits", row["file_name"])} <= kept]
+
+
+def read_annotations(images: Iterable[AlbumImage]) -> dict[str, Any]:
+    """The boxes of these pictures as COCO's JSON, with the ids and names of Objects365; faulty files are listed like
+    any other, with boxes that are only claimed."""
+    names = {image.file_name for image in images}
+    coco: dict[str, Any] = json.loads(_read_data("annotations.json"))
+    coco["images"] = [record for record in coco["images"] if record["file_name"] in names]
+    ids = {record["id"] for record in coco["images"]}
+    coco["annotations"] = [box for box in coco["annotations"] if box["image_id"] in ids]
+    return coco
+
+
+def read_words() -> dict[str, Any]:
+    """The Chinese words of the captions. labels: `zh` and `measure_word_zh` by label; colours: the word by colour."""
+    words: dict[str, Any] = json.loads(_read_data("words.json"))
+    return words
+
+
+def _parse_image(row: dict[str, Any]) -> AlbumImage:
+    claims = row["claims"] and CaptionClaims(
+        row["claims"]["place"],
+        row["claims"]["light"],
+        tuple(CaptionRequirement(*requirement) for requirement in row["claims"]["required"]),
     )
+    facts = tuple((label, colour, count) for label, colour, count in row["facts"])
+    return AlbumImage(**row | {"data": _read_data(f"pictures/{row['file_name']}"), "facts": facts, "claims": claims})
 
 
-def _make_album_image(seed: int, plan: ScenePlan, painted: PaintedScene) -> AlbumImage:
-    shot = _camera_settings(seed, plan)
-    claims = choose_claims(seed, plan.index)
-    rng = random.Random(f"{seed}/words/{plan.index}")
-    return AlbumImage(
-        file_name=plan.stem + shot.suffix,
-        data=encode_image(painted.image, shot),
-        width=plan.width,
-        height=plan.height,
-        boxes=painted.boxes(),
-        caption_zh=format_caption_zh(claims, rng),
-        caption_en=format_caption_en(claims, rng),
-        place=plan.place,
-        light=plan.light,
-        facts=plan.facts,
-        claims=claims,
-        taken_at=None if shot.without_exif else plan.taken_at.isoformat(),
-        latitude=None if shot.without_exif else shot.latitude,
-        longitude=None if shot.without_exif else shot.longitude,
-        duplicate_of=None,
-        defect=None,
-    )
+def _read_data(name: str) -> bytes:
+    """The bytes of a file of the data. Raises UserError where they are not those that sha256.txt lists."""
+    try:
+        data = (DATA_FOLDER / name).read_bytes()
+    except OSError as error:
+        raise _broken_data(name, f"cannot be read ({error.strerror})") from None
+    if hashlib.sha256(data).hexdigest() != _read_digests()[name]:
+        raise _broken_data(name, "differs from the file that was shipped (sha256.txt)")
+    return data
 
 
-def _make_copy(original: AlbumImage, plan: ScenePlan, painted: PaintedScene) -> AlbumImage:
-    edited, boxes, quality = make_near_duplicate(painted, plan.index)
-    # Like most programs that save pictures again, this one keeps the hour and drops the position.
-    shot = CameraSettings(
-        plan.taken_at, plan.site.offset, None, None, ".jpg", original.taken_at is None, False, quality
-    )
-    return replace(
-        original,
-        file_name=f"shared/copy_{plan.index:04d}.jpg",
-        data=encode_image(edited, shot),
-        width=edited.width,
-        height=edited.height,
-        boxes=boxes,
-        latitude=None,
-        longitude=None,
-        duplicate_of=original.file_name,
-    )
+@cache
+def _read_digests() -> dict[str, str]:
+    """By file name, as `sha256sum` writes and checks them."""
+    lines = (DATA_FOLDER / "sha256.txt").read_text("utf-8").splitlines()
+    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+
+
+def _broken_data(name: str, reason: str) -> UserError:
+    return UserError("read sample album", DATA_FOLDER / name, reason, "install querytruth again")

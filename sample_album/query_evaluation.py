@@ -3,17 +3,10 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from builders.benchmark_set import Tables
-from sample_album.album_records import AlbumImage, CaptionClaims, CaptionRequirement
-from sample_album.caption_truth import is_true_of
-from sample_album.object_kinds import COLOUR_ZH, OBJECT_KINDS
-
-_LABELS = {kind.zh: kind.label for kind in OBJECT_KINDS.values()}
-_COLOURS = {zh: colour for colour, zh in COLOUR_ZH.items()}
-_COUNTED = re.compile(f"^一[个{''.join(sorted({kind.measure_word_zh for kind in OBJECT_KINDS.values()}))}]")
-_COLOURED = re.compile(f"^({'|'.join(_COLOURS)})的?")
-_PERSON_IN_COLOUR = re.compile(f"^穿({'|'.join(_COLOURS)})上衣的人$")
+from sample_album.album import AlbumImage, CaptionRequirement, read_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +23,24 @@ class QueryEvaluation:
 
 def parse_requirement(query: str) -> CaptionRequirement | None:
     """What a Chinese query asks for; None where it is in other words than the album's."""
-    if dressed := _PERSON_IN_COLOUR.match(query):
-        return CaptionRequirement("Person", _COLOURS[dressed[1]], None)
-    text = _COUNTED.sub("", query)
-    coloured = _COLOURED.match(text)
-    label = _LABELS.get(text[coloured.end() :] if coloured else text)
-    return CaptionRequirement(label, _COLOURS[coloured[1]] if coloured else None, None) if label else None
+    labels, colours, pattern = _words_of_queries()
+    words = pattern.fullmatch(query)
+    if words is None:
+        return None
+    if words["clothes"]:
+        return CaptionRequirement("Person", colours[words["clothes"]], None)
+    return CaptionRequirement(labels[words["label"]], colours[words["colour"]] if words["colour"] else None, None)
+
+
+@cache
+def _words_of_queries() -> tuple[dict[str, str], dict[str, str], re.Pattern[str]]:
+    """The labels and the colours by their Chinese words, and the form of a query in these words."""
+    words = read_words()
+    labels = {one["zh"]: label for label, one in words["labels"].items()}
+    colours = {zh: colour for colour, zh in words["colours"].items()}
+    one_of = f"一[{''.join(sorted({one['measure_word_zh'] for one in words['labels'].values()}))}]"
+    thing = f"(?:{one_of})?(?:(?P<colour>{'|'.join(colours)})的?)?(?P<label>{'|'.join(labels)})"
+    return labels, colours, re.compile(f"穿(?P<clothes>{'|'.join(colours)})上衣的人|{thing}")
 
 
 def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvaluation:
@@ -72,6 +77,6 @@ def find_fitting_images(tables: Tables, album: Iterable[AlbumImage]) -> dict[str
 
 
 def _is_relevant(scene: AlbumImage | None, requirement: CaptionRequirement) -> bool:
-    return scene is not None and is_true_of(
-        CaptionClaims(None, None, (requirement,)), scene.place, scene.light, scene.facts
+    return scene is not None and any(
+        label == requirement.label and requirement.colour in (None, colour) for label, colour, _ in scene.facts
     )

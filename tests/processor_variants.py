@@ -23,7 +23,7 @@ from builders.benchmark_set import canonical_json
 from builders.self_instruct.novelty import NoveltyFilter
 from flows.definitions import load_definition
 from flows.evaluation_run import EvaluationOptions, evaluate_systems
-from flows.sample_album_files import draw_sample_album
+from flows.sample_album_files import write_sample_album
 from flows.scoring.encoded_sets import encode_set
 from flows.scoring.judged_sets import load_judged_set
 from flows.scoring.systems import make_vector_system
@@ -58,7 +58,7 @@ def use_batch(size: int) -> None:
 
 
 def build_sets(folder: Path, minilm: Path, clip: Path) -> dict[str, str]:
-    draw_sample_album(folder / "album", SCENES)
+    write_sample_album(folder / "album", SCENES)
     out = f"out={folder / 'sets'}"
     album = DATASETS_FOLDER / "sample-album"
     captions = [f"{part}.options.path={folder / 'album' / part}.csv" for part in ("captions", "descriptions")]

@@ -22,7 +22,7 @@ from flows.definitions import load_definition
 from flows.definitions.precision import PHRASING_PROMPTS
 from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
 from flows.set_kinds import build_set
-from sample_album import build_coco_annotations, draw_album
+from sample_album import read_album, read_annotations
 from tests.flows.transcript_recording import IDENTITY, format_header, format_line
 
 TRANSCRIPT = SAMPLE_DEFINITIONS_FOLDER / "phrasings.jsonl"
@@ -90,4 +90,4 @@ def record_phrasings(annotations: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    TRANSCRIPT.write_text(record_phrasings(build_coco_annotations(list(draw_album()))), "utf-8")
+    TRANSCRIPT.write_text(record_phrasings(read_annotations(read_album())), "utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flows.definitions import load_definition
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_captions, draw_sample_album
+from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_captions, write_sample_album
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
 
@@ -14,7 +14,7 @@ from flows.steps import BuildRun, active_run
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("drawn")
     with active_run(BuildRun()):
-        draw_sample_album(place / "album")
+        write_sample_album(place / "album")
         given = [f"images={place / 'album' / 'pictures'}", f"out={place}", "render.size=64"]
         build_set(load_definition(SAMPLE_DEFINITIONS_FOLDER / "gallery.yaml", given, "gallery"))
     return place

@@ -13,15 +13,13 @@ from flows.definitions.generated import GeneratedDefinition
 from flows.sample_album_files import (
     SAMPLE_DEFINITIONS_FOLDER,
     check_sample_queries,
-    draw_sample_album,
     fill_in_answers,
+    write_sample_album,
 )
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
 from flows.topics_and_objects import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
-from sample_album import AlbumImage
-from sample_album.album_records import CaptionRequirement
-from sample_album.query_evaluation import parse_requirement
+from sample_album import AlbumImage, CaptionRequirement, parse_requirement
 from tests.flows.transcript_recording import TRANSCRIPT, load_replies, record_transcript
 
 
@@ -97,7 +95,7 @@ def test_what_a_query_asks_of_a_scene(query: str, asked: CaptionRequirement | No
 @pytest.fixture(scope="module")
 def album(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[AlbumImage]]:
     folder = tmp_path_factory.mktemp("album")
-    return folder, draw_sample_album(folder)
+    return folder, write_sample_album(folder)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ def test_the_demo_builds_six_sets_with_their_pages_and_says_what_is_true_of_them
     done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     told = " ".join(done.stdout.split())
-    assert done.stderr.startswith("querytruth demo: drawing the sample album")
+    assert done.stderr.startswith("querytruth demo: writing the sample album")
     assert told.count("verified: intact") == 6
     assert "Traceback" not in done.stderr and "Warning" not in done.stderr
     assert "452 of 452 queries have just the pictures that their caption fits" in told

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from flows.sample_album_files import draw_sample_album
+from flows.sample_album_files import write_sample_album
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
@@ -44,7 +44,7 @@ def test_the_pages_have_ten_tasks_of_at_most_five_lines_and_the_same_code() -> N
 @pytest.mark.thorough
 def test_every_block_runs_on_a_small_album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    draw_sample_album(Path("album"), 40)
+    write_sample_album(Path("album"), 40)
     ran = list(run_blocks(PAGES[0]))
     assert len(ran) == 14 and all(printed for _, expected, printed in ran if expected)
 
@@ -52,7 +52,7 @@ def test_every_block_runs_on_a_small_album(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.slow
 def test_every_block_prints_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    draw_sample_album(Path("album"))
+    write_sample_album(Path("album"))
     for code, expected, printed in run_blocks(PAGES[0]):
         assert printed == expected, code
 
@@ -61,7 +61,7 @@ def test_every_block_prints_what_the_page_says(tmp_path: Path, monkeypatch: pyte
 def test_the_notebook_runs_and_shows_its_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(DOCS.parent))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    draw_sample_album(tmp_path / "album", 40)
+    write_sample_album(tmp_path / "album", 40)
     notebook = nbformat.read(DOCS / "python.ipynb", as_version=4)
     stored = [kinds_of_outputs(cell) for cell in notebook.cells]
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -10,17 +10,18 @@ from builders.benchmark_set import Tables
 from flows.definitions import load_definition
 from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
 from flows.set_kinds import build_set
-from sample_album import AlbumImage, build_coco_annotations
+from sample_album import AlbumImage, read_annotations
 from tests.family_oracle import Box, judge
+from tests.sample_album.conftest import AnnotatedImage
 
 FAMILIES = ("count", "size", "spatial", "negation", "attribute")
-pytestmark = pytest.mark.thorough  # the album is drawn
+pytestmark = pytest.mark.thorough  # a set is built
 
 
 @pytest.fixture(scope="module")
 def tables(album: list[AlbumImage], tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder: Path = tmp_path_factory.mktemp("families")
-    (folder / "annotations.json").write_text(json.dumps(build_coco_annotations(album)))
+    (folder / "annotations.json").write_text(json.dumps(read_annotations(album)))
     places = [f"annotations={folder / 'annotations.json'}", f"out={folder}"]
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "families.yaml", places, "precision")
     return set_files.read_set(build_set(definition).path).tables
@@ -34,7 +35,7 @@ def test_all_families_are_asked_in_both_languages(tables: Tables) -> None:
 
 
 def test_numbers_and_absences_are_those_of_the_drawn_scenes(tables: Tables, album: list[AlbumImage]) -> None:
-    """`facts` are what the scene's plan has, and not its boxes."""
+    """`facts` are what the scene was drawn from, and not its boxes."""
     scenes = {image.file_name: image.facts for image in album}
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     by_query = tables.queries.set_index("query_id")[["text", "family", "labels"]].to_dict("index")
@@ -53,7 +54,7 @@ def test_numbers_and_absences_are_those_of_the_drawn_scenes(tables: Tables, albu
 
 
 def test_colours_are_those_of_the_drawn_scenes(tables: Tables, album: list[AlbumImage]) -> None:
-    """`facts` are what the scene's plan has: a label in a colour. Of a person it is the colour of the clothes."""
+    """`facts` are what the scene was drawn from: a label in a colour. Of a person it is the colour of the clothes."""
     scenes = {image.file_name: image.facts for image in album}
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     by_query = tables.queries.set_index("query_id")[["text", "family", "labels"]].to_dict("index")
@@ -69,9 +70,9 @@ def test_colours_are_those_of_the_drawn_scenes(tables: Tables, album: list[Album
     assert len(grades) > 1000 and 0 in grades
 
 
-def test_sizes_and_places_are_those_of_the_drawn_boxes(tables: Tables, album: list[AlbumImage]) -> None:
+def test_sizes_and_places_are_those_of_the_drawn_boxes(tables: Tables, annotated: dict[str, AnnotatedImage]) -> None:
     drawn = {
-        image.file_name: [
+        name: [
             Box(
                 box.label,
                 box.x / image.width,
@@ -81,7 +82,7 @@ def test_sizes_and_places_are_those_of_the_drawn_boxes(tables: Tables, album: li
             )
             for box in image.boxes
         ]
-        for image in album
+        for name, image in annotated.items()
     }
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     by_query = tables.queries.set_index("query_id")[["text", "family", "labels"]].to_dict("index")

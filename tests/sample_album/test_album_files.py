@@ -1,60 +1,66 @@
 """The album's files: the same everywhere, readable, and broken only where they are meant to be."""
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
+import shutil
 import warnings
+from collections.abc import Callable
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 
 import pytest
-from PIL import ExifTags, Image, ImageChops, ImageOps, ImageStat, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 
-from sample_album import AlbumImage, draw_album
-from sample_album.scene_painting import paint_scene
-from sample_album.scene_plan import plan_scene
+from builders.errors import UserError
+from sample_album import AlbumImage, read_album, read_table, read_words
+from sample_album import album as album_data
+from tests.sample_album.conftest import AnnotatedImage
 
-pytestmark = pytest.mark.thorough  # the whole album is drawn: ten seconds
-ROOT = Path(__file__).parents[2]
-DIGEST = """
-import hashlib
-from sample_album import draw_album
-digest = hashlib.sha256()
-for picture in draw_album(scenes=12, seed=3):
-    digest.update(picture.data)
-    digest.update(repr((picture.file_name, picture.boxes, picture.caption_zh, picture.taken_at)).encode())
-print(digest.hexdigest())
-"""
+NOT_LISTED = {"README.md", "sha256.txt"}
 
 
-def test_same_seed_gives_the_same_bytes_under_another_hash_seed_and_time_zone() -> None:
-    digests = set()
-    for hash_seed, zone, language in (("0", "UTC", "C"), ("4711", "Asia/Tokyo", "tr_TR.UTF-8")):
-        env = {
-            **os.environ,
-            "PYTHONHASHSEED": hash_seed,
-            "TZ": zone,
-            "LC_ALL": language,
-            "PYTHONPATH": str(ROOT),
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", DIGEST], cwd=ROOT, env=env, capture_output=True, text=True, check=True
-        )
-        digests.add(done.stdout.strip())
-    assert len(digests) == 1
+def test_every_file_of_the_data_is_listed_with_its_digest() -> None:
+    folder = album_data.DATA_FOLDER
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    found = [
+        f"{hashlib.sha256(files[name].read_bytes()).hexdigest()}  {name}" for name in sorted(set(files) - NOT_LISTED)
+    ]
+    assert (folder / "sha256.txt").read_text("utf-8").splitlines() == found
+    assert sum(path.stat().st_size for path in files.values()) < 6_500_000
 
 
-def test_a_scene_does_not_depend_on_how_many_others_are_drawn(album: list[AlbumImage]) -> None:
-    few = [image for image in draw_album(scenes=9) if image.defect is None]
-    assert few == album[: len(few)]
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("pictures/2023/autumn/park_0001.jpg", lambda path: path.write_bytes(path.read_bytes()[:-1]), "differs from"),
+        ("pictures/2024/summer/beach_9003.jpg", lambda path: path.write_bytes(b"no longer empty"), "differs from"),
+        ("scenes.jsonl", lambda path: path.write_bytes(path.read_bytes().replace(b"Dog", b"Cat")), "differs from"),
+        ("pictures/2023/autumn/park_0001.jpg", lambda path: path.unlink(), "cannot be read .No such file"),
+    ],
+)
+def test_data_other_than_those_shipped_are_refused(
+    name: str, change: Callable[[Path], object], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(album_data.DATA_FOLDER, tmp_path / "data")
+    monkeypatch.setattr(album_data, "DATA_FOLDER", tmp_path / "data")
+    assert len(read_album(2)) == 2 + 6
+    change(tmp_path / "data" / name)
+    with pytest.raises(UserError, match=f"{re.escape(name)}.*{reason}.*install querytruth again"):
+        read_album(2)
 
 
-def test_another_seed_gives_other_images(album: list[AlbumImage]) -> None:
-    first = next(draw_album(scenes=1, seed=1))
-    assert first.data != album[0].data
+def test_some_scenes_are_the_first_of_all(album: list[AlbumImage]) -> None:
+    few = read_album(9)
+    assert [image.file_name for image in few if image.duplicate_of] == ["shared/copy_0007.jpg"]
+    assert few == album[:10] + album[-6:]
+    for name in ("captions", "descriptions", "fitting"):
+        names = {image.file_name for image in few}
+        rows = read_table(name, few)
+        assert rows == [
+            row for row in read_table(name, album) if {row["file_name"], row.get("fits", row["file_name"])} <= names
+        ]
+        assert rows
 
 
 def test_the_album_has_scenes_near_duplicates_and_six_faulty_files(album: list[AlbumImage]) -> None:
@@ -64,7 +70,9 @@ def test_the_album_has_scenes_near_duplicates_and_six_faulty_files(album: list[A
     assert len({hashlib.sha256(image.data).hexdigest() for image in album}) == len(album)
 
 
-def test_good_files_decode_to_the_promised_size_once_turned_upright(good: list[AlbumImage]) -> None:
+def test_good_files_decode_to_the_promised_size_once_turned_upright(
+    good: list[AlbumImage], annotated: dict[str, AnnotatedImage]
+) -> None:
     turned = 0
     for image in good:
         with Image.open(BytesIO(image.data)) as opened:
@@ -73,19 +81,9 @@ def test_good_files_decode_to_the_promised_size_once_turned_upright(good: list[A
             if opened.getexif().get(ExifTags.Base.Orientation) == 6:
                 size = (size[1], size[0])
                 turned += 1
-        assert size == (image.width, image.height), image.file_name
+        assert size == (annotated[image.file_name].width, annotated[image.file_name].height), image.file_name
         assert max(size) <= 5000
     assert turned == 2
-
-
-def test_images_stored_sideways_show_their_scene_once_turned(scenes: list[AlbumImage]) -> None:
-    for index in (31, 152):
-        with Image.open(BytesIO(scenes[index].data)) as image:
-            stored = image.size
-            upright = ImageOps.exif_transpose(image).convert("RGB")
-        painted = paint_scene(0, plan_scene(0, index)).image
-        assert stored == painted.size[::-1]
-        assert ImageStat.Stat(ImageChops.difference(upright, painted)).mean[1] < 3  # JPEG's own loss
 
 
 def test_exif_says_when_and_where(good: list[AlbumImage]) -> None:
@@ -134,10 +132,11 @@ def test_faulty_files_cannot_be_read(album: list[AlbumImage], number: int, fault
     assert (caught.type is UnidentifiedImageError) == (fault != "truncated")
 
 
-def test_the_bomb_is_refused_by_its_header_alone(album: list[AlbumImage]) -> None:
+def test_the_bomb_is_refused_by_its_header_alone(album: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
     bomb = album[-2]
     assert len(bomb.data) < 2000
-    assert (bomb.width, bomb.height) == (60_000, 60_000)
+    claimed = annotated[bomb.file_name]
+    assert (claimed.width, claimed.height) == (60_000, 60_000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(Image.DecompressionBombError):
@@ -152,7 +151,7 @@ def test_the_panorama_is_sound_but_too_wide(album: list[AlbumImage]) -> None:
 
 
 def test_file_names_are_plain_and_tell_nothing_of_what_is_seen(album: list[AlbumImage]) -> None:
-    words = {word.casefold() for image in album for box in image.boxes for word in re.findall(r"[A-Za-z]+", box.label)}
+    words = {word.casefold() for label in read_words()["labels"] for word in re.findall(r"[A-Za-z]+", label)}
     for image in album:
         assert re.fullmatch(r"[a-z0-9_/]+\.(jpg|png|webp)", image.file_name)
         named = re.findall(r"[a-z]+", image.file_name)
@@ -160,13 +159,14 @@ def test_file_names_are_plain_and_tell_nothing_of_what_is_seen(album: list[Album
         assert not set(named) & words
 
 
-def test_near_duplicates_look_like_their_scene(album: list[AlbumImage]) -> None:
+def test_near_duplicates_look_like_their_scene(album: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
     by_name = {image.file_name: image for image in album}
     for copy in (image for image in album if image.duplicate_of):
         scene = by_name[copy.duplicate_of or ""]
         assert copy.data != scene.data
-        assert [box.label for box in copy.boxes] == [box.label for box in scene.boxes]
+        one, other = annotated[copy.file_name], annotated[scene.file_name]
+        assert one.labels == other.labels
         assert (copy.facts, copy.claims) == (scene.facts, scene.claims)
         small = [Image.open(BytesIO(image.data)).convert("L").resize((16, 16)).tobytes() for image in (copy, scene)]
-        if copy.width / copy.height == pytest.approx(scene.width / scene.height, rel=0.02):
-            assert sum(abs(a - b) for a, b in zip(*small, strict=True)) / 256 < 16
+        assert one.width / one.height == pytest.approx(other.width / other.height, rel=0.02)
+        assert sum(abs(a - b) for a, b in zip(*small, strict=True)) / 256 < 16

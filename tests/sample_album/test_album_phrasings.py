@@ -9,17 +9,17 @@ from backends.sets import set_files
 from flows.definitions import load_definition
 from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
 from flows.set_kinds import build_set
-from sample_album import AlbumImage, build_coco_annotations
+from sample_album import AlbumImage, read_annotations
 from tests.flows.phrasing_recording import TRANSCRIPT, load_written_texts, record_phrasings
 
 DOCS = Path(__file__).parents[2] / "docs"
-pytestmark = pytest.mark.thorough  # the album is drawn
+pytestmark = pytest.mark.thorough  # sets are built
 
 
 def test_the_transcript_answers_every_question_and_each_text_ends_as_intended(
     album: list[AlbumImage], tmp_path: Path
 ) -> None:
-    (tmp_path / "annotations.json").write_text(json.dumps(build_coco_annotations(album)))
+    (tmp_path / "annotations.json").write_text(json.dumps(read_annotations(album)))
     places = [f"annotations={tmp_path / 'annotations.json'}", f"out={tmp_path}"]
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "phrasings.yaml", places, "precision")
     built = build_set(definition)
@@ -39,4 +39,4 @@ def test_the_transcript_answers_every_question_and_each_text_ends_as_intended(
 
 
 def test_the_transcript_is_the_one_of_the_written_texts(album: list[AlbumImage]) -> None:
-    assert TRANSCRIPT.read_text("utf-8") == record_phrasings(build_coco_annotations(album))
+    assert TRANSCRIPT.read_text("utf-8") == record_phrasings(read_annotations(album))

@@ -11,7 +11,7 @@ from backends import chat
 from backends.chat import ChatAnswer, ChatImage, ChatRequest, Failure, Message, Reply
 from backends.chat.captions_file import StoredCaptionModel
 from builders.errors import UserError
-from sample_album import build_captions_table, draw_album
+from sample_album import read_album, read_table
 
 SHA = "ab" * 32
 
@@ -123,15 +123,14 @@ def test_the_identity_is_the_files_and_not_where_it_lies(tmp_path: Path) -> None
 
 
 def test_the_sample_albums_file_captions_every_image(tmp_path: Path) -> None:
-    drawn = list(draw_album(8))
-    rows = list(build_captions_table(drawn))
+    rows = read_table("captions", read_album(8))
     with (tmp_path / "captions.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["file_name", "language", "caption"])
         writer.writeheader()
         writer.writerows(rows)
     captions = chat.load_chat_model("captions_file", path=tmp_path / "captions.csv", language="zh")
-    named = sorted({str(row["file_name"]) for row in rows})
-    written = {str(row["file_name"]): row["caption"] for row in reversed(rows) if row["language"] == "zh"}
+    named = sorted({row["file_name"] for row in rows})
+    written = {row["file_name"]: row["caption"] for row in reversed(rows) if row["language"] == "zh"}
     answers = captions.reply([about(name) for name in named])
     assert dict(zip(named, told(answers), strict=True)) == written
 

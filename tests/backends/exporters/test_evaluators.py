@@ -20,7 +20,7 @@ from evaluation.ground_truth import index_qrels
 from evaluation.metric_scores import score_run
 from evaluation.ranking import rank_run
 from flows.definitions import parse_definition
-from flows.sample_album_files import draw_sample_album
+from flows.sample_album_files import write_sample_album
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
 from tests.tiny_dual_encoders import save_dual_encoder
@@ -35,7 +35,7 @@ def coco_tiny(folder: Path, shared: Callable[[str], Path]) -> dict[str, Any]:
 
 def album(folder: Path, shared: Callable[[str], Path]) -> dict[str, Any]:
     """Eighty drawn scenes."""
-    draw_sample_album(folder / "album", 80)
+    write_sample_album(folder / "album", 80)
     return {"annotations": str(folder / "album" / "annotations.json"), "images": str(folder / "album" / "pictures")}
 
 

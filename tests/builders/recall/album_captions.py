@@ -1,14 +1,10 @@
-"""The sample album's captions and what they are true of, without a picture drawn."""
+"""The sample album's captions and what they are true of, without its pictures."""
 
-import random
 from dataclasses import dataclass
 
 import pandas as pd
 
-from sample_album.album_records import CaptionClaims, CaptionRequirement
-from sample_album.caption_truth import SCENES_PER_BLOCK, choose_claims, is_true_of
-from sample_album.captions import format_caption_en, format_caption_zh
-from sample_album.scene_plan import ScenePlan, plan_scene
+from sample_album import read_album, read_table
 
 
 @dataclass(frozen=True)
@@ -26,28 +22,24 @@ class CaptionedAlbum:
         return {query for query, images in self.fitting_images.items() if len(images) > 1}
 
 
-def make_captioned_album(language: str, seed: int = 0) -> CaptionedAlbum:
-    plans = [plan_scene(seed, index) for index in range(SCENES_PER_BLOCK)]
-    names = [f"img_{plan.index:04}" for plan in plans]
-    texts, described, fits = [], [], {}
-    for plan, name in zip(plans, names, strict=True):
-        claims = choose_claims(seed, plan.index)
-        rng = random.Random(f"{seed}/words/{plan.index}")
-        caption = {"zh": format_caption_zh(claims, rng), "en": format_caption_en(claims, rng)}
-        texts.append(caption[language])
-        write = format_caption_zh if language == "zh" else format_caption_en
-        described.append(write(_all_of(plan), random.Random(0)))
-        fits[name.replace("img", "q")] = {
-            other
-            for other, scene in zip(names, plans, strict=True)
-            if is_true_of(claims, scene.place, scene.light, scene.facts)
-        }
+def make_captioned_album(language: str, part: slice = slice(None)) -> CaptionedAlbum:
+    """The scenes, or a part of them."""
+    scenes = [image for image in read_album() if not image.defect and not image.duplicate_of][part]
+    names = {scene.file_name: f"img_{number:04}" for number, scene in enumerate(scenes)}
+    caption, described = (
+        [row["caption"] for row in read_table(table, scenes) if row["language"] == language]
+        for table in ("captions", "descriptions")
+    )
+    fits = {name.replace("img", "q"): {name} for name in names.values()}
+    for row in read_table("fitting", scenes):
+        fits[names[row["file_name"]].replace("img", "q")].add(names[row["fits"]])
+    images = list(names.values())
     return CaptionedAlbum(
-        pd.DataFrame({"query_id": list(fits), "text": texts, "language": language}),
-        pd.DataFrame({"image_id": names, "duplicate_group": None}),
-        source_pairs(list(fits), names),
+        pd.DataFrame({"query_id": list(fits), "text": caption, "language": language}),
+        pd.DataFrame({"image_id": images, "duplicate_group": None}),
+        source_pairs(list(fits), images),
         fits,
-        pd.DataFrame({"image_id": names, "text": described}),
+        pd.DataFrame({"image_id": images, "text": described}),
     )
 
 
@@ -55,12 +47,3 @@ def source_pairs(queries: list[str], images: list[str]) -> pd.DataFrame:
     """Judgments: each query with its own picture."""
     frame = pd.DataFrame({"query_id": queries, "image_id": images, "relevance": 1})
     return frame.assign(judged_by="caption", evidence=None)
-
-
-def _all_of(plan: ScenePlan) -> CaptionClaims:
-    required = []
-    for label in dict.fromkeys(label for label, _, _ in plan.facts):
-        own_kind = [(colour, count) for one, colour, count in plan.facts if one == label]
-        required.append(CaptionRequirement(label, None, sum(count for _, count in own_kind)))
-        required += [CaptionRequirement(label, colour, count) for colour, count in own_kind]
-    return CaptionClaims(plan.place, plan.light, tuple(required))

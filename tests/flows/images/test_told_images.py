@@ -7,7 +7,7 @@ import pytest
 
 from backends.sets import set_files
 from flows.definitions import load_definition
-from flows.sample_album_files import draw_sample_album
+from flows.sample_album_files import write_sample_album
 from flows.set_kinds import build_set
 from flows.set_publication import BuildResult, publish_decisions
 from flows.set_rebuild import rebuild_tables
@@ -18,7 +18,7 @@ from tests.review.server.pages import ReviewClient, open_client
 @pytest.fixture(scope="module")
 def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("album")
-    draw_sample_album(folder, 40)
+    write_sample_album(folder, 40)
     return folder / "pictures"
 
 

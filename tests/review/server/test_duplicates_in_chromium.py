@@ -9,7 +9,7 @@ from backends.sets import set_files
 from backends.sets.decision_log import read_decisions
 from builders.decisions.records import ImagePairDecision
 from flows.definitions import load_definition
-from flows.sample_album_files import draw_sample_album
+from flows.sample_album_files import write_sample_album
 from flows.set_kinds import build_set
 from flows.set_publication import BuildResult
 from tests.flows.test_gallery_set import photo
@@ -35,7 +35,7 @@ def told(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path: Path) -> None:
-    draw_sample_album(tmp_path / "album", 40)
+    write_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
     stored = set_files.read_set(first.path)
     with serve_page(stored.path) as (_, url):
@@ -82,7 +82,7 @@ def test_same_not_the_same_undo_and_the_next_version(browser: Browser, tmp_path:
 def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
     browser: Browser, tmp_path: Path
 ) -> None:
-    draw_sample_album(tmp_path / "album", 40)
+    write_sample_album(tmp_path / "album", 40)
     first, said = build(tmp_path), list[str]()
     stored = set_files.read_set(first.path)
     grouped = set(stored.tables.duplicates["image_id"].astype("str"))

@@ -1,21 +1,19 @@
 """The boxes: inside the picture, of the things that are in it, and in their colours."""
 
 from collections import Counter
+from io import BytesIO
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image, ImageOps
 
 from sample_album import AlbumImage, read_album, read_annotations, read_words
 from tests.sample_album.conftest import AnnotatedImage
 
-WITHOUT_COLOUR = {
-    "Airplane",
-    "Potted Plant",
-    "Traffic Light",
-    "Orange/Tangerine",
-    "Banana",
-    "Soccer",
-}  # several, or one
+# Kinds that have several colours, or one alone.
+WITHOUT_COLOUR = {"Airplane", "Potted Plant", "Traffic Light", "Orange/Tangerine", "Banana", "Soccer"}
+HUES = {"red": 0, "orange": 20, "yellow": 34, "green": 85, "blue": 152, "purple": 195, "pink": 241}  # of 256
 
 
 def test_boxes_lie_inside_the_image(good: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
@@ -36,6 +34,29 @@ def test_every_fact_has_its_boxes_and_every_box_its_fact(
             named = f"in {colour}" if label == "Person" else colour
             things[label, () if label in WITHOUT_COLOUR else (named,)] += count
         assert things == Counter((box.label, box.attributes) for box in annotated[image.file_name].boxes)
+
+
+@pytest.mark.thorough
+def test_the_colour_of_a_box_is_to_be_seen_in_it(good: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
+    """Once the picture is upright; and less of it where the box would lie in its mirror image. Night tints."""
+    shares = []
+    for image in (image for image in good if image.light != "night"):
+        with Image.open(BytesIO(image.data)) as opened:
+            upright = ImageOps.exif_transpose(opened).convert("RGB").convert("HSV")
+        hue, saturation, _ = np.moveaxis(np.asarray(upright), 2, 0)
+        for box in annotated[image.file_name].boxes:
+            for colour in (named.removeprefix("in ") for named in box.attributes):
+                if colour in HUES:
+                    distance = (hue - np.uint8(HUES[colour])).view(np.int8)  # around the circle
+                    shown = (abs(distance) < 18) & (saturation > 60)
+                    x, y, width, height = (round(side) for side in (box.x, box.y, box.width, box.height))
+                    inside, upside_down, left_to_right = (
+                        one[y : y + height, x : x + width].mean() for one in (shown, shown[::-1], shown[:, ::-1])
+                    )
+                    assert inside > 0.05, (image.file_name, box)
+                    shares.append((inside, upside_down, left_to_right))
+    means = np.mean(shares, axis=0)
+    assert len(shares) > 500 and means[0] > 1.5 * max(means[1:])
 
 
 def test_the_boxes_of_a_near_duplicate_are_those_of_its_scene(

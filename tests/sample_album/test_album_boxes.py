@@ -48,7 +48,7 @@ def test_the_colour_of_a_box_is_to_be_seen_in_it(good: list[AlbumImage], annotat
             for colour in (named.removeprefix("in ") for named in box.attributes):
                 if colour in HUES:
                     distance = (hue - np.uint8(HUES[colour])).view(np.int8)  # around the circle
-                    shown = (abs(distance) < 18) & (saturation > 60)
+                    shown = (distance > -18) & (distance < 18) & (saturation > 60)
                     x, y, width, height = (round(side) for side in (box.x, box.y, box.width, box.height))
                     inside, upside_down, left_to_right = (
                         one[y : y + height, x : x + width].mean() for one in (shown, shown[::-1], shown[:, ::-1])

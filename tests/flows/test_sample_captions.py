@@ -1,13 +1,16 @@
-"""The sample album knows which of its captions fit several pictures: what the recall set says of that is true."""
+"""The sample album knows its near-duplicates, its faults, and which of its captions fit several pictures: what the sets
+say of these is true."""
 
 from pathlib import Path
 
 import pytest
 
+from backends.sets import set_files
 from flows.definitions import load_definition
 from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_captions, write_sample_album
 from flows.set_kinds import build_set
 from flows.steps import BuildRun, active_run
+from sample_album import read_album
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,26 @@ def captions(place: Path, *more: str) -> tuple[Path, dict[str, int]]:
         given = [*given, f"out={place}", "sizes=[]", *more]
         result = build_set(load_definition(SAMPLE_DEFINITIONS_FOLDER / "recall.yaml", given, "recall"))
     return result.path, result.manifest["notes"]["ambiguity"]["before"]
+
+
+@pytest.mark.thorough
+def test_the_planted_near_duplicates_and_faults_are_found_and_no_others(drawn: Path) -> None:
+    tables = set_files.read_set(set_files.find_set(str(drawn / "sample-gallery")), ("duplicates", "ledger")).tables
+    groups = tables.duplicates.groupby("duplicate_group", observed=True)["item"].agg(set)
+    album = read_album()
+    assert sorted(map(sorted, groups)) == sorted(
+        sorted([image.file_name, image.duplicate_of]) for image in album if image.duplicate_of
+    )
+    rejected = tables.ledger[tables.ledger["stage"] != "duplicates"]
+    assert dict(zip(rejected["item"], rejected["reason"], strict=True)) == {
+        "2023/autumn/park_9001.jpg": "cannot_be_decoded",
+        "2023/winter/street_9002.jpg": "not_an_image",
+        "2024/summer/beach_9003.jpg": "empty_file",
+        "2024/autumn/lake_9004.jpg": "not_an_image",
+        "2025/spring/meadow_9005.png": "too_many_pixels",
+        "2025/summer/beach_9006.jpg": "too_large",
+    }
+    assert set(rejected["item"]) == {image.file_name for image in album if image.defect}
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+import msgspec
+from msgspec import Meta, Struct
 
 from builders.manifest_notes import Count, Notes, Number, Render
 
@@ -84,7 +85,7 @@ class Input(Struct):
 
     file: str
     sha256: str
-    counts: dict[str, Count] = field(default_factory=dict)
+    counts: dict[str, Count] = msgspec.field(default_factory=dict)
 
 
 class Model(Struct):
@@ -123,7 +124,7 @@ class Envelope(Struct):
     """What no digest covers."""
 
     definition: dict[str, Any] | None = None
-    calls: dict[str, Any] = field(default_factory=dict)
+    calls: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Configuration(Struct):
@@ -161,5 +162,5 @@ class Manifest(Struct):
     decisions: Decisions
     files: list[ListedFile]
     envelope: Envelope
-    decision_logs: dict[str, LogRecord] = field(default_factory=dict)
+    decision_logs: dict[str, LogRecord] = msgspec.field(default_factory=dict)
     canary: Canary | None = None  # versions from before it have none

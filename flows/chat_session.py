@@ -10,8 +10,7 @@ from backends.replies.spending import Spending
 from builders.errors import UserError
 from builders.manifest_records import InputRecord, ModelRecord, Provenance
 from builders.records import content_id
-from flows.definition_replies import open_definition_replies
-from flows.definitions import PrecisionDefinition, RecallDefinition
+from flows.definition_replies import AskingDefinition, open_definition_replies
 from flows.definitions.common import BudgetOptions
 from flows.steps import current_run
 
@@ -70,7 +69,7 @@ class ChatSession:
         }
 
 
-def open_chat_session(definition: RecallDefinition | PrecisionDefinition) -> ChatSession:
+def open_chat_session(definition: AskingDefinition) -> ChatSession:
     """Opens a session on the reply store that the definition names, or on the one beside the set's versions."""
     return ChatSession(open_definition_replies(definition), start_spending(definition.budget))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
 from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations, write_calibrations
 from backends.embedders import TextEmbedder, load_image_text_embedder, load_text_embedder
@@ -32,7 +33,8 @@ from builders.recall.calibration_measures import measure_cut, measure_reliabilit
 from builders.recall.confusable_scores import CandidateCosines, QueryImageVectors
 from builders.recall.pair_features import PairFeatures, centre_vectors
 from flows.captions.recall_gallery import load_shown_images
-from flows.definitions import RecallDefinition, parse_definition
+from flows.definitions import RecallDefinition
+from flows.definitions.definition_errors import describe_definition_error
 from flows.images.embedding import ImageToEmbed, ImageVectors, embed_images, embed_texts
 from flows.steps import step
 
@@ -81,7 +83,10 @@ def calibrate_set(path: Path, to: Path | None = None) -> tuple[Path, list[Calibr
     manifest = stored.manifest
     if manifest["kind"] != "recall" or not stored.own_definition:
         raise UserError(_STAGE, path, "is not a recall set that was built here", "name one: querytruth calibrate SET")
-    definition: Any = parse_definition(stored.own_definition, "recall", str(path / "manifest.json"))
+    try:
+        definition = RecallDefinition.model_validate(stored.own_definition)
+    except ValidationError as error:
+        raise describe_definition_error(RecallDefinition, error, str(path / "manifest.json")) from None
     embedder = _load_embedders(definition, stored.tables.images, path)
     shipped, _ = read_calibrations(SHIPPED_CALIBRATIONS)
     fitted = []

@@ -47,13 +47,17 @@ from ambiguity_readings import compare_readers, compare_with_experts, measure_fo
 from rich.console import Console
 from rich.table import Table
 
-from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations
-from backends.embedders import load_text_embedder
-from builders.array_types import FloatArray
-from builders.recall.calibration import fit_calibration
-from builders.recall.calibration_measures import measure_reliability, recall_at_precisions
+from builders.recall.calibration import (
+    SHIPPED_CALIBRATIONS,
+    fit_calibration,
+    measure_reliability,
+    read_calibrations,
+    recall_at_precisions,
+)
 from builders.recall.confusable_images import find_confusable_images
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
+from querytruth.array_types import FloatArray
+from querytruth.backends.models.embedders import load_text_embedder
 
 Rows = list[tuple[str, dict[str, float]]]
 

@@ -30,20 +30,24 @@ from ambiguity_ratings import (
 from ambiguity_readings import Readings, measure_readings, predict_readings, read_readings
 from rich.console import Console
 
-from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations, write_calibrations
-from backends.embedders import load_text_embedder
-from builders.array_types import BoolArray, FloatArray, Vectors
 from builders.recall.calibration import (
+    SHIPPED_CALIBRATIONS,
     Calibration,
     estimate_covered,
     find_calibration,
     find_covered,
     fit_calibration,
     fit_correction,
+    measure_cut,
+    measure_reliability,
     new_calibration,
+    read_calibrations,
+    recall_at_precisions,
+    write_calibrations,
 )
-from builders.recall.calibration_measures import measure_cut, measure_reliability, recall_at_precisions
 from builders.recall.pair_features import CONTRADICTION_FEATURES, PairFeatures, centre_vectors
+from querytruth.array_types import BoolArray, FloatArray, Vectors
+from querytruth.backends.models.embedders import load_text_embedder
 
 CUTS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 OTHER_CAPTIONS = tuple(number for number in range(5) if number != RATED_CAPTION)

@@ -14,10 +14,10 @@ import pandas as pd
 from ambiguity_ratings import FITS, RatedCaptions, split_in_halves
 from scipy.optimize import minimize
 
-from builders.array_types import BoolArray, FloatArray, RowIndices, Vectors
 from builders.recall.calibration import Calibration, choose_features
-from builders.recall.candidate_pairs import NEAREST_IMAGES, propose_by_vectors, propose_by_words
+from builders.recall.confusable_images import NEAREST_IMAGES, propose_by_vectors, propose_by_words
 from builders.recall.pair_features import ORDER_FEATURES, VECTOR_FEATURES, PairFeatures
+from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
 
 SPLITS = 5
 FIRST = 10

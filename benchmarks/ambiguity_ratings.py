@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from builders.array_types import BoolArray, FloatArray, RowIndices
-from builders.recall.answer_index import AnswerIndex, build_answer_index
+from builders.recall.caption_index import AnswerIndex, build_answer_index
+from querytruth.array_types import BoolArray, FloatArray, RowIndices
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 CAPTION_FILES = {

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from ambiguity_ratings import FITS, build_tables, read_captions, read_expert_ratings
 
-from builders.array_types import BoolArray, FloatArray, RowIndices
-from builders.recall.answer_index import AnswerIndex, build_answer_index
 from builders.recall.calibration import Calibration, fit_correction
+from builders.recall.caption_index import AnswerIndex, build_answer_index
 from builders.recall.pair_features import PairFeatures, centre_vectors
+from querytruth.array_types import BoolArray, FloatArray, RowIndices
 
 READINGS = Path(__file__).parents[1] / "datasets" / "ambiguity" / "readings.csv"
 READ_CAPTIONS = {"en": "en", "zh": "zh_written"}

@@ -29,6 +29,8 @@ from objects365_like import write_file
 from rich.console import Console
 from rich.table import Table
 
+from builders.precision.steps import find_seeds, join_gallery, read_annotations
+
 AREA_RATIO = 0.1  # of the picture's area: from here on a box is prominent
 PANDAS_SAMPLE_EVERY = 100  # pandas answers every so many-th query only: all of them would take a minute
 COMPILED = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}  # as installed peers are
@@ -45,9 +47,9 @@ def statistics(images: Any, prominent: Any, shares: Any) -> list[list[float]]:
 
 def gallery_and_index(path: Path) -> tuple[Any, Any]:
     """The product's own way from a file to the bits of its labels."""
-    from backends.annotations.coco_annotations import read_annotations
-    from builders.ledger import Ledger
     from builders.precision import annotated_gallery, compatibility, label_index, tag_tree
+    from builders.precision.annotation_files import read_annotations
+    from querytruth.sets.ledger import Ledger
 
     file = read_annotations(path)
     count = len(file.categories)
@@ -111,7 +113,7 @@ def load_pycocotools(path: Path) -> Any:
 
 
 def definition_of(path: Path, out: str) -> Any:
-    from flows.definitions import PrecisionDefinition
+    from builders.precision.definition import PrecisionDefinition
 
     return PrecisionDefinition.model_validate(
         {"name": "benchmark", "kind": "precision", "annotations": str(path), "out": out}
@@ -141,15 +143,15 @@ def truth(path: Path) -> Any:
     """Seconds a query for the pictures that answer it, accepted labels included: the queries of the build below."""
     import pandas as pd
 
-    from builders.ledger import Ledger
     from builders.precision import annotated_gallery, label_index
     from flows import precision_set as flow
+    from querytruth.sets.ledger import Ledger
 
     definition, ledger = definition_of(path, "unused"), Ledger()
-    files = flow.read_annotations([path])
+    files = read_annotations([path])
     labels, listed = flow.read_labels(definition, files), annotated_gallery.list_images(files)
-    gallery = flow.join_gallery(files, listed, None, labels, ledger, definition)
-    index, seeds = flow.find_seeds(gallery, labels, ledger, definition)
+    gallery = join_gallery(files, listed, None, labels, ledger, definition)
+    index, seeds = find_seeds(gallery, labels, ledger, definition)
     seed_concepts = list(seeds["concepts"])
     compatibility, count = labels.compatibility, len(labels.tree.labels)
     accepted = [compatibility.accepted_labels(code, count) for code in range(len(labels.tree.concepts))]

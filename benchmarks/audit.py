@@ -5,7 +5,7 @@
     python benchmarks/audit.py --pairs 100000 # time and memory of plan, start and report
 
 Coverage: the share of 95% intervals of the number of relevant pairs that hold the truth, over drawn worlds
-(tests/evaluation/audit/planted_worlds.py: 400 queries of unequal difficulty, 200 pairs judged by people). Width: of the
+(tests/audit/planted_worlds.py: 400 queries of unequal difficulty, 200 pairs judged by people). Width: of the
 intervals. The peers get a random sample of the pool with people's and the judge's labels, and the judge's labels of
 the rest. ppi-python: PPI++ of the mean. judgy: Rogan and Gladen's estimate with a bootstrap. Lee: the interval of Lee
 et al. ("How to correctly report LLM-as-a-judge evaluations", 2025), which is that of Lang and Reiczigel (Preventive
@@ -26,11 +26,11 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from builders.audit.answers import AUDIT_VIEW  # noqa: E402
-from builders.decisions.records import QueryDecision  # noqa: E402
-from evaluation.audit.clustered import estimate_mean  # noqa: E402
-from evaluation.audit.stratified import estimate_total  # noqa: E402
-from tests.evaluation.audit.planted_worlds import (  # noqa: E402
+from querytruth.audit.allocation import estimate_total  # noqa: E402
+from querytruth.audit.answers import AUDIT_VIEW  # noqa: E402
+from querytruth.audit.query_audit import estimate_mean  # noqa: E402
+from querytruth.sets.decision_records import QueryDecision  # noqa: E402
+from tests.audit.planted_worlds import (  # noqa: E402
     JUDGES,
     PREVALENCES,
     PlantedWorld,
@@ -173,11 +173,10 @@ def compare_means() -> float | None:
 
 def measure_large_audit(pairs: int) -> None:
     """Prints the seconds of plan, start and report of a pool of so many pairs, and the memory of all."""
-    from flows.audits.audit_answers import load_audit, take_answers
-    from flows.audits.audit_plan import AuditSize, plan_audit
-    from flows.audits.audit_pools import pool_set
-    from flows.audits.audit_report import report_audit
-    from flows.audits.audit_start import start_audit
+    from querytruth.audit.answers import load_audit, take_answers
+    from querytruth.audit.pool import pool_set
+    from querytruth.audit.report import report_audit
+    from querytruth.audit.steps import AuditSize, plan_audit, start_audit
 
     with tempfile.TemporaryDirectory() as folder:
         path, run = _publish_large_set(Path(folder), pairs // 50)
@@ -205,8 +204,8 @@ def measure_large_audit(pairs: int) -> None:
 
 
 def _publish_large_set(folder: Path, queries: int) -> tuple[Path, Path]:
-    from builders.benchmark_set import Tables
-    from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA
+    from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA
+    from querytruth.sets.benchmark_set import Tables
     from tests.small_sets import publish_small_set
 
     ids, images = ([f"{kind}_{n:020}" for n in range(number)] for kind, number in (("q", queries), ("img", 5000)))

@@ -37,10 +37,10 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from backends import chat
-from backends.chat import ChatImage, ChatRequest, Message, Reply
-from backends.models.image_text_inputs import load_processor
-from backends.models.local_generation import LocalGenerationOptions, load_weights
+from querytruth.backends.models import chat
+from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
+from querytruth.backends.models.image_text_inputs import load_processor
+from querytruth.backends.models.local_generation import LocalGenerationOptions, load_weights
 
 QUESTION = "用40字描述图片的主要内容用于检索"
 ARTICLE = {"num_beams": 5, "max_new_tokens": 48, "min_new_tokens": 46, "do_sample": False}

@@ -40,8 +40,8 @@ def make_word(number: int) -> str:
 
 def write_definition(folder: Path, url: str, topics: int, queries: int, keep: int) -> Any:
     """A definition whose first two stages are done: the topics and objects are a person's."""
-    from flows.definitions.generated import GeneratedDefinition
-    from flows.topics_and_objects import run_objects_stage, run_topics_stage
+    from builders.generated.definition import GeneratedDefinition
+    from builders.generated.stages import run_objects_stage, run_topics_stage
 
     samples = {f"主题{chr(_FIRST + t)}": [make_word(t * queries + n) for n in range(queries)] for t in range(topics)}
     (folder / "samples.yaml").write_text(json.dumps(samples, ensure_ascii=False), "utf-8")
@@ -64,7 +64,7 @@ def write_definition(folder: Path, url: str, topics: int, queries: int, keep: in
 
 def measure_call(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     """What the work gives, with seconds by the clock and of the processor, ended workers included."""
-    from backends.workers import worker_processes
+    from querytruth.backends.images import worker_processes
 
     worker_processes.end_idle_workers()  # a worker's time counts when it has ended
     start, before = time.monotonic(), os.times()
@@ -97,10 +97,10 @@ def main() -> None:
 
 
 def run_benchmark(folder: Path, url: str, given: argparse.Namespace) -> None:
-    from backends.web.crawler_client import CrawlerClient
-    from flows import web_collection
+    from builders.generated import collection_steps as web_collection
     from flows.set_kinds import build_set
-    from flows.steps import BuildRun, active_run
+    from querytruth.backends.steps import BuildRun, active_run
+    from querytruth.backends.web.crawler_client import CrawlerClient
 
     here = (ipaddress.ip_network("127.0.0.0/8"),)
     web_collection.CrawlerClient = partial(CrawlerClient, networks_for_tests=here)  # type: ignore[misc, assignment]

@@ -29,9 +29,9 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from backends.images import image_reading
-from backends.images.image_reading import DecodedImage, ScannedImage, decode_image, describe_images
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
+from querytruth.backends.images import image_reading
+from querytruth.backends.images.image_reading import DecodedImage, ScannedImage, decode_image, describe_images
 from tests.builders.gallery.photo_edits import EDITS, Edit
 
 BATCH = 16

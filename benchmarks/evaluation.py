@@ -35,11 +35,11 @@ def make_set(folder: Path, gallery: int, queries: int, dimensions: int) -> None:
     import numpy as np
     import pandas as pd
 
-    from builders.benchmark_set import Tables
-    from builders.ledger import Ledger
-    from builders.records import empty_frame
-    from flows.definitions import SetDefinition
-    from flows.set_publication import BuiltTables, publish_built
+    from builders.publication import BuiltTables, publish_built
+    from querytruth.definitions import SetDefinition
+    from querytruth.records import empty_frame
+    from querytruth.sets.benchmark_set import Tables
+    from querytruth.sets.ledger import Ledger
 
     images = [f"img_{hashlib.sha256(str(n).encode()).hexdigest()[:20]}" for n in range(gallery)]
     names = [f"q_{hashlib.sha256(str(n).encode()).hexdigest()[:20]}" for n in range(queries)]

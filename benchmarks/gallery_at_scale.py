@@ -29,7 +29,7 @@ from rich.table import Table
 
 IMAGES_PER_FOLDER = 1000  # pictures
 MAX_IMAGES = 10_000_000
-COMMAND = "import sys; from querytruth.app import main; sys.exit(main())"
+COMMAND = "import sys; from querytruth.cli.app import main; sys.exit(main())"
 
 
 @dataclass(frozen=True, slots=True)

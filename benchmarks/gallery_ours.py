@@ -25,7 +25,7 @@ SIDE = 512
 
 
 def scan_alone(files: list[Path]) -> Figures:
-    from backends.images.image_reading import read_image
+    from querytruth.backends.images.image_reading import read_image
 
     count_good([read_image(path) for path in files[:3]])
     return measure_call(lambda: process_each(read_image, files))
@@ -33,8 +33,8 @@ def scan_alone(files: list[Path]) -> Figures:
 
 def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     """As a build does it: a thread per worker, each with its share of the pictures; the workers have started."""
-    from backends.images.image_reading import decode_image, describe_images
-    from backends.workers.worker_processes import map_in_workers
+    from querytruth.backends.images.image_reading import decode_image, describe_images
+    from querytruth.backends.images.worker_processes import map_in_workers
 
     scan = partial(map_in_workers, decode_image, finish=describe_images)
     for results in [scan(files[:3]) for _ in range(workers)]:
@@ -51,8 +51,8 @@ def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
 
 def scan_floor(files: list[Path]) -> Figures:
     """What no scan can leave out: read the file, sha256, the checksum of all codes, decode at the scan's scale."""
-    from backends.images.image_decoding import GREY_SIDE
-    from backends.images.jpeg_fast_path import checksum_coded_data, decode_reduced, read_plain_jpeg_header
+    from querytruth.backends.images.image_decoding import GREY_SIDE
+    from querytruth.backends.images.jpeg_files import checksum_coded_data, decode_reduced, read_plain_jpeg_header
 
     def work(path: Path) -> None:
         data = path.read_bytes()
@@ -66,7 +66,7 @@ def scan_floor(files: list[Path]) -> Figures:
 
 
 def render(files: list[Path], keep: Path | None = None) -> Figures:
-    from backends.images.rendering import render_image
+    from querytruth.backends.images.rendering import render_image
 
     return measure_each(lambda path: render_image(path.read_bytes(), SIDE, "squash"), files, keep)
 
@@ -75,7 +75,7 @@ def hashes(files: list[Path], at_full_scale: bool = False) -> list[int]:
     """The perceptual hash of each; at full scale the decoder is not let to leave out what it may."""
     from PIL import JpegImagePlugin
 
-    from backends.images.image_reading import read_image
+    from querytruth.backends.images.image_reading import read_image
 
     if at_full_scale:
         JpegImagePlugin.JpegImageFile.draft = lambda *_: None  # type: ignore[method-assign]

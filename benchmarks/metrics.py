@@ -55,9 +55,9 @@ def make_data(queries: int, results: int, shuffled: bool) -> Data:
 
 
 def ours(data: Data, kind: str = "str") -> Callable[[], dict[str, Any]]:
-    from evaluation.ground_truth import index_qrels
-    from evaluation.metric_names import compute_metric, parse_metric
-    from evaluation.ranking import rank_run
+    from querytruth.evaluation.ground_truth import index_qrels
+    from querytruth.evaluation.metrics import compute_metric, parse_metric
+    from querytruth.evaluation.ranking import rank_run
 
     run, qrels = (table.astype({"query_id": kind, "image_id": kind}) for table in data)
     names = [parse_metric(name) for name in ("p@10", "r@10", "rr", "ap", "ndcg@10(gain=linear)")]

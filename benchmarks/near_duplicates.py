@@ -31,7 +31,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from builders.array_types import Hashes
+from querytruth.array_types import Hashes
 
 KINDS = ("spread", "alike", "crowded")
 TARGET = 0.1  # of the flat index's time
@@ -60,7 +60,7 @@ def make_hashes(kind: str, count: int, distance: int) -> Hashes:
 
 
 def ours(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
-    from builders.gallery.hash_neighbours import find_hash_components
+    from querytruth.backends.images.hash_neighbours import find_hash_components
 
     seconds, names = timed(lambda: find_hash_components(hashes, distance))
     np.save(folder / "components.npy", names)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from builders.array_types import Vectors
+from querytruth.array_types import Vectors
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
@@ -26,7 +26,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from builders.self_instruct.novelty import NoveltyFilter
+from builders.generated.object_pools import NoveltyFilter
 
 DIMENSIONS, CUT = 512, 0.85
 TARGET = 1.5  # times the blocked product

@@ -34,8 +34,8 @@ from PIL import Image, ImageEnhance, ImageOps
 from rich.console import Console
 from rich.table import Table
 
-from builders.overlap.text_pairs import LEAST_CONTAINED
-from flows.overlap.source_images import INDEX_SCHEMA
+from querytruth.audit.overlap_pairs import LEAST_CONTAINED
+from querytruth.audit.overlap_sources import INDEX_SCHEMA
 
 SET_SIZE, CROPS = 5_000, 16  # images or texts of the set; hashes of the crops of an image
 SHARDS = 4  # of the other images

@@ -18,9 +18,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from backends.embedders import load_query_embedder
-from builders.overlap.near_vectors import NearVectors
-from builders.overlap.text_pairs import TextOverlap
+from querytruth.audit.overlap_pairs import NearVectors, TextOverlap
+from querytruth.backends.models.embedders import load_query_embedder
 
 QUERIES = 1_000
 CUTS = (0.98, 0.95, 0.9, 0.85, 0.8)

@@ -33,11 +33,10 @@ def read_texts_of(file: Path) -> dict[str, str]:
 def images_ours(folder: Path, with_pdq: bool = False, against: str = "others") -> Answer:
     import pandas as pd
 
-    from backends.images.crop_hashes import hash_crops
-    from backends.workers.worker_processes import map_in_workers
-    from builders.overlap.image_pairs import ImageOverlap
-    from flows.overlap.shards import ReadCounts
-    from flows.overlap.source_images import ImageFeatures, hash_images, list_images
+    from querytruth.audit.overlap_pairs import ImageOverlap
+    from querytruth.audit.overlap_sources import ImageFeatures, ReadCounts, hash_images, list_images
+    from querytruth.backends.images.image_reading import hash_crops
+    from querytruth.backends.images.worker_processes import map_in_workers
 
     def hash_folder(name: str) -> pd.DataFrame:
         return pd.concat(
@@ -66,7 +65,7 @@ def images_ours_shards(folder: Path) -> Answer:
 
 
 def texts_ours(folder: Path) -> Answer:
-    from builders.overlap.text_pairs import TextOverlap
+    from querytruth.audit.overlap_pairs import TextOverlap
 
     texts, others = (read_texts_of(folder / f"{name}.json") for name in ("set", "others"))
     start = processor_seconds()
@@ -76,8 +75,8 @@ def texts_ours(folder: Path) -> Answer:
 
 def captions_ours(folder: Path) -> Answer:
     """The captions of a table, read as the command reads them."""
-    from builders.overlap.text_pairs import TextOverlap
-    from flows.overlap.caption_tables import read_texts
+    from querytruth.audit.overlap_pairs import TextOverlap
+    from querytruth.audit.overlap_sources import read_texts
 
     overlap, start, count = TextOverlap(read_texts_of(folder / "set.json")), processor_seconds(), 0
 
@@ -93,8 +92,8 @@ def captions_ours(folder: Path) -> Answer:
 
 def index_ours(folder: Path) -> Answer:
     """An index, read and compared as the command does it."""
-    from builders.overlap.image_pairs import ImageOverlap
-    from flows.overlap.hash_index import read_index
+    from querytruth.audit.overlap_index import read_index
+    from querytruth.audit.overlap_pairs import ImageOverlap
 
     images = next(read_index(folder / "set.parquet"))
     crops = next(read_index(folder / "crops.parquet"))

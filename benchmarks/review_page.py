@@ -30,11 +30,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from builders.benchmark_set import Tables
-from builders.ledger import Ledger, rejection_rows
-from builders.records import from_arrow, stable_hash, to_arrow
-from flows.definitions import SetDefinition
-from flows.set_publication import BuiltTables, publish_built
+from builders.publication import BuiltTables, publish_built
+from querytruth.definitions import SetDefinition
+from querytruth.records import from_arrow, stable_hash, to_arrow
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.ledger import Ledger, rejection_rows
 
 EACH, A_QUERY = 12, 1.6  # judged pictures; pictures of the gallery for a query
 TARGETS = {"first grid": "1.5 s", "next query": "100 ms"}

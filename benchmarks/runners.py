@@ -36,8 +36,8 @@ MODULES = {"dask": "distributed", "ray": "ray"}
 SCRIPT = """
 import sys
 from pathlib import Path
-from flows.definitions import load_definition
-from flows.steps import BuildRun
+from flows.definition_loader import load_definition
+from querytruth.backends.steps import BuildRun
 from querytruth.api.set_builds import run_build
 if __name__ == "__main__":
     definition = load_definition(Path(sys.argv[1]), [], "gallery")

@@ -25,17 +25,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from backends.checked_parquet import write_checked
-from backends.sources import scan_parts
-from backends.sources.image_sources import ImageSource
-from builders.array_types import Hashes
-from builders.ledger import Ledger
-from builders.manifest_records import InputRecord, Provenance
-from builders.records import SCANNED_IMAGES_SCHEMA
+from builders.gallery.definition import GalleryDefinition
+from builders.gallery.image_scan import ScannedImages
+from builders.gallery.steps import (
+    describe_selected,
+    filter_images,
+    list_gallery_thresholds,
+    remove_duplicates,
+    render_gallery,
+    select_images,
+    split_readable,
+    summarize_gallery,
+)
+from builders.publication import BuiltTables, publish_built
 from flows import gallery_set
-from flows.definitions import GalleryDefinition
-from flows.images.image_scan import ScannedImages
-from flows.set_publication import BuiltTables, publish_built
+from querytruth.array_types import Hashes
+from querytruth.backends.files.parquet_files import write_checked
+from querytruth.backends.images import scan_parts
+from querytruth.backends.images.image_sources import ImageSource
+from querytruth.records import SCANNED_IMAGES_SCHEMA
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.manifest import InputRecord, Provenance
 
 _HOST = "https://photos.example"  # a URL is a place that nobody looks for before it is read
 _AT_ONCE = 100_000
@@ -139,20 +149,20 @@ def build(count: int, keep: int, folder: Path) -> None:
     scanned = ScannedImages(jobs)
     del jobs
     with timed("split readable"):
-        readable = gallery_set.split_readable(scanned, count, ledger)
+        readable = split_readable(scanned, count, ledger)
     overridden = gallery_set.find_overridden_images(scanned, readable, {})
     with timed("filter"):
-        filtered = gallery_set.filter_images(scanned, readable, overridden, definition, ledger)
+        filtered = filter_images(scanned, readable, overridden, definition, ledger)
     with timed("duplicates"):
-        groups, found_by = gallery_set.remove_duplicates(source, scanned, filtered, definition, ledger)
+        groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
     with timed("select"):
         unique = filtered[groups.is_kept]
-        rows = gallery_set.select_images(scanned, unique, overridden, definition, ledger)
+        rows = select_images(scanned, unique, overridden, definition, ledger)
     with timed("images table"):
-        images = gallery_set.describe_selected(scanned, groups, unique, rows)
-        images, _ = gallery_set.render_gallery(source, images, definition, ledger)
+        images = describe_selected(scanned, groups, unique, rows)
+        images, _ = render_gallery(source, images, definition, ledger)
     with timed("summary and digest"):
-        summary = gallery_set.summarize_gallery(scanned, readable, rows, definition)
+        summary = summarize_gallery(scanned, readable, rows, definition)
         inputs = [InputRecord("records", scanned.digest(), {"pictures": count})]
     with timed("publish"):
         built = BuiltTables(
@@ -161,9 +171,7 @@ def build(count: int, keep: int, folder: Path) -> None:
             ),
             ledger=ledger,
             grades={},
-            provenance=Provenance(
-                inputs=inputs, thresholds=gallery_set.list_gallery_thresholds(definition, found_by.thresholds)
-            ),
+            provenance=Provenance(inputs=inputs, thresholds=list_gallery_thresholds(definition, found_by.thresholds)),
             notes={"summary": summary},
         )
         del scanned, groups

@@ -23,12 +23,12 @@ from aiobotocore.client import AioBaseClient
 from rich.console import Console
 from rich.table import Table
 
-from backends.chat import ChatRequest, Message, Reply
-from backends.plugin_loader import ModelIdentity
-from backends.replies.bucket_objects import AnswerPlace, BucketAnswer, write_answer
-from backends.replies.reply_keys import canonical_json_text, reply_key
-from backends.replies.reply_store import ReplyStore, open_reply_store
 from benchmarks.object_storage import measure, serve_objects
+from querytruth.backends.models.bucket_objects import AnswerPlace, BucketAnswer, write_answer
+from querytruth.backends.models.chat import ChatRequest, Message, Reply
+from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
+from querytruth.backends.models.stored_answers import canonical_json_text, reply_key
+from querytruth.backends.plugins import ModelIdentity
 
 MODEL = ModelIdentity("benchmark", "1", {"temperature": 0.0})
 AT_ONCE = 16  # answers that arrive together

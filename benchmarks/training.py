@@ -18,16 +18,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from backends.models.training_checkpoints import create_tower
-from backends.vectors.pixel_store import open_pixels, write_pixels
-from baselines.dual_encoder.augmentation import ENLARGEMENT, Augmentation
-from baselines.dual_encoder.loss import REFERENCE_LOSS_RULES
-from baselines.dual_encoder.model import DualEncoder, build_dual_encoder
-from baselines.dual_encoder.split import shuffle_batches
-from baselines.dual_encoder.training_step import StepRules, create_optimizer, train_step
-from baselines.dual_encoder.unfreezing import FULLY_TRAINABLE, apply_unfreezing_stage, find_unfreezing_stage
-from flows.training.training_data import PixelTable, TrainingPairs
-from flows.training.training_loop import make_batch
+from querytruth.backends.models.vector_store import open_pixels, write_pixels
+from querytruth.dual_encoder.augmentation import ENLARGEMENT, Augmentation
+from querytruth.dual_encoder.checkpoints import create_tower
+from querytruth.dual_encoder.loss import REFERENCE_LOSS_RULES, StepRules, create_optimizer, train_step
+from querytruth.dual_encoder.model import (
+    FULLY_TRAINABLE,
+    DualEncoder,
+    apply_unfreezing_stage,
+    build_dual_encoder,
+    find_unfreezing_stage,
+)
+from querytruth.dual_encoder.training import make_batch
+from querytruth.dual_encoder.training_data import PixelTable, TrainingPairs, shuffle_batches
 
 IMAGES, CAPTIONS, BATCH, LENGTH, WORDS = 6000, 5, 64, 40, 11
 REPORTED_SECONDS = 93.4

@@ -28,10 +28,10 @@ def ours(urls: list[str], folder: Path) -> Figures:
     """All guards, limits, robots.txt, the store and the decode check as in use; only the host is not left in peace."""
     import ipaddress
 
-    from backends.web.crawler_client import CrawlerClient
-    from backends.web.fetched_images import WantedImage, fetch_images
-    from backends.web.page_store import PageStore
-    from backends.web.web_records import WebLimits
+    from querytruth.backends.web.crawler_client import CrawlerClient
+    from querytruth.backends.web.page_store import PageStore
+    from querytruth.backends.web.stored_fetches import WantedImage, fetch_images
+    from querytruth.backends.web.web_records import WebLimits
 
     def fetch(some: list[str], name: str) -> int:
         store = PageStore(folder / name)
@@ -47,7 +47,7 @@ def ours(urls: list[str], folder: Path) -> Figures:
 
 def add_network_figures(figures: Figures) -> Figures:
     """With the processor time of the decoders, which only counts when they have ended."""
-    from backends.workers import worker_processes
+    from querytruth.backends.images import worker_processes
 
     before = os.times()
     worker_processes.end_idle_workers()

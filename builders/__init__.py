@@ -1,1 +1,8 @@
-"""The logic: pure functions from tables to tables. Nothing here opens a file, a socket or a model."""
+"""The builders of sets: `gallery/`, `recall/`, `precision/`, `generated/`, and `imported_set.py`.
+
+Each room has its definition, its steps (which alone touch files and models), its rules (pure, from tables to tables)
+and its page. `flows/` tells in which order the steps run.
+
+What all of them share: `publication.py` (decisions applied, checked, published), `publication_guards.py` (no build
+loses much without being asked), `lint.py` (checks of a published set), `set_page.py` and `set_pages.py`.
+"""

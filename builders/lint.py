@@ -1,24 +1,27 @@
-"""Checks of a published set: what makes its figures wrong or doubtful."""
+"""Checks of a published set: what makes its figures wrong or doubtful.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+File names that contain a query: a system that reads file names would find the image without looking at it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from builders.benchmark_set import Tables, open_candidate_judgments
-from builders.decisions.reworded_queries import list_edited_waiting
-from builders.equivalent_queries import Meaning, list_meanings
-from builders.filename_leaks import find_leaking_file_names
-from builders.recall.answer_index import build_answer_index
-from builders.recall.caption_index import CaptionIndex
+from builders.generated.result_screening import find_implausible_answers
+from builders.recall.caption_index import CaptionIndex, build_answer_index
 from builders.recall.phrases import find_missing_units
-from builders.records import mix_bits
-from builders.self_instruct.placeholder_images import find_implausible_answers
-from builders.text_residue import find_text_residue
+from querytruth.errors import SEVERITIES, LintFinding
+from querytruth.records import mix_bits
+from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
+from querytruth.sets.decision_application import list_edited_waiting
+from querytruth.sets.query_texts import Meaning, find_text_residue, list_meanings
 
-SEVERITIES = ("error", "warning", "note")
+_NO_LETTER = re.compile(r"[\W\d_]+")  # separates words in file names
+_WIDE = "\u2e80"  # from here on scripts are written without spaces between words
+_FEWEST = 3  # letters; shorter texts are ignored
 _EXAMPLES = 5
 _DANGLING_SOURCE = "unreachable_judgment", "judgments of the source name a query or picture that it does not have"
 _SOURCE_DEFECTS = {  # by stage and reason in the ledger of an import: check and message
@@ -39,16 +42,42 @@ _SOURCE_DEFECTS = {  # by stage and reason in the ledger of an import: check and
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LintFinding:
-    """One check's result: the number of cases and the first of them. An error makes figures wrong, a warning may make
-    them wrong, a note is for information."""
+def find_leaking_file_names(texts: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Returns the names that contain a text: as whole words, with or without a final "s", or at any place where the
+    script has no spaces. Case, digits and punctuation are ignored. The time depends on the names alone, not on the
+    number of texts."""
+    normalized_texts = {_words(text) for text in texts} - {""}
+    wide = {text for text in normalized_texts if max(text) >= _WIDE}
+    spaced = {text for text in normalized_texts - wide if len(text) >= _FEWEST}
+    most = max((text.count(" ") + 1 for text in spaced), default=0)
+    lengths = sorted({len(text) for text in wide})
+    return [
+        name
+        for name, words in ((name, _words(name)) for name in names)
+        if not spaced.isdisjoint(_runs(words.split(" "), most)) or not wide.isdisjoint(_parts(words, lengths))
+    ]
 
-    check: str
-    severity: str
-    count: int
-    says: str
-    examples: tuple[str, ...]
+
+def _words(text: str) -> str:
+    return _NO_LETTER.sub(" ", text.casefold()).strip()
+
+
+def _runs(words: list[str], most: int) -> Iterator[str]:
+    """Yields all runs of up to `most` words, each also without a final s."""
+    for first in range(len(words)):
+        for last in range(first + 1, min(first + most, len(words)) + 1):
+            run = " ".join(words[first:last])
+            yield run
+            yield run.removesuffix("s")
+
+
+def _parts(words: str, lengths: list[int]) -> Iterator[str]:
+    """Yields all parts of these lengths if the name has a wide character."""
+    if not words or max(words) < _WIDE:
+        return
+    for length in lengths:
+        for first in range(len(words) - length + 1):
+            yield words[first : first + length]
 
 
 def lint_tables(tables: Tables) -> list[LintFinding]:

@@ -4,13 +4,11 @@ from typing import Any
 
 from prefect.client.schemas.objects import State
 
-from flows.definitions import SetDefinition
-from flows.prefect_runs.build_flows import create_build_flow
-from flows.prefect_runs.own_server import use_own_server
-from flows.prefect_runs.part_tasks import engine_hosts
+from builders.publication import BuildResult
+from flows.prefect_runs import build_flows, flow_runner, one_off_run
 from flows.set_kinds import SET_KINDS
-from flows.set_publication import BuildResult
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.definitions import SetDefinition
 
 
 def run_build_in_prefect(definition: SetDefinition, run: BuildRun, runner: str) -> BuildResult:
@@ -20,8 +18,8 @@ def run_build_in_prefect(definition: SetDefinition, run: BuildRun, runner: str) 
     if kind.parameters is None:
         raise ValueError(f"a set of kind {kind.name} has no flow")
     build = kind.parameters.model_validate({"definition": definition, "workers": run.workers, "runner": runner})
-    run.engine_hosts = engine_hosts(runner)
-    with use_own_server(), active_run(run):
-        final_state: Any = create_build_flow(kind)(build, return_state=True)
+    run.engine_hosts = flow_runner.engine_hosts(runner)
+    with one_off_run.use_own_server(), active_run(run):
+        final_state: Any = build_flows.create_build_flow(kind)(build, return_state=True)
     state: State[BuildResult] = final_state
     return state.result()

@@ -1,20 +1,81 @@
-"""The record of a kind of set: how it is built, planned and shown. Each kind's own file fills in one."""
+"""The record of a kind of set: how it is built, planned and shown. Each kind's own file fills in one.
 
+Builds whose sets are stored in a bucket: the newest version is fetched before, the new one is published after.
+"""
+
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from backends.durable_files import write_page
-from backends.sets import set_files
-from backends.sets.set_publishing import check_locks
-from builders.errors import UserError
-from flows.bucket_output import fetch_gallery, fetch_newest_versions, find_work_folder, publish_to_bucket
+from builders.publication import BuildResult, BuiltTables, check_decision_logs, publish_built
+from builders.recall.definition import RecallDefinition
+from builders.set_pages import RenderSetPage, render_judged_page
 from flows.definition_checks import check_before_build
-from flows.pages.set_pages import RenderSetPage, render_judged_page
-from flows.prefect_runs.build_parameters import BuildParameters
-from flows.set_publication import BuildResult, BuiltTables, check_decision_logs, publish_built
-from flows.steps import current_run, keep_work_at, step
+from flows.prefect_runs.parameters import BuildParameters
+from querytruth.backends.files.bucket import Bucket
+from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl
+from querytruth.backends.files.durable_files import write_page
+from querytruth.backends.steps import current_run, keep_work_at, step
+from querytruth.definitions import SetDefinition
+from querytruth.errors import UserError
+from querytruth.sets import bucket_reading, bucket_versions, manifest, published_files, set_files, set_publishing
+
+_SET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(/v[1-9][0-9]{0,8})?")
+
+
+def find_work_folder(definition: SetDefinition) -> BucketFolder | None:
+    """Returns where the set's work is kept in a bucket; None where its definition names no such place."""
+    return None if definition.work is None else BucketFolder.parse(definition.work).below(definition.name)
+
+
+@step("fetch")
+def fetch_gallery(definition: SetDefinition) -> None:
+    """Put the gallery of a recall set into the definition's `out`, where it is named and only the bucket has it. Raises
+    UserError where `out` has another version of that number."""
+    gallery = definition.gallery if isinstance(definition, RecallDefinition) else None
+    if definition.publish_to is None or gallery is None or Path(gallery).exists():
+        return
+    if _SET_NAME.fullmatch(gallery):
+        _fetch(SetUrl.parse(f"{BucketFolder.parse(definition.publish_to)}/{gallery}"), definition.out)
+
+
+@step("fetch")
+def fetch_newest_versions(definition: SetDefinition) -> None:
+    """Put the newest version of the set in the bucket, and of the smaller sets in it, into the definition's `out`, so
+    that the next one follows it. Raises UserError where `out` has another version of that number."""
+    if definition.publish_to is None:
+        return
+    folder = BucketFolder.parse(definition.publish_to)
+    names = Bucket(folder).list_names(f"{folder.prefix}/".lstrip("/"))
+    nested = re.compile(re.escape(definition.name) + r"-[0-9]+")
+    for name in sorted(one for one in names if one == definition.name or nested.fullmatch(one)):
+        _fetch(folder.set_url(name), definition.out)
+
+
+def _fetch(asked: SetUrl, out: Path) -> None:
+    remote, here = bucket_reading.find_newest_version(asked), out / asked.name
+    if remote is None:
+        return
+    present = here / f"v{remote.url.version}"
+    if (present / "manifest.json").is_file():
+        if manifest.read_manifest(present)["content_digest"] != remote.manifest["content_digest"]:
+            reason = f"is another version than {remote.url}: both were built from the one before"
+            raise UserError("fetch", present, reason, f"move {present} away, then run the same command")
+    elif asked.version is not None or (published_files.newest_version(here) or 0) < (remote.url.version or 0):
+        set_publishing.install_version(bucket_reading.fetch_version(str(remote.url)), here, current_run().reporter.log)
+
+
+@step("publish to the bucket")
+def publish_to_bucket(definition: SetDefinition, result: BuildResult) -> BuildResult:
+    """The result with the URLs of the version and of the smaller sets in the bucket, where they are stored now. Raises
+    UserError where another build published that version meanwhile."""
+    if definition.publish_to is None:
+        return result
+    nested_results = [publish_to_bucket(definition, nested) for nested in result.nested_results]
+    stored = bucket_versions.publish_version(result.path, BucketFolder.parse(definition.publish_to))
+    return replace(result, nested_results=nested_results, url=stored.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +105,7 @@ class SetKind:
         fetch_gallery(definition)  # the checks look for it
         check_before_build(definition)
         fetch_newest_versions(definition)
-        check_locks(definition.out / definition.name)  # before the work, which would be in vain
+        set_publishing.check_locks(definition.out / definition.name)  # before the work, which would be in vain
         check_decision_logs(definition.out / definition.name)
         if self.publish is not None:
             return publish_to_bucket(definition, self.publish(definition))

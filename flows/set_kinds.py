@@ -4,23 +4,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from backends.durable_files import write_page
-from backends.sets import set_files
-from backends.sets.overlap_files import describe_overlap
-from flows.bucket_output import fetch_gallery, find_work_folder
-from flows.definitions import SetDefinition
-from flows.gallery_set import GALLERY_SET
-from flows.generated_set import GENERATED_SET
-from flows.import_set import IMPORTED_SET
-from flows.precision_set import PRECISION_SET
-from flows.recall_set import RECALL_SET
-from flows.set_kind import SetKind
-from flows.set_names import check_set_name
-from flows.set_publication import BuildResult
-from flows.steps import keep_work_at
+from builders.publication import BuildResult, check_set_name
+from flows import gallery_set, generated_set, import_set, precision_set, recall_set
+from flows.set_kind import SetKind, fetch_gallery, find_work_folder
+from querytruth.backends.files.durable_files import write_page
+from querytruth.backends.steps import keep_work_at
+from querytruth.definitions import SetDefinition
+from querytruth.sets import set_files
+from querytruth.sets.leaked_queries import describe_overlap
 
 SET_KINDS: dict[str, SetKind] = {
-    kind.name: kind for kind in (GALLERY_SET, PRECISION_SET, RECALL_SET, GENERATED_SET, IMPORTED_SET)
+    kind.name: kind
+    for kind in (
+        gallery_set.GALLERY_SET,
+        precision_set.PRECISION_SET,
+        recall_set.RECALL_SET,
+        generated_set.GENERATED_SET,
+        import_set.IMPORTED_SET,
+    )
 }
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = ROOT / "locks"
 PROJECT = ROOT / "pyproject.toml"
-TESTED = ROOT / "backends" / "tested_versions.txt"
+TESTED = ROOT / "querytruth" / "backends" / "tested_versions.txt"
 # What pip was told of indexes and certificates, by uv's names: uv reads none of pip's settings.
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX",

@@ -7,66 +7,61 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from builders.errors import UserError as UserError
-    from flows.definitions import AuditDefinition as Audit
-    from flows.definitions import GalleryDefinition as Gallery
-    from flows.definitions import GeneratedDefinition as Generated
-    from flows.definitions import PrecisionDefinition as Precision
-    from flows.definitions import RecallDefinition as Recall
-    from flows.definitions import TrainingDefinition as Training
-    from querytruth.api.comparisons import Comparison as Comparison
-    from querytruth.api.comparisons import compare as compare
-    from querytruth.api.evaluations import Evaluation as Evaluation
-    from querytruth.api.evaluations import evaluate as evaluate
-    from querytruth.api.gates import gate as gate
-    from querytruth.api.gates import plan_size as plan_size
-    from querytruth.api.generated_stages import collect as collect
-    from querytruth.api.generated_stages import objects as objects
-    from querytruth.api.generated_stages import topics as topics
-    from querytruth.api.generated_stages import train as train
-    from querytruth.api.leaderboards import SystemBoard as SystemBoard
-    from querytruth.api.leaderboards import history as history
-    from querytruth.api.leaderboards import leaderboard as leaderboard
-    from querytruth.api.leaderboards import stability as stability
-    from querytruth.api.loaded_set import LoadedSet as LoadedSet
-    from querytruth.api.loaded_set import QueryView as QueryView
-    from querytruth.api.loaded_set import load as load
-    from querytruth.api.searches import search as search
-    from querytruth.api.set_builds import SetBuild as SetBuild
-    from querytruth.api.set_builds import apply as apply
-    from querytruth.api.set_builds import build as build
-    from querytruth.api.set_builds import export as export
-    from querytruth.api.set_builds import import_set as import_set
-    from querytruth.api.set_builds import plan as plan
-    from querytruth.api.set_checks import SetDifference as SetDifference
-    from querytruth.api.set_checks import diff as diff
-    from querytruth.api.set_checks import lint as lint
-    from querytruth.api.set_checks import rebuild as rebuild
-    from querytruth.api.set_checks import verify as verify
-    from querytruth.api.set_storage import fetch as fetch
-    from querytruth.api.set_storage import publish as publish
-    from querytruth.api.set_trust import audit_plan as audit_plan
-    from querytruth.api.set_trust import audit_report as audit_report
-    from querytruth.api.set_trust import audit_start as audit_start
-    from querytruth.api.set_trust import calibrate as calibrate
-    from querytruth.api.set_trust import doctor as doctor
-    from querytruth.api.set_trust import export_review as export_review
-    from querytruth.api.set_trust import overlap as overlap
-    from querytruth.api.set_trust import refresh_replies as refresh_replies
-    from querytruth.api.set_trust import shortcuts as shortcuts
+    from builders.gallery.definition import GalleryDefinition as Gallery
+    from builders.generated.definition import GeneratedDefinition as Generated
+    from builders.precision.definition import PrecisionDefinition as Precision
+    from builders.recall.definition import RecallDefinition as Recall
+    from querytruth.api.comparisons import (
+        Comparison,
+        SystemBoard,
+        compare,
+        gate,
+        history,
+        leaderboard,
+        plan_size,
+        stability,
+    )
+    from querytruth.api.evaluations import Evaluation, evaluate, search
+    from querytruth.api.loaded_set import LoadedSet, QueryView, load
+    from querytruth.api.set_builds import (
+        SetBuild,
+        apply,
+        build,
+        collect,
+        export,
+        import_set,
+        objects,
+        plan,
+        topics,
+        train,
+    )
+    from querytruth.api.set_checks import SetDifference, diff, fetch, lint, publish, rebuild, verify
+    from querytruth.api.set_trust import (
+        audit_plan,
+        audit_report,
+        audit_start,
+        calibrate,
+        doctor,
+        export_review,
+        overlap,
+        refresh_replies,
+        shortcuts,
+    )
+    from querytruth.audit.definition import AuditDefinition as Audit
+    from querytruth.dual_encoder.definition import TrainingDefinition as Training
+    from querytruth.errors import UserError
 
 _MODULES = {
-    "builders.errors": ["UserError"],
-    "querytruth.api.comparisons": ["Comparison", "compare"],
-    "querytruth.api.evaluations": ["Evaluation", "evaluate"],
-    "querytruth.api.gates": ["gate", "plan_size"],
-    "querytruth.api.generated_stages": ["collect", "objects", "topics", "train"],
-    "querytruth.api.leaderboards": ["SystemBoard", "history", "leaderboard", "stability"],
+    "querytruth.errors": ["UserError"],
+    "querytruth.api.comparisons": [
+        *("Comparison", "SystemBoard", "compare", "gate", "history", "leaderboard", "plan_size", "stability"),
+    ],
+    "querytruth.api.evaluations": ["Evaluation", "evaluate", "search"],
     "querytruth.api.loaded_set": ["LoadedSet", "QueryView", "load"],
-    "querytruth.api.searches": ["search"],
-    "querytruth.api.set_builds": ["SetBuild", "apply", "build", "export", "import_set", "plan"],
-    "querytruth.api.set_checks": ["SetDifference", "diff", "lint", "rebuild", "verify"],
-    "querytruth.api.set_storage": ["fetch", "publish"],
+    "querytruth.api.set_builds": [
+        *("SetBuild", "apply", "build", "collect", "export", "import_set", "objects", "plan", "topics", "train"),
+    ],
+    "querytruth.api.set_checks": ["SetDifference", "diff", "fetch", "lint", "publish", "rebuild", "verify"],
     "querytruth.api.set_trust": [
         "audit_plan",
         "audit_report",
@@ -79,14 +74,7 @@ _MODULES = {
         "shortcuts",
     ],
 }
-_DEFINITIONS = (
-    "Audit",
-    "Gallery",
-    "Generated",
-    "Precision",
-    "Recall",
-    "Training",
-)  # classes of flows.definitions, by their short names
+_DEFINITIONS = ("Audit", "Gallery", "Generated", "Precision", "Recall", "Training")  # classes, by their short names
 __all__ = [
     "Audit",
     "Comparison",
@@ -140,7 +128,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _DEFINITIONS:
-        value = getattr(import_module("flows.definitions"), f"{name}Definition")
+        value = getattr(import_module("flows.definition_loader"), f"{name}Definition")
     elif module := next((module for module, names in _MODULES.items() if name in names), None):
         value = getattr(import_module(module), name)
     else:

@@ -1,6 +1,6 @@
 """`python -m querytruth`, the same as the command."""
 
-from querytruth.app import main
+from querytruth.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from builders.visible_text import escape_invisible, make_visible
+from querytruth.backends.files.text_formats import escape_invisible, make_visible
 
 
 class _VisibleConsole(Console):
@@ -85,8 +85,8 @@ class TerminalReporter:
 
 @contextmanager
 def reported_run(**options: Any) -> Iterator[None]:
-    """Report steps on the terminal while the block runs; `options` are those of flows.steps.BuildRun."""
-    from flows.steps import BuildRun, active_run
+    """Report steps on the terminal while the block runs; `options` are those of querytruth.backends.steps.BuildRun."""
+    from querytruth.backends.steps import BuildRun, active_run
 
     with active_run(BuildRun(TerminalReporter(), **options)):
         yield
@@ -112,7 +112,7 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
 
 def print_funnel(stages: list[dict[str, Any]]) -> None:
     """Print each stage with the numbers that entered and were accepted, and the reasons for the others."""
-    from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel  # imports pandas, which is slow
+    from querytruth.sets.ledger import FUNNEL_COLUMNS, tabulate_funnel
 
     print_table("Funnel", FUNNEL_COLUMNS, tabulate_funnel(stages))
 

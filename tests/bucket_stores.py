@@ -1,9 +1,9 @@
 """Answers of one model in a reply store, by number; and the objects of a store in a bucket."""
 
-from backends.chat import ChatAnswer, ChatRequest, Message, Reply
-from backends.plugin_loader import ModelIdentity
-from backends.replies.reply_keys import reply_key
-from backends.replies.reply_store import ReplyStore
+from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Message, Reply
+from querytruth.backends.models.reply_store import ReplyStore
+from querytruth.backends.models.stored_answers import reply_key
+from querytruth.backends.plugins import ModelIdentity
 from tests.object_service import ObjectService
 
 MODEL = ModelIdentity("tiny", "r1", {"temperature": 0.0})

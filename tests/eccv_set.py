@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from backends.sets.set_files import StoredSet
-from builders.benchmark_set import Tables
-from builders.records import IMAGES_SCHEMA, QUERIES_SCHEMA, content_id
+from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA, content_id
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.set_files import StoredSet
 from tests.small_sets import publish_small_set
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.interchange.parquet_shards import IMAGE_TYPE
+from querytruth.formats.parquet_shards import IMAGE_TYPE
 from tests.publisher_files import RED, FirstEntry, make_tar, write_source
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
-from backends.durable_files import file_sha256
-from backends.run_files.result_files import RESULT_FILE, digest_result
-from builders.benchmark_set import canonical_json, manifest_digest
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.evaluation.result_files import RESULT_FILE, digest_result
+from querytruth.sets.benchmark_set import canonical_json, manifest_digest
 from tests.hostile_sets import HostileCase
 
 _VALUES: list[Any] = [None, 7, -1, "x", "../../../home/note.txt", [], {}, [[]], 1e300, "\x1b[2J<script>", True]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from builders.records import TABLE_SCHEMAS
+from querytruth.records import TABLE_SCHEMAS
 
 HostileCase = tuple[str, Callable[[Path, Path], None]]
 IDS = ["../../../home/escaped", "/tmp/absolute", "a/b", "", "img_\x1b[2J", "x" * 200, "img_\u202eabc", ".."]

@@ -15,19 +15,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from backends.annotations.label_tables import DATASETS_FOLDER
-from backends.embedders.clip import ClipEmbedder
-from backends.embedders.sentence_transformer import SentenceEmbedder, SentenceTransformerOptions
-from backends.embedders.sentence_transformer import load as load_sentence_embedder
-from builders.benchmark_set import canonical_json
-from builders.self_instruct.novelty import NoveltyFilter
-from flows.definitions import load_definition
-from flows.evaluation_run import EvaluationOptions, evaluate_systems
-from flows.sample_album_files import write_sample_album
-from flows.scoring.encoded_sets import encode_set
-from flows.scoring.judged_sets import load_judged_set
-from flows.scoring.systems import make_vector_system
+from builders.generated.object_pools import NoveltyFilter
+from builders.precision.label_files import DATASETS_FOLDER
+from flows.definition_loader import load_definition
+from flows.evaluation import evaluate_systems
 from flows.set_kinds import SET_KINDS
+from querytruth.backends.models.embedders.clip import ClipEmbedder
+from querytruth.backends.models.embedders.sentence_transformer import SentenceEmbedder, SentenceTransformerOptions
+from querytruth.backends.models.embedders.sentence_transformer import load as load_sentence_embedder
+from querytruth.evaluation.encoded_sets import encode_set
+from querytruth.evaluation.judged_sets import load_judged_set
+from querytruth.evaluation.steps import EvaluationOptions
+from querytruth.evaluation.systems import make_vector_system
+from querytruth.sample_album.album_files import write_sample_album
+from querytruth.sets.benchmark_set import canonical_json
 from tests.tiny_dual_encoders import save_dual_encoder
 
 SCENES = 40

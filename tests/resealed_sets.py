@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backends.durable_files import file_sha256
-from backends.sets.published_files import CHECKSUMS
-from builders.benchmark_set import canonical_json, manifest_digest
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.sets.benchmark_set import canonical_json, manifest_digest
+from querytruth.sets.published_files import CHECKSUMS
 
 
 def reseal(version: Path) -> None:

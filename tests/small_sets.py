@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 
-from backends.sets import set_files
-from backends.sets.set_files import StoredSet
-from builders.benchmark_set import Tables
-from builders.ledger import Ledger
-from builders.records import empty_frame
-from flows.definitions import SetDefinition
-from flows.set_publication import BuiltTables, publish_built
+from builders.publication import BuiltTables, publish_built
+from querytruth.definitions import SetDefinition
+from querytruth.records import empty_frame
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.set_files import StoredSet
 from tests.images import make_jpeg
 
 COLOURS = {"dog": (200, 40, 40), "beach": (40, 200, 40), "cat": (40, 40, 200), "tree": (90, 90, 90)}

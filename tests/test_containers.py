@@ -45,7 +45,7 @@ def test_the_image_is_built_from_every_file_that_the_wheel_needs() -> None:
     lines = (ROOT / ".dockerignore").read_text("utf-8").split()
     kept = {line[1:] for line in lines if line.startswith("!")}
     (include,) = re.findall(r"^include = \[(.*)\]$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
-    (data,) = re.findall(r"^backends = \[(.*)\]$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    (data,) = re.findall(r"^querytruth = \[(.*)\]$", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
     assert kept >= {name.rstrip("*") for name in re.findall(r'"(.*?)"', include)}
     shipped = {f"datasets/{name}" for name in re.findall(r'"shipped/(.*?)/\*"', data)}
     assert {name for name in shipped if not kept.intersection([name, *map(str, Path(name).parents)])} == set()

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from backends.library_versions import LibraryVersion, describe_newer, read_library_versions
+from querytruth.backends.environment import LibraryVersion, describe_newer, read_library_versions
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -14,10 +14,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = (
-    *("backends", "baselines", "builders", "evaluation", "flows"),
-    *("prompts", "querytruth", "review", "sample_album"),
-)
+PACKAGES = ("builders", "flows", "prompts", "querytruth")
 SHIPPED_DATA = ("ambiguity", "coco80", "objects365", "sample-album", "starters")
 KINDS = ("gallery", "recall", "precision", "generated", "training", "prefect")
 _BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
@@ -65,15 +62,15 @@ def test_the_wheel_holds_every_file_of_the_packages_and_the_shipped_data_and_not
 ) -> None:
     files = [file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file()]
     expected = {str(file.relative_to(ROOT)): file for file in files if "__pycache__" not in file.parts}
-    expected = {name: file for name, file in expected.items() if not name.startswith("backends/shipped/")}
+    expected = {name: file for name, file in expected.items() if not name.startswith("querytruth/shipped/")}
     for name in SHIPPED_DATA:
         for file in filter(Path.is_file, (ROOT / "datasets" / name).rglob("*")):
-            expected[f"backends/shipped/{file.relative_to(ROOT / 'datasets')}"] = file
+            expected[f"querytruth/shipped/{file.relative_to(ROOT / 'datasets')}"] = file
     packed = contents(wheel)
     assert set(packed) == set(expected)
     assert [name for name, file in expected.items() if packed[name] != file.read_bytes()] == []
     for name in ("objects365/labels.csv", "ambiguity/calibrations.json", "starters/precision.yaml"):
-        assert packed[f"backends/shipped/{name}"]
+        assert packed[f"querytruth/shipped/{name}"]
 
 
 @pytest.mark.thorough
@@ -136,7 +133,7 @@ def test_the_wheel_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> N
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    origin = run("-c", "import backends, querytruth; print(backends.__file__, querytruth.__file__)", program="python")
+    origin = run("-c", "import builders, querytruth; print(builders.__file__, querytruth.__file__)", program="python")
     assert origin.count(str(installed.parent)) == 2
     for kind in KINDS:
         assert f"{kind}.yaml written" in run("init", kind)

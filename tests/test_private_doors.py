@@ -18,16 +18,13 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from backends.images import image_decoding
-from backends.web import timed_http
-from flows.prefect_runs import own_server
+from flows.prefect_runs import one_off_run as own_server
+from querytruth.backends.images import image_decoding
+from querytruth.backends.web import timed_http
 from tests.loopback import CannedResponse, loopback
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = (
-    *("backends", "baselines", "benchmarks", "builders", "evaluation", "flows", "prompts", "querytruth", "review"),
-    *("sample_album", "tests"),
-)
+FOLDERS = ("benchmarks", "builders", "flows", "prompts", "querytruth", "tests")
 UNDOCUMENTED = (
     *("transformers.cache_utils", "transformers.generation", "transformers.modeling_utils", "prefect.cli"),
     *("prefect.events.worker", "prefect.settings.legacy", "prefect.server.services", "fastapi.dependencies"),
@@ -35,10 +32,13 @@ UNDOCUMENTED = (
     *("distributed.protocol", "typer.rich_utils"),
 )
 ALLOWED = {
-    ("backends/images/image_decoding.py", "_open"): "Pillow documents it for readers of formats",
-    ("backends/images/image_decoding.py", "_read_dpi_from_exif"): "saves the parsing of EXIF; else Pillow parses it",
-    ("backends/web/timed_http.py", "_new_conn"): "the place between the connection and the handshake of TLS",
-    ("flows/prefect_runs/own_server.py", "prefect.events.worker.EventsWorker"): "ends Prefect's client of events",
+    ("querytruth/backends/images/image_decoding.py", "_open"): "Pillow documents it for readers of formats",
+    (
+        "querytruth/backends/images/image_decoding.py",
+        "_read_dpi_from_exif",
+    ): "saves the parsing of EXIF; else Pillow parses it",
+    ("querytruth/backends/web/timed_http.py", "_new_conn"): "the place between the connection and the handshake of TLS",
+    ("flows/prefect_runs/one_off_run.py", "prefect.events.worker.EventsWorker"): "ends Prefect's client of events",
     ("flows/prefect_runs/plugin.py", "prefect.cli._app._app"): "adds `prefect run`; test_prefect_plugin.py",
     ("tests/flows/test_prefect_plugin.py", "prefect.cli._app._app"): "takes that name away",
     ("tests/test_private_doors.py", "_make_api_call"): "takes that name away",

@@ -15,11 +15,11 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from builders.errors import UserError
-from builders.visible_text import make_visible
-from flows.review_session.review_site import open_review_site
-from querytruth.app import app
-from review.server.application import create_app
+from flows.review_site import open_review_site
+from querytruth.backends.files.text_formats import make_visible
+from querytruth.cli.app import app
+from querytruth.errors import UserError
+from querytruth.review.server import create_app
 from tests.images import make_jpeg
 from tests.review.server.pages import DOOR, HOME, TOKEN
 
@@ -87,12 +87,12 @@ def do_work_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return iter(options["finish"](done) if "finish" in options else done)
 
     for module in (
-        "backends.sets.set_thumbnails",
-        "flows.review_session.rejected_files",
-        "backends.sources.scan_parts",
+        "querytruth.sets.set_thumbnails",
+        "querytruth.review.rejected_files",
+        "querytruth.backends.images.scan_parts",
     ):
         monkeypatch.setattr(f"{module}.map_in_workers", call)
-    monkeypatch.setattr("backends.images.thumbnails.map_in_parallel", call)
+    monkeypatch.setattr("querytruth.backends.images.rendering.map_in_parallel", call)
     monkeypatch.setattr("os.sync", lambda: None)  # waits for the disks of the whole machine
 
 

@@ -17,10 +17,10 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from builders.array_types import BoolArray, RowIndices
-from builders.decisions.outcome import DecisionOutcome
-from builders.decisions.records import ImagePairDecision
-from builders.gallery.components import Components
+from querytruth.array_types import BoolArray, RowIndices
+from querytruth.backends.images.hash_neighbours import Components
+from querytruth.sets.decision_outcomes import DecisionOutcome
+from querytruth.sets.decision_records import ImagePairDecision
 
 PairDistances = Callable[[RowIndices, RowIndices], RowIndices]
 UNTIED_DISTANCE = 1000  # at and above this distance two images have no tie

@@ -1,13 +1,14 @@
 """Two images that may be edited copies: the scale, turn and shift that maps the patches of one onto those of the other,
-and a comparison of their aligned thumbnails, pixel by pixel."""
+and a comparison of their aligned thumbnails, pixel by pixel.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from builders.array_types import BoolArray, FloatArray
-from builders.gallery.patch_hashes import PATCH_SIDES, THUMBNAIL_FACTOR
+from querytruth.array_types import BoolArray, FloatArray
+from querytruth.backends.images.perceptual_hashes import PATCH_SIDES, THUMBNAIL_FACTOR
 
 LEAST_MATCHING_SHARE = 0.67  # of the blocks of pixels that both images show
 _LEAST_INSIDE = 0.85  # of one image that the other shows, too

@@ -11,19 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from builders.array_types import BoolArray, RowIndices
-from builders.gallery.colour_cells import CELLS
-from builders.gallery.components import Components, equal_code_pairs
-from builders.gallery.edit_alignment import (
-    EditEvidence,
-    ImagePatches,
-    align_patches,
-    compare_thumbnails,
-    find_places,
-)
+from builders.gallery.edit_alignment import EditEvidence, ImagePatches, align_patches, compare_thumbnails, find_places
 from builders.gallery.hash_checks import HashChecks
-from builders.gallery.hash_neighbours import join_near_hashes
-from builders.gallery.patch_hashes import PATCH_SIDES, PATCH_TYPE, read_thumbnail
+from querytruth.array_types import BoolArray, RowIndices
+from querytruth.backends.images.hash_neighbours import Components, equal_code_pairs, join_near_hashes
+from querytruth.backends.images.image_quality import CELLS
+from querytruth.backends.images.perceptual_hashes import PATCH_SIDES, PATCH_TYPE, read_thumbnail
 
 PATCH_DISTANCE = 4  # bits of 64
 _FRAME = 1.6  # times the pixels of an image that it may have in a frame of a tenth of its longer side

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from builders.array_types import BoolArray, FloatArray, RowIndices
-from builders.gallery.colour_cells import CELLS, COLOUR_BYTES, DETAIL_SIDE
 from builders.gallery.edit_alignment import LEAST_MATCHING_SHARE, find_matching_blocks
-from builders.gallery.patch_hashes import THUMBNAIL_HEAD, read_thumbnail
+from querytruth.array_types import BoolArray, FloatArray, RowIndices
+from querytruth.backends.images.image_quality import CELLS, COLOUR_BYTES, DETAIL_SIDE
+from querytruth.backends.images.perceptual_hashes import THUMBNAIL_HEAD, read_thumbnail
 
 DETAIL_CORRELATION = 0.945  # the minimum; copies of drawn cards, slides, scans and chats: 0.97, of drawn scenes: 0.95
 _BLOCK_CORRELATION = 0.6  # the minimum in a block with structure

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from builders.array_types import AnyArray
 from builders.gallery.filters import ImageFilter, list_image_filters
-from builders.manifest_records import ThresholdRecord
+from querytruth.array_types import AnyArray
+from querytruth.sets.manifest import ThresholdRecord
 
 _PASSES = {"over": operator.gt, "at least": operator.ge, "under": operator.lt, "at most": operator.le}
 _NEAR = 1e-9  # relative: ratios this close to a threshold are compared as fractions

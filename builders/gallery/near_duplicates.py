@@ -15,26 +15,16 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from builders.array_types import BoolArray, Hashes, RowIndices
-from builders.decisions.outcome import DecisionOutcome
-from builders.decisions.records import ImagePairDecision
-from builders.gallery.components import Components, equal_code_pairs
+from builders.gallery import duplicate_groups
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, apply_duplicate_overrides
 from builders.gallery.edit_alignment import EditEvidence
 from builders.gallery.edited_copies import EditableImages
 from builders.gallery.hash_checks import HashChecks
-from builders.gallery.hash_similarity import (
-    ALL_TRANSFORMS,
-    FLIP_TRANSFORMS,
-    ROTATION_TRANSFORMS,
-    HashedImages,
-    read_outlines,
-    similar_image_components,
-)
-from builders.gallery.preference import rank_by_preference
-from builders.gallery.star_groups import CONTRADICTING, TIED, UNRELATED, Relations, divide_into_stars
-from builders.ledger import rejection_rows
-from builders.records import DUPLICATES_SCHEMA, content_id
+from querytruth.array_types import BoolArray, Hashes, RowIndices
+from querytruth.backends.images import hash_similarity
+from querytruth.backends.images.hash_neighbours import Components, equal_code_pairs
+from querytruth.records import DUPLICATES_SCHEMA, content_id
+from querytruth.sets import decision_outcomes, decision_records, ledger
 
 # The strongest first; None: the image is a representative.
 _TIE_KINDS = np.array([None, "bytes", "pixels", "hash", "patches", "embedding", "person"], dtype=object)
@@ -55,7 +45,7 @@ class DuplicateGroups:
     table: pd.DataFrame
     rejections: pd.DataFrame
     chains: pd.DataFrame
-    decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)
+    decision_outcome: decision_outcomes.DecisionOutcome = field(default_factory=decision_outcomes.DecisionOutcome)
 
 
 def find_duplicates(
@@ -66,7 +56,7 @@ def find_duplicates(
     rotations: bool = False,
     edits: bool = False,
     pairs: RowIndices | None = None,
-    decisions: Sequence[ImagePairDecision] = (),
+    decisions: Sequence[decision_records.ImagePairDecision] = (),
 ) -> DuplicateGroups:
     """Returns the groups among the frame's images. Columns: image_id, item, sha256, pixels, width, height; with a
     `distance` (bits; None: the same bytes or pixels only) phash and outline, null where an image has none; with flips
@@ -86,10 +76,10 @@ def find_duplicates(
     is_damaged = frame["is_damaged"].to_numpy(dtype=bool) if "is_damaged" in frame else np.zeros(len(frame), bool)
     muteness, grouped = np.zeros(len(frame), np.int64), _shared(components)
     muteness[grouped] = ties.checks.muteness(np.flatnonzero(grouped))
-    preference = rank_by_preference(frame, components, muteness)
+    preference = duplicate_groups.rank_by_preference(frame, components, muteness)
     same = ties.same_pixels()
     relate = partial(ties.relate, same)
-    stars = divide_into_stars(components, same, preference, is_damaged, muteness > 0, relate)
+    stars = duplicate_groups.divide_into_stars(components, same, preference, is_damaged, muteness > 0, relate)
     overridden = apply_duplicate_overrides(stars.group, frame["image_id"], decisions, ties.tie_distances)
     group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
@@ -156,7 +146,7 @@ def _rejections(
     edits = pd.Series([found.edit if found else None for found in evidence], members.index, dtype="str")
     exact = (codes == codes[leads]) & (codes >= 0)
     has_distance = is_rejected & (bits >= 0)
-    return rejection_rows(
+    return ledger.rejection_rows(
         members["item"],
         "rejected",
         np.where(exact, "exact_duplicate", "near_duplicate"),
@@ -188,7 +178,7 @@ class _DuplicateTies:
     bytes: RowIndices
     pixels: RowIndices
     similar: RowIndices
-    hashed: HashedImages
+    hashed: hash_similarity.HashedImages
     hash_row: RowIndices
     pairs: RowIndices
     checks: HashChecks
@@ -215,7 +205,7 @@ class _DuplicateTies:
             sets.join(*equal_code_pairs(codes))
         return sets.names()
 
-    def relate(self, same: RowIndices, ones: RowIndices, others: RowIndices) -> Relations:
+    def relate(self, same: RowIndices, ones: RowIndices, others: RowIndices) -> duplicate_groups.Relations:
         """Returns per pair (n,) whether the rows are tied, or contradict each other although their hashes agree. A
         model's pair ties all images with the pixels of one to those of the other (`same`, from `same_pixels`), and so
         does a chain of such pairs: of equal vectors only neighbours are listed."""
@@ -231,7 +221,9 @@ class _DuplicateTies:
             may_be_edited &= np.isin(ones, self.edited_pairs) & np.isin(others, self.edited_pairs)
         found = self.edit_evidence(ones, others, may_be_edited)
         tied |= np.array([one is not None for one in found], dtype=bool)
-        relations: Relations = np.where(tied, TIED, np.where(similar, CONTRADICTING, UNRELATED)).astype(np.int8)
+        relations: duplicate_groups.Relations = np.where(
+            tied, duplicate_groups.TIED, np.where(similar, duplicate_groups.CONTRADICTING, duplicate_groups.UNRELATED)
+        ).astype(np.int8)
         return relations
 
     def strongest_tie_kinds(self, rows: RowIndices, representatives: RowIndices) -> tuple[RowIndices, BoolArray]:
@@ -321,9 +313,9 @@ def _read_ties(
     known = frame["phash"].notna().to_numpy() if distance is not None else np.zeros(len(frame), dtype=bool)
     turns = {
         (False, False): (0,),
-        (True, False): FLIP_TRANSFORMS,
-        (False, True): ROTATION_TRANSFORMS,
-        (True, True): ALL_TRANSFORMS,
+        (True, False): hash_similarity.FLIP_TRANSFORMS,
+        (False, True): hash_similarity.ROTATION_TRANSFORMS,
+        (True, True): hash_similarity.ALL_TRANSFORMS,
     }[flips, rotations]
     hashes, outlines = np.zeros((0, len(turns)), dtype=np.uint64), np.zeros((0, 64), dtype=np.int8)
     if known.any():
@@ -331,11 +323,11 @@ def _read_ties(
         if len(turns) > 1:
             turned = np.array(frame["turned"][known].tolist(), dtype=np.uint64)
             hashes = np.concatenate([hashes, turned], axis=1)[:, turns]
-        outlines = read_outlines(frame["outline"])
+        outlines = hash_similarity.read_outlines(frame["outline"])
         outlines = outlines if known.all() else outlines[known]
-    hashed = HashedImages(hashes, outlines, turns, distance or 0)
+    hashed = hash_similarity.HashedImages(hashes, outlines, turns, distance or 0)
     similar = np.full(len(frame), -1, dtype=np.int64)
-    similar[known] = similar_image_components(hashed)
+    similar[known] = hash_similarity.similar_image_components(hashed)
     return _DuplicateTies(
         pd.factorize(frame["sha256"])[0],
         pd.factorize(frame["pixels"])[0],

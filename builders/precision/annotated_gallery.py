@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.array_types import BoolArray, FloatArray
-from builders.ledger import Ledger, rejection_rows
-from builders.manifest_records import InputRecord
-from builders.records import image_id_of_bytes, image_id_of_source
+from querytruth.array_types import BoolArray, FloatArray
+from querytruth.records import image_id_of_bytes, image_id_of_source
+from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.manifest import InputRecord
 
 Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 

@@ -14,8 +14,8 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from builders.errors import UserError, suggest_choice
 from builders.precision.tag_tree import TagTree
+from querytruth.errors import UserError, suggest_choice
 
 COMPATIBILITY_COLUMNS = ["relation", "label", "accepts", "reason"]
 RELATIONS = ("asymmetric", "symmetric")

@@ -12,8 +12,8 @@ from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import BitWords, LabelIndex, bit_positions, images_with_all, test_bits
 from builders.precision.mixes import Mix
 from builders.precision.tag_tree import LabelConcept, TagTree
-from builders.records import categorical_from_codes, content_id, stable_hash
 from prompts import PromptTemplate
+from querytruth.records import categorical_from_codes, content_id, stable_hash
 
 PRECISION_SET_GRADES = {
     "graded": {

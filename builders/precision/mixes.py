@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.ledger import Ledger, Rejection, rejection_rows, rejection_table
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import LabelIndex, count_bits, images_with_all
 from builders.precision.tag_tree import TagTree
-from builders.records import mix_bits, stable_hash
+from querytruth.records import mix_bits, stable_hash
+from querytruth.sets.ledger import Ledger, Rejection, rejection_rows, rejection_table
 
 Mix = tuple[int, ...]  # concepts in table order
 Codes = np.ndarray[Any, np.dtype[np.int64]]

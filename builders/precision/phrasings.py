@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from builders.equivalent_queries import list_meanings
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.tag_tree import TagTree
 from builders.recall.caption_cleaning import clean_caption, measure_length
 from builders.recall.caption_rules import CaptionCleaningRules
-from builders.recall.reply_markup import strip_markup, strip_quotes, strip_reasoning
-from builders.records import categorical_from_codes, content_id
-from builders.spelling import join_spellings, simplify_name
+from querytruth.backends.models.reply_markup import strip_markup, strip_quotes, strip_reasoning
+from querytruth.records import categorical_from_codes, content_id
+from querytruth.sets.query_texts import join_spellings, list_meanings, simplify_name
 
 STYLE = "llm"
 MAX_PHRASING_LENGTH = {"zh": 40, "en": 25}  # characters, words: a query of three labels has some 15 and 12

@@ -1,4 +1,7 @@
-"""The label table and the tag tree above it: the concepts of queries."""
+"""The label table and the tag tree above it: the concepts of queries.
+
+The English indefinite article before a word, by its spelling.
+"""
 
 import re
 from collections import Counter
@@ -8,17 +11,26 @@ from functools import partial
 
 import pandas as pd
 
-from builders.errors import UserError, suggest_choice
-from builders.ledger import Ledger, Rejection, rejection_table
-from builders.precision.articles import choose_article
-from builders.spelling import describe_code_points, find_alike_names, find_joined_names, join_spellings
+from querytruth.errors import UserError, suggest_choice
+from querytruth.sets.ledger import Ledger, Rejection, rejection_table
+from querytruth.sets.query_texts import describe_code_points, find_alike_names, find_joined_names, join_spellings
 
+_CONSONANTS = ("uni", "use", "usb", "usu", "ute", "uti", "uri", "uku", "eu", "ewe", "one", "once")  # you-, won-
+_VOWELS = ("hour", "honest", "honor", "honour", "heir", "unid", "unim", "unin")  # our, un-important
 LANGUAGES = ("zh", "en")
 LABEL_COLUMNS = ["id", "name", "zh", "en", "article", "plural", "parent"]
 TREE_COLUMNS = ["node", "parent", "zh", "en", "article", "plural"]
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _ENGLISH_WORD = re.compile(r"[A-Za-z]*[a-z]{3,}")
 _table_error = partial(UserError, "label table")
+
+
+def choose_article(word: str) -> str:
+    """Returns "an" before the sound of a vowel, else "a"."""
+    start = word.casefold()
+    if start.startswith(_VOWELS):
+        return "an"
+    return "an" if start[:1] in set("aeiou") and not start.startswith(_CONSONANTS) else "a"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.ledger import rejection_rows
-from builders.recall.answer_index import build_answer_index
+from builders.recall.caption_index import build_answer_index
 from builders.recall.confusable_images import ConfusableImages
+from querytruth.sets.ledger import rejection_rows
 
 AMBIGUITY_POLICIES = ("drop", "merge", "review")
 REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]

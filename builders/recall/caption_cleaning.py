@@ -1,4 +1,11 @@
-"""Extracts captions from the replies of a chat model, with the stripped openings or the reason for a rejection."""
+"""Extracts captions from the replies of a chat model, with the stripped openings or the reason for a rejection.
+
+What no caption has: markup, coordinates, a word to the person who asks, or a thought about the task.
+
+A list of refusals knows the models that it was made of. These rules are for the kind of text: a caption speaks of the
+image, to nobody. What is written in the image may speak to somebody ("a sign that says thank you for your visit"), so
+quoted text and what follows a verb of writing is left out of account.
+"""
 
 import re
 from collections import Counter
@@ -6,14 +13,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from builders.broken_encodings import is_broken
-from builders.recall.caption_kind import asks_for_question, has_markup, is_address, is_talk
 from builders.recall.caption_rules import CaptionCleaningRules, LanguageCleaningRules
-from builders.recall.reply_checks import has_prompt_echo, has_repetition, has_words, is_in_language, letters_and_digits
-from builders.recall.reply_markup import first_list_item, strip_markup, strip_quotes, unwrap_json
-from builders.reply_envelope import read_answer, read_labelled_answer, strip_regions
-from builders.text_residue import is_empty_value
+from querytruth.backends.models import reply_markup
+from querytruth.backends.models.reply_envelope import read_answer, read_labelled_answer, strip_regions
+from querytruth.sets.query_texts import is_broken, is_empty_value
 
+_QUOTED = re.compile(
+    r"“[^”]{1,300}”|「[^」]{1,300}」|『[^』]{1,300}』|《[^》]{1,300}》|‘[^’]{1,300}’|\"[^\"\n]{1,300}\"|＂[^＂]{1,300}＂"
+    r"|(?<!\w)'[^'\n]{1,200}'(?!\w)"
+)
+_MARKUP = re.compile(
+    r"<[/!]?[A-Za-z][^<>]{0,200}>|<\||\|>|<｜|｜>|[◁▷]|\[/[A-Za-z]|[{}]|\"[\w ]{1,40}\"\s{0,3}:|`{3}|\]\([^)]{0,300}\)"
+    r"|\\(?:boxed|text\w*|n|u[0-9a-f]{4}|\(|\[)|&(?:lt|gt|amp|quot|nbsp|#\d{1,6});"
+)
+_LABELLED_NUMBERS = re.compile(
+    r"(?:bbox\w*|bounding box(?:es)?|coordinates?|坐标|边界框)\W{0,12}\d|\b[xy][12]?\s{0,2}[=:]\s{0,2}\d", re.IGNORECASE
+)
+_NUMBERS = re.compile(
+    r"(?<![\w.])\d{1,5}(?:\.\d{1,6})?(?:(?:\s{0,3}[,，;；]\s{0,3}|\s{1,3})\d{1,5}(?:\.\d{1,6})?){3,}(?![\w.])"
+)
+_QUESTION = re.compile(r"question|\bask\b|问")
 CAPTION_REJECTION_REASONS = {
     "empty": "no words",
     "refusal": "the model declined to describe the picture, or says what it cannot tell",
@@ -34,6 +53,32 @@ _MOST_LOST = 2  # characters: a limit may cut one
 MAX_CAPTION_CHARS = 4000  # characters; a detailed description has some hundreds
 _ENDED = re.compile(r"[。！？!?.…][”’」』）)\"']*$")
 _LEADING = "，,、：:；;。.!！ -—–"
+
+
+def mask_written_text(text: str, rules: CaptionCleaningRules) -> str:
+    """Returns the text without what is written in the image."""
+    return rules.written.sub(" ", _QUOTED.sub(" ", text.replace("’", "'")))
+
+
+def is_talk(text: str, rules: CaptionCleaningRules) -> bool:
+    """Returns whether the text thinks about the task, says that no image came, or reports an error of a service."""
+    return bool(rules.talk.search(mask_written_text(text, rules)))
+
+
+def is_address(text: str, rules: CaptionCleaningRules) -> bool:
+    """Returns whether the text speaks to a person, or of the writer."""
+    return bool(rules.address.search(mask_written_text(text, rules)))
+
+
+def asks_for_question(prompt_template: str) -> bool:
+    """Returns whether a prompt asks for a question, as people put it to a search engine: such a query may say "you"."""
+    return bool(_QUESTION.search(prompt_template))
+
+
+def has_markup(text: str, rules: CaptionCleaningRules) -> bool:
+    """Returns whether the text has tags, special tokens, JSON, code or coordinates."""
+    masked = mask_written_text(text, rules)
+    return bool(_MARKUP.search(text) or _NUMBERS.search(masked) or _LABELLED_NUMBERS.search(masked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +114,14 @@ def clean_caption(
     answer = _read_answer(raw)
     if answer is None:
         return CleanedCaption("", "only_reasoning")
-    item, is_list = first_list_item(answer)
+    item, is_list = reply_markup.first_list_item(answer)
     cleaned = _clean_text(item, "stop" if is_list else finish_reason, language, rules, prompt_template)
     if max_length is not None and measure_length(cleaned.text, language) > max_length:
         text = _last_complete_clause(
             cleaned.text, rules.languages[language], _find_end(cleaned.text, max_length, language)
         )
         text, _ = _strip_openings_and_endings(text, rules)
-        is_caption = len(letters_and_digits(text)) >= rules.languages[language].min_letters_after_cut
+        is_caption = len(reply_markup.letters_and_digits(text)) >= rules.languages[language].min_letters_after_cut
         cleaned = CleanedCaption(text if is_caption else "", "" if is_caption else "too_long", cleaned.openings)
     is_short = measure_length(cleaned.text, language) <= MAX_QUERY_LENGTH[language]
     if is_short and rules.disclaimer.search(cleaned.text.replace("’", "'")):
@@ -92,7 +137,7 @@ def _read_answer(raw: str) -> str | None:
     labelled = read_labelled_answer(marked.text[: 5 * MAX_CAPTION_CHARS])
     if marked.is_only_reasoning or labelled.is_only_reasoning:
         return None
-    return strip_regions(unwrap_json(labelled.text))
+    return strip_regions(reply_markup.unwrap_json(labelled.text))
 
 
 def measure_length(text: str, language: str) -> int:
@@ -122,9 +167,11 @@ def _clean_text(
     answer: str, finish_reason: str, language: str, rules: CaptionCleaningRules, prompt_template: str
 ) -> CleanedCaption:
     if len(answer) > MAX_CAPTION_CHARS:  # the patterns below are for texts of a bounded length
-        too_long = "too_long" if has_words(answer) else "empty"
-        return CleanedCaption("", "repetition" if has_repetition(answer) else too_long)
-    if has_words(answer) and (reason := _not_a_caption(strip_markup(answer), prompt_template, rules)):
+        too_long = "too_long" if reply_markup.has_words(answer) else "empty"
+        return CleanedCaption("", "repetition" if reply_markup.has_repetition(answer) else too_long)
+    if reply_markup.has_words(answer) and (
+        reason := _not_a_caption(reply_markup.strip_markup(answer), prompt_template, rules)
+    ):
         return CleanedCaption("", reason)
     text, openings = _strip_openings_and_endings(answer, rules)
     if is_talk(text, rules):
@@ -136,8 +183,8 @@ def _clean_text(
     reason = (
         _too_little(text, trimmed, finish_reason, own)
         or _not_a_caption(trimmed, prompt_template, rules)
-        or ("too_short" if len(letters_and_digits(trimmed)) < own.fewest else "")
-        or ("" if is_in_language(trimmed, language) else "wrong_language")
+        or ("too_short" if len(reply_markup.letters_and_digits(trimmed)) < own.fewest else "")
+        or ("" if reply_markup.is_in_language(trimmed, language) else "wrong_language")
         or ("empty" if is_empty_value(trimmed) else "")
         or ("broken_text" if is_broken(trimmed) or answer.count("\ufffd") >= _MOST_LOST else "")
         or ("markup" if has_markup(trimmed, rules) else "")
@@ -151,7 +198,7 @@ def _strip_openings_and_endings(text: str, rules: CaptionCleaningRules) -> tuple
     before = None
     while text != before:
         before = text
-        text = strip_quotes(strip_markup(_read_answer(text) or ""))
+        text = reply_markup.strip_quotes(reply_markup.strip_markup(_read_answer(text) or ""))
         if opening := _opening(text, rules):
             openings.append(opening)
             text = text[len(opening) :].lstrip(_LEADING)
@@ -202,16 +249,20 @@ def _last_complete_clause(text: str, rules: LanguageCleaningRules, limit: int) -
 
 def _too_little(text: str, trimmed: str, finish_reason: str, rules: LanguageCleaningRules) -> str:
     """Returns the reason where the text has no words, or too few letters remain before the cut; else ''."""
-    if not has_words(text):
+    if not reply_markup.has_words(text):
         return "cut_off" if finish_reason == "length" else "empty"
-    return "cut_off" if trimmed != text and len(letters_and_digits(trimmed)) < rules.min_letters_after_cut else ""
+    return (
+        "cut_off"
+        if trimmed != text and len(reply_markup.letters_and_digits(trimmed)) < rules.min_letters_after_cut
+        else ""
+    )
 
 
 def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules) -> str:
     """Returns the reason why the text is no caption, or ''. Applies before and after the cleaning."""
-    if has_repetition(text):
+    if reply_markup.has_repetition(text):
         return "repetition"
-    if has_prompt_echo(text, prompt_template):
+    if reply_markup.has_prompt_echo(text, prompt_template):
         return "echo"
     return "refusal" if rules.refusal.search(text.replace("’", "'")) else ""
 

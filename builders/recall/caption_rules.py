@@ -1,16 +1,38 @@
-"""The rules for cleaning captions, compiled from `prompts/<language>/cleaning.yaml`."""
+"""The rules for cleaning captions, compiled from `prompts/<language>/cleaning.yaml`.
+
+Overrides of captions: a person accepts a rejected caption, or writes one in place of the reply.
+
+The ids of captions: the query_id in the tables, and a readable name in the ledger.
+"""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
 
+import pandas as pd
 import yaml
 
-from builders.errors import UserError
+import prompts
+from builders.recall.definition import RecallDefinition
+from querytruth.backends.files.text_formats import load_yaml
+from querytruth.backends.models.reply_markup import has_words
+from querytruth.errors import UserError
+from querytruth.questions import load_prompt, read_text
+from querytruth.records import content_id
+from querytruth.sets.decision_outcomes import DecisionOutcome
+from querytruth.sets.decision_records import Override
 
 Pattern = re.Pattern[str]
 _MACRO = re.compile(r"\{([a-z_]+)\}")
+_CAPTION_MISSING = "no caption has that id any more: its picture is gone, or that prompt is no longer used for it"
+_TEXT_HAS_NO_WORDS = "the caption that a person wrote contains no words"
+_REPEATED = "another caption that a person wrote for the same picture has the same text"
+_NO_CAPTION = "the reply contained no caption, and no person wrote one"
+_Language = Literal["en", "zh"]
+_LANGUAGES: tuple[_Language, ...] = ("en", "zh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +139,111 @@ class _LanguageFile:
 def _any(patterns: list[str]) -> Pattern:
     """Returns a pattern that matches where one of them does; without any, nowhere."""
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionOverrides:
+    """The overrides of captions by query_id. `texts`: human captions, which replace the model's; `stale`: why an
+    override has no effect."""
+
+    overrides: Mapping[str, Override] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    stale: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def effective_ids(self) -> frozenset[str]:
+        """The query_ids of the overrides that are not stale: no ambiguity policy rejects these queries."""
+        return frozenset(self.overrides.keys() - self.stale.keys())
+
+    def reason(self, query_id: str) -> str | None:
+        """Returns the note of a human caption; None where the caption is the model's."""
+        return self.overrides[query_id].note if query_id in self.texts else None
+
+    def decision_outcome(self, published: Collection[str]) -> DecisionOutcome:
+        """Returns which overrides the set follows; `published`: the query_ids of the set."""
+        unpublished = dict.fromkeys(self.effective_ids.difference(published), _NO_CAPTION)
+        stale = dict(sorted({**self.stale, **unpublished}.items()))
+        followed = [override for item, override in self.overrides.items() if item not in stale]
+        return DecisionOutcome(followed, [(self.overrides[item], why) for item, why in stale.items()])
+
+
+def select_caption_overrides(rows: pd.DataFrame, overrides: Mapping[str, Override]) -> CaptionOverrides:
+    """Returns the overrides of captions. `rows`: all requested captions (query_id, image_id, language, style). Of two
+    equal human captions of one image, the one with the smaller query_id is effective."""
+    about = {item: overrides[item] for item in sorted(overrides) if item.startswith("q_")}
+    if not about:
+        return CaptionOverrides()
+    requested = rows[rows["query_id"].isin(list(about))].set_index("query_id")
+    texts: dict[str, str] = {}
+    stale: dict[str, str] = {}
+    used_texts: set[tuple[str, ...]] = set()
+    for item, override in about.items():
+        text = " ".join(override.caption.split())
+        if item not in requested.index:
+            stale[item] = _CAPTION_MISSING
+        elif text and not has_words(text):
+            stale[item] = _TEXT_HAS_NO_WORDS
+        elif text:
+            key = (*requested.loc[item, ["image_id", "language", "style"]], text)
+            if key in used_texts:
+                stale[item] = _REPEATED
+            else:
+                used_texts.add(key)
+                texts[item] = text
+    return CaptionOverrides(about, texts, stale)
+
+
+def caption_query_id(image_id: str, prompt: str, number: int) -> str:
+    """Returns the query_id of the `number`th caption (from 0) of a prompt (`language/style`)."""
+    return content_id("q", "recall", image_id, prompt, str(number))
+
+
+def caption_ledger_item(file_name: str, image_id: str, prompt: str, number: int) -> str:
+    """Returns the name of a caption in the ledger, such as "beach_01.jpg · zh/caption 2" (counted from 1; the first has
+    no number). The image id replaces a missing file name."""
+    return f"{file_name or image_id} · {prompt}" + (f" {number + 1}" if number else "")
+
+
+def load_recall_prompts(definition: RecallDefinition) -> list[prompts.PromptTemplate]:
+    """Returns the prompts that a build of a recall set asks, and the files of the cleaning rules. Raises UserError."""
+    own_files = definition.prompt_files
+    templates = [load_prompt(name, own_files) for name in definition.captions.prompt]
+    for language in definition.captions.languages:
+        if definition.descriptions is not None:
+            templates.append(load_prompt(f"{language}/description", own_files))
+        if definition.ambiguity.policy == "recaption":
+            templates.append(load_recaption_prompt(language, own_files))
+    return templates + load_cleaning_rules(definition.cleaning_files)[1]
+
+
+def load_recaption_prompt(language: str, own_files: Mapping[str, str]) -> prompts.PromptTemplate:
+    """Returns the prompt that asks again for a caption that fits several images."""
+    return load_prompt(f"{language}/recaption", own_files, like=f"{language}/recaption")
+
+
+def load_cleaning_rules(
+    own_files: Mapping[_Language, str] = MappingProxyType({}),
+) -> tuple[CaptionCleaningRules, list[prompts.PromptTemplate]]:
+    """Returns the cleaning rules of both languages, and the files that contain them: by language those of `own_files`,
+    else the shipped ones. Raises UserError."""
+    files = []
+    for language in _LANGUAGES:
+        name = f"{language}/cleaning.yaml"
+        if language in own_files:
+            files.append(prompts.PromptTemplate(name, _read_rules(Path(own_files[language]))))
+        else:
+            files.append(prompts.load_template(name))
+    paths = {str(language): path for language, path in own_files.items()}
+    return parse_cleaning_rules({file.language: file.text for file in files}, paths), files
+
+
+def _read_rules(path: Path) -> str:
+    text = read_text(path)
+    try:
+        load_yaml(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path} line {mark.line + 1}" if mark else path
+        reason = f"is no YAML ({getattr(error, 'problem', None) or error})"
+        raise UserError("read cleaning rules", where, reason, "fix the file") from None
+    return text

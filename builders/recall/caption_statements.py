@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from builders.array_types import FloatArray, RowIndices
-from builders.recall.answer_index import AnswerIndex, MemberIndex
+from builders.recall.caption_index import AnswerIndex, MemberIndex
+from querytruth.array_types import FloatArray, RowIndices
 
 # Features and their groups of statements; of several groups the one that contradicts most counts.
 CONTRADICTIONS = {
@@ -26,6 +26,8 @@ _PIECE = re.compile(rf"[{_HAN}]+|[^\W\d_]+|\d+|[^\w\s]")
 _HAN_RUN = re.compile(f"[{_HAN}]")
 
 _NUMBERS = {"two": 2, "both": 2, "couple": 2, "pair": 2, "twin": 2, "three": 3, "four": 4, "five": 4, "six": 4}
+
+
 _NUMBERS |= {"seven": 4, "eight": 4, "nine": 4, "ten": 4, "several": 4, "many": 4, "group": 4, "crowd": 4, "pack": 4}
 _MOST = 4  # and more
 _SINGULAR = {

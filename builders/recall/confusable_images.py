@@ -1,32 +1,104 @@
-"""Finds confusable images: images that a query fits besides its own. `confusable_scores` scores them."""
+"""Finds confusable images: images that a query fits besides its own. `confusable_scores` scores them.
+
+Proposes the images that a query may fit besides its own: by its phrases, words, caption vectors and image vectors.
+
+Each measure proposes the nearest images of each query, so that the number of pairs grows with the number of queries.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_matrix
 
-from builders.array_types import RowIndices, Vectors
-from builders.recall.answer_index import AnswerIndex, build_answer_index
+from builders.recall import confusable_scores
 from builders.recall.calibration import CalibrationChoice, choose_calibration
-from builders.recall.candidate_pairs import (
-    NEAREST_IMAGES,
-    propose_by_images,
-    propose_by_near_captions,
-    propose_by_queries,
-    propose_by_vectors,
-    propose_by_words,
-)
-from builders.recall.caption_index import CaptionIndex
-from builders.recall.confusable_scores import (
-    CONFUSABLE_COLUMNS,
-    CandidateCosines,
-    ConfusableRules,
-    QueryImageVectors,
-    own_image_cosines,
-    score_confusable_images,
-)
+from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex, build_answer_index
 from builders.recall.pair_features import PairFeatures, centre_vectors
+from builders.recall.phrases import split_words
+from querytruth.array_types import FloatArray, RowIndices, Vectors
+from querytruth.backends.models.nearest_neighbours import find_near_pairs, find_nearest_rows
+
+NEAREST_IMAGES = 40  # that each measure proposes for a query
+_CAPTIONS_PER_IMAGE = 2  # captions that are searched for each image that is wanted: several may be of one image
+_QUERIES_PER_BLOCK = 512
+_MAX_IMAGES_OF_WORD = 5000  # a word of more images proposes none
+
+
+def propose_by_vectors(answers: AnswerIndex, vectors: Vectors, count: int, threads: int) -> list[RowIndices]:
+    """Returns keys of pairs (`pair_keys`): of each query the answers of its nearest captions, and those whose captions
+    are nearest on average. `vectors`: centred vectors of the queries."""
+    caption, of_answer = answers.caption_answer_pairs()
+    left, right = find_nearest_rows(vectors, vectors, count * _CAPTIONS_PER_IMAGE + 1, threads=threads)
+    place, pair = MemberIndex(caption, len(answers.query_ids)).members_of(right)
+    keys = [answers.pair_keys(left[place], of_answer[pair])]
+    members = MemberIndex(of_answer, answers.count)
+    described = np.flatnonzero(members.sizes)
+    if len(described) < len(caption):
+        order, starts = caption[members.members], members.starts[described]
+        means = np.add.reduceat(vectors[order], starts, axis=0)
+        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        left, right = find_nearest_rows(vectors, means.astype(np.float32), count, threads=threads)
+        keys.append(answers.pair_keys(left, described[right]))
+    return keys
+
+
+def propose_by_words(answers: AnswerIndex, count: int) -> RowIndices:
+    """Returns keys of pairs: of each query the answers whose captions share its rarest words."""
+    lists = [split_words(text) for text in answers.texts]
+    place = {word: number for number, word in enumerate(sorted({word for words in lists for word in words}))}
+    rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
+    columns = np.array([place[word] for words in lists for word in words], dtype=np.int64)
+    queries = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(lists), len(place)))
+    caption, of_answer = answers.caption_answer_pairs()
+    membership = csr_matrix((np.ones(len(caption)), (of_answer, caption)), shape=(answers.count, len(lists)))
+    images = (membership @ queries).astype(bool).astype(np.float64)
+    counts = np.asarray(images.sum(axis=0)).ravel()
+    rarity = np.log((answers.count + 1) / (counts + 0.5)).clip(0)
+    lengths = np.sqrt(np.asarray(images.multiply(rarity).sum(axis=1)).ravel())
+    weighted = images.multiply(np.where(counts > _MAX_IMAGES_OF_WORD, 0, rarity)).tocsr().T.tocsc()
+    keys = [np.empty(0, np.int64)]
+    for start in range(0, len(lists), _QUERIES_PER_BLOCK):
+        scores = (queries[start : start + _QUERIES_PER_BLOCK] @ weighted).tocsr()
+        scores.data /= np.maximum(lengths[scores.indices], 1e-9)
+        keys.append(_highest(scores, count, start, answers))
+    return np.concatenate(keys)
+
+
+def _highest(scores: Any, count: int, start: int, answers: AnswerIndex) -> RowIndices:
+    query = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
+    order = np.lexsort((scores.indices, -scores.data.round(6), query))
+    rank = np.arange(len(order)) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
+    chosen = order[rank < count]
+    return answers.pair_keys(start + query[chosen], scores.indices[chosen].astype(np.int64))
+
+
+def propose_by_near_captions(answers: AnswerIndex, vectors: Vectors, min_cosine: float, count: int) -> RowIndices:
+    """Returns keys of pairs: of each query the answers of captions of at least this cosine, the nearest `count`."""
+    caption, of_answer = answers.caption_answer_pairs()
+    most = count * int(np.bincount(of_answer, minlength=1).max())
+    left, right = find_near_pairs(vectors, vectors, np.full(len(vectors), min_cosine), most)
+    place, pair = MemberIndex(caption, len(answers.query_ids)).members_of(right)
+    return answers.pair_keys(left[place], of_answer[pair])
+
+
+def propose_by_images(answers: AnswerIndex, images: Vectors, min_cosine: float, count: int) -> RowIndices:
+    """Returns keys of pairs: of each query the answers whose images are near its own, the nearest `count`."""
+    most = count * int(np.bincount(answers.answer, minlength=1).max())
+    left, right = find_near_pairs(images, images, np.full(len(images), min_cosine), most)
+    place, pair = MemberIndex(answers.relevant_image, len(answers.image_ids)).members_of(left)
+    return answers.pair_keys(answers.relevant_query[pair], answers.answer[right[place]])
+
+
+def propose_by_queries(
+    answers: AnswerIndex, queries: Vectors, images: Vectors, min_cosines: FloatArray, count: int
+) -> RowIndices:
+    """Returns keys of pairs: of each query the answers whose images have at least its cosine (n,) with the query."""
+    most = count * int(np.bincount(answers.answer, minlength=1).max())
+    left, right = find_near_pairs(queries, images, min_cosines, most)
+    return answers.pair_keys(left, answers.answer[right])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +129,8 @@ def find_confusable_images(
     queries: pd.DataFrame,
     qrels: pd.DataFrame,
     images: pd.DataFrame,
-    rules: ConfusableRules,
-    vectors: QueryImageVectors,
+    rules: confusable_scores.ConfusableRules,
+    vectors: confusable_scores.QueryImageVectors,
     *,
     descriptions: pd.DataFrame | None = None,
     duplicates: pd.DataFrame | None = None,
@@ -81,8 +153,8 @@ def find_confusable_images(
 
 
 def _split_by_language(
-    queries: pd.DataFrame, answers: AnswerIndex, vectors: QueryImageVectors
-) -> Iterator[tuple[str, pd.DataFrame, QueryImageVectors]]:
+    queries: pd.DataFrame, answers: AnswerIndex, vectors: confusable_scores.QueryImageVectors
+) -> Iterator[tuple[str, pd.DataFrame, confusable_scores.QueryImageVectors]]:
     """Yields each language with its queries, sorted by id, and the vectors of these queries and of all images."""
     ordered = queries.iloc[answers.query_rows]
     for language in sorted(ordered["language"].unique()) or [""]:
@@ -90,14 +162,18 @@ def _split_by_language(
         captions = None if vectors.captions is None else vectors.captions[rows]
         by_image = None if vectors.queries is None else vectors.queries[rows]
         images = None if vectors.images is None else vectors.images[np.argsort(answers.image_rows)]
-        yield str(language), ordered.iloc[rows], QueryImageVectors(captions, by_image, images, vectors.encode_words)
+        yield (
+            str(language),
+            ordered.iloc[rows],
+            confusable_scores.QueryImageVectors(captions, by_image, images, vectors.encode_words),
+        )
 
 
 def _find_in_language(
     answers: AnswerIndex,
-    vectors: QueryImageVectors,
+    vectors: confusable_scores.QueryImageVectors,
     language: str,
-    rules: ConfusableRules,
+    rules: confusable_scores.ConfusableRules,
     descriptions: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, CalibrationChoice | None]:
     centred, choice, features = None, None, None
@@ -110,7 +186,7 @@ def _find_in_language(
     calibration = None if choice is None else choice.calibration
     caption_index = CaptionIndex(answers, descriptions)
     query, answer = _candidates(answers, vectors, centred, caption_index, rules, is_calibrated=calibration is not None)
-    cosines = CandidateCosines(answers, vectors, query, answer)
+    cosines = confusable_scores.CandidateCosines(answers, vectors, query, answer)
     probabilities = rank_values = None
     if calibration is not None and features is not None:
         probabilities, rank_values = np.zeros(len(query)), np.full(len(query), -np.inf)
@@ -119,11 +195,15 @@ def _find_in_language(
         measured |= {name: column[has_captions] for name, column in cosines.image_features().items()}
         probabilities[has_captions] = calibration.probabilities(measured)
         rank_values[has_captions] = calibration.rank_values(measured)
-    table = score_confusable_images(answers, caption_index, cosines, rules, calibration, probabilities)
+    table = confusable_scores.score_confusable_images(
+        answers, caption_index, cosines, rules, calibration, probabilities
+    )
     return table.assign(rank_value=table["score"] if rank_values is None else rank_values), choice
 
 
-def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> QueryImageVectors:
+def _in_order(
+    query_image_vectors: confusable_scores.QueryImageVectors, answers: AnswerIndex
+) -> confusable_scores.QueryImageVectors:
     ordered = []
     rows_by_name = {"captions": answers.query_rows, "queries": answers.query_rows, "images": answers.image_rows}
     for name, rows in rows_by_name.items():
@@ -135,15 +215,15 @@ def _in_order(query_image_vectors: QueryImageVectors, answers: AnswerIndex) -> Q
     if ordered[1] is not None and ordered[2] is None:
         raise ValueError("queries: vectors of queries without those of images")
     captions, by_image, images = ordered
-    return QueryImageVectors(captions, by_image, images, query_image_vectors.encode_words)
+    return confusable_scores.QueryImageVectors(captions, by_image, images, query_image_vectors.encode_words)
 
 
 def _candidates(
     answers: AnswerIndex,
-    vectors: QueryImageVectors,
+    vectors: confusable_scores.QueryImageVectors,
     centred: Vectors | None,
     caption_index: CaptionIndex,
-    rules: ConfusableRules,
+    rules: confusable_scores.ConfusableRules,
     *,
     is_calibrated: bool,
 ) -> tuple[RowIndices, RowIndices]:
@@ -162,13 +242,13 @@ def _candidates(
     if vectors.images is not None:
         keys.append(propose_by_images(answers, vectors.images, rules.min_image_cosine, wanted))
         if vectors.queries is not None:
-            least = own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
+            least = confusable_scores.own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
             keys.append(propose_by_queries(answers, vectors.queries, vectors.images, least, wanted))
     return answers.pairs_of_keys(np.setdiff1d(np.concatenate(keys), answers.judged_keys))
 
 
 def _cut_to_listed(
-    table: pd.DataFrame, rules: ConfusableRules, choices: tuple[CalibrationChoice, ...]
+    table: pd.DataFrame, rules: confusable_scores.ConfusableRules, choices: tuple[CalibrationChoice, ...]
 ) -> ConfusableImages:
     """Returns of each query the first `max_listed` images, and the candidates. Images of at least `min_score` come
     first, by their scores; then those of at least `candidate_score` and then the others, both by `rank_value`."""
@@ -177,7 +257,7 @@ def _cut_to_listed(
     order = {"likely": False, "rank_value": False, "score": False, "caption_cosine": False}
     order = {"query_id": True} | order | {"image_id": True}
     table = table.assign(likely=likely).sort_values(list(order), ascending=list(order.values()), ignore_index=True)
-    table = table[CONFUSABLE_COLUMNS]
+    table = table[confusable_scores.CONFUSABLE_COLUMNS]
     sure = table["score"] >= rules.min_score
     counts = table.loc[sure, "query_id"].value_counts()
     rank = table.groupby("query_id").cumcount()

@@ -31,13 +31,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from builders.array_types import FloatArray, RowIndices, Vectors
-from builders.nearest_neighbours import pair_cosines
-from builders.recall.answer_index import AnswerIndex, MemberIndex
 from builders.recall.calibration import Calibration
-from builders.recall.caption_index import CaptionIndex
+from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex
 from builders.recall.pair_features import IMAGE_FEATURES, EncodeWords, PairFeatures
 from builders.recall.phrases import Phrases, distinguishing_units, find_missing_units, restore_words
+from querytruth.array_types import FloatArray, RowIndices, Vectors
+from querytruth.backends.models.nearest_neighbours import pair_cosines
 
 CONFUSABLE_COLUMNS = [
     "query_id",

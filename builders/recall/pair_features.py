@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from builders.array_types import FloatArray, RowIndices, Vectors
-from builders.recall.answer_index import AnswerIndex, MemberIndex
+from builders.recall.caption_index import AnswerIndex, MemberIndex
 from builders.recall.caption_statements import CONTRADICTIONS, StatementIndex
-from builders.recall.caption_words import AGES, KINDS, MANY, SEXES, list_attributes, split_words
+from builders.recall.phrases import AGES, KINDS, MANY, SEXES, list_attributes, split_words
+from querytruth.array_types import FloatArray, RowIndices, Vectors
 
 EncodeWords = Callable[[Sequence[str]], Vectors]
 

@@ -10,23 +10,16 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import Field
 
-from backends.sets import set_files
-from backends.sets.trusted_sources import image_roots
-from builders.errors import UserError
-from evaluation.evaluation_result import DIRECTIONS
-from evaluation.run_evaluation import choose_metrics
-from flows.definitions.common import StrictModel
-from flows.evaluation_run import EvaluationOptions
-from flows.prefect_runs.build_artifacts import create_page_link
-from flows.prefect_runs.flow_runner import capture_final_state
-from flows.prefect_runs.part_tasks import use_part_threads
-from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
-from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
-from flows.scoring.judged_sets import load_judged_set
-from flows.scoring.live_systems import AskOptions
-from flows.scoring.set_parts import select_part
-from flows.scoring.system_sources import SystemSources, evaluate_sources
-from flows.steps import active_run, current_run
+from flows.evaluation import SystemSources, evaluate_sources
+from flows.prefect_runs.artifacts import ProgressReporter, artifact_key, call_server_if_available, create_page_link
+from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
+from flows.prefect_runs.flow_runner import capture_final_state, use_part_threads
+from querytruth.backends.steps import active_run, current_run
+from querytruth.definitions import StrictModel
+from querytruth.errors import UserError
+from querytruth.evaluation import evaluation_result, judged_sets, live_systems, run_evaluation, steps
+from querytruth.sets import set_files
+from querytruth.sets.published_files import image_roots
 
 
 class EvaluationParameters(StrictModel):
@@ -94,10 +87,10 @@ def evaluate(evaluation: EvaluationParameters) -> State[Any]:
 
 def _evaluate_systems(evaluation: EvaluationParameters) -> State[Any]:
     path = set_files.find_set(evaluation.of, evaluation.out)
-    directions = DIRECTIONS if evaluation.direction == "both" else (evaluation.direction,)
+    directions = evaluation_result.DIRECTIONS if evaluation.direction == "both" else (evaluation.direction,)
     sources = _list_sources(evaluation)
-    options = EvaluationOptions(
-        choose_metrics(evaluation.metrics, evaluation.k),
+    options = steps.EvaluationOptions(
+        run_evaluation.choose_metrics(evaluation.metrics, evaluation.k),
         evaluation.k,
         evaluation.precision,
         evaluation.report,
@@ -105,7 +98,7 @@ def _evaluate_systems(evaluation: EvaluationParameters) -> State[Any]:
         evaluation.max_unknown,
     )
     with image_roots(evaluation.images):
-        judged_set = select_part(load_judged_set(path), evaluation.part)
+        judged_set = judged_sets.select_part(judged_sets.load_judged_set(path), evaluation.part)
         results = evaluate_sources(judged_set, sources, options, directions, evaluation.name)
     set_name = judged_set.description["name"]
     rows = []
@@ -141,7 +134,7 @@ def _list_sources(evaluation: EvaluationParameters) -> SystemSources:
         seed=evaluation.seed,
         texts=evaluation.texts,
         systems=evaluation.systems,
-        ask=AskOptions(evaluation.offline, evaluation.refresh),
+        ask=live_systems.AskOptions(evaluation.offline, evaluation.refresh),
         ids=evaluation.ids,
         scores=evaluation.scores,
     )

@@ -1,30 +1,101 @@
-"""Runs the work of a flow on its task runner, and returns the final state."""
+"""Runs the work of a flow on its task runner, and returns the final state.
+
+Suspends a deployed run, which ends its process, until a person fills in a form.
+
+A resumed run starts over, and finds what was done before in the set's files; each question has a key by which its
+answer is found again.
+
+The task runner of a flow: a thread for each part that is done at a time, here or on a cluster.
+"""
 
 import logging
+import re
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
+from prefect.context import FlowRunContext
+from prefect.flow_runs import suspend_flow_run
+from prefect.input import RunInput
+from prefect.runtime import deployment, flow_run
+from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed, Failed
+from prefect.task_runners import ThreadPoolTaskRunner
+from pydantic import Field
 
-from builders.errors import BudgetSpentError, UserError
-from flows.clusters import use_cluster
-from flows.definitions import SetDefinition
-from flows.prefect_runs.build_artifacts import create_build_artifacts
-from flows.prefect_runs.build_parameters import BuildParameters, ChatModelBuild
-from flows.prefect_runs.part_tasks import WAITING_PARTS, engine_hosts, use_part_threads
-from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
-from flows.prefect_runs.progress import ProgressReporter
-from flows.prefect_runs.review_gates import PublishAnyway, ask_person, is_deployed_run
+from builders.publication import BuildResult
+from builders.publication_guards import ShrinkageError
+from flows.prefect_runs.artifacts import ProgressReporter, create_build_artifacts
+from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
+from flows.prefect_runs.parameters import BuildParameters, ChatModelBuild
 from flows.set_kind import SetKind
-from flows.set_publication import BuildResult
-from flows.shrinkage_guard import ShrinkageError
-from flows.steps import active_run, current_run
+from querytruth.backends.clusters import cluster_hosts, use_cluster
+from querytruth.backends.steps import active_run, current_run
+from querytruth.definitions import SetDefinition
+from querytruth.errors import BudgetSpentError, UserError
+from querytruth.sets.review_csv import ReviewTableOptions
+from querytruth.sets.review_tables import ImportTolerances
 
+InputForm = TypeVar("InputForm", bound=RunInput)
+
+_ANSWER_TIMEOUT = 30 * 24 * 3600  # seconds; after that the next run asks again
+WAITING_PARTS = 256  # that are given to a cluster at a time: it decides how many it does
 # Prefect raises a failed run's error again when it sets the state, and logs it as unexpected.
 _LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
+
+
+class PublishAnyway(RunInput):
+    """Whether to publish a version that loses much of the last one."""
+
+    publish: bool = Field(False, description="Publish it. Otherwise the run fails, and the last version stays.")
+
+
+class FilledTableForm(RunInput):
+    """Confirms that the table is filled in; its options are those of `querytruth objects --help`."""
+
+    encoding: str = Field("", description="The file's, where it does not say; e.g. gb18030.")
+    allow_missing: bool = Field(False, description="Rows may have been deleted from the table.")
+    allow_doubled: bool = Field(False, description="Rows may be there twice if they agree.")
+    allow_unknown: bool = Field(False, description="Rows may have been added; they are passed over.")
+    allow_changed: bool = Field(False, description="Cells may differ that nobody was to change.")
+
+    def to_filling(self) -> ReviewTableOptions:
+        """The options as the table's reader takes them."""
+        allow = ImportTolerances(self.allow_missing, self.allow_doubled, self.allow_unknown, self.allow_changed)
+        return ReviewTableOptions(allow, self.encoding or None)
+
+
+def is_deployed_run() -> bool:
+    """Whether the run can wait for a person: a one-off run ends instead, and prints the next command."""
+    return deployment.id is not None
+
+
+def ask_person(question: type[InputForm], key: str, about: str) -> InputForm:
+    """Suspend the run until a person has filled in the form; `about` is its description, in Markdown."""
+    form = question.with_initial_data(description=about)
+    key = re.sub(r"[^a-z0-9]+", "-", key.lower())
+    answer: InputForm = suspend_flow_run(wait_for_input=form, key=key, timeout=_ANSWER_TIMEOUT)
+    return answer
+
+
+def engine_hosts(runner: str) -> tuple[str, ...]:
+    """The hosts that a run by Prefect talks to: this machine, the cluster of the runner, and the server."""
+    server = urlsplit(PREFECT_API_URL.value() or "").hostname
+    return (*cluster_hosts(runner), *([server] if server else []))
+
+
+@contextmanager
+def use_part_threads(count: int) -> Iterator[None]:
+    """Run the tasks of the current flow on so many threads, in place of the task runner that it has started with."""
+    context = FlowRunContext.get()
+    if context is None:
+        raise RuntimeError("tasks are run by a flow")
+    threads: Any = ThreadPoolTaskRunner(max_workers=count)
+    with threads as runner, context.model_copy(update={"task_runner": runner}):
+        yield
 
 
 def build_run_name() -> str:

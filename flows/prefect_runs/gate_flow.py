@@ -10,23 +10,19 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from backends.search_systems import load_system_file
-from backends.sets import set_files
-from builders.errors import UserError
-from evaluation.evaluation_result import TEXT_TO_IMAGE
-from flows.definitions.common import StrictModel
-from flows.evaluation_run import EvaluationOptions, evaluate_systems
-from flows.prefect_runs.flow_runner import capture_final_state
-from flows.prefect_runs.part_tasks import use_part_threads
-from flows.prefect_runs.prefect_build_run import PrefectBuildRun, deadline_after
-from flows.prefect_runs.progress import ProgressReporter, artifact_key, call_server_if_available
-from flows.release_gates import GATE_STAGE, GateSpec, parse_latency_budget, parse_margins, run_gate
-from flows.scoring import systems
-from flows.scoring.judged_sets import load_judged_set
-from flows.scoring.live_systems import AskOptions, make_live_system
-from flows.scoring.query_slices import parse_slices
-from flows.steps import active_run, current_run
-from review.gate_reports import describe_check, render_gate_markdown
+from flows.evaluation import evaluate_systems
+from flows.gate import run_gate
+from flows.prefect_runs.artifacts import ProgressReporter, artifact_key, call_server_if_available
+from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
+from flows.prefect_runs.flow_runner import capture_final_state, use_part_threads
+from querytruth.backends.search_systems import load_system_file
+from querytruth.backends.steps import active_run, current_run
+from querytruth.definitions import StrictModel
+from querytruth.errors import UserError
+from querytruth.evaluation import evaluation_result, judged_sets, live_systems, steps, systems
+from querytruth.evaluation.release_gate import GATE_STAGE, GateSpec, parse_latency_budget, parse_margins
+from querytruth.review.gate_reports import describe_check, render_gate_markdown
+from querytruth.sets import set_files
 
 
 class GateParameters(StrictModel):
@@ -72,15 +68,15 @@ def gate_service(parameters: GateParameters) -> State[Any]:
     UserError."""
     spec = GateSpec(
         parse_margins(parameters.metrics, parameters.margins),
-        parse_slices(parameters.slices, GATE_STAGE),
+        judged_sets.parse_slices(parameters.slices, GATE_STAGE),
         parse_latency_budget(parameters.max_latency),
     )
-    judged = load_judged_set(set_files.find_set(parameters.of, parameters.out))
+    judged = judged_sets.load_judged_set(set_files.find_set(parameters.of, parameters.out))
     described = load_system_file(Path(parameters.system))
     baseline = systems.load_run_system(Path(parameters.baseline), judged)
-    live = make_live_system(described, judged, AskOptions(is_refreshed=True))
-    options = EvaluationOptions(list(spec.margins), max_unknown=parameters.max_unknown)
-    (stored,) = evaluate_systems(judged, [live], (TEXT_TO_IMAGE,), options)
+    live = live_systems.make_live_system(described, judged, live_systems.AskOptions(is_refreshed=True))
+    options = steps.EvaluationOptions(list(spec.margins), max_unknown=parameters.max_unknown)
+    (stored,) = evaluate_systems(judged, [live], (evaluation_result.TEXT_TO_IMAGE,), options)
     if stored.folder is None:
         raise UserError(GATE_STAGE, parameters.of, "is no set", "name a set")
     report = run_gate(judged, systems.load_run_system(stored.folder, judged), baseline, spec)

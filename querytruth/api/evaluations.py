@@ -1,4 +1,7 @@
-"""Evaluations of search systems on a set, and their comparison."""
+"""Evaluations of search systems on a set, and their comparison.
+
+One query, tried on a system.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,25 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from backends.sets import set_files
-from backends.sets.trusted_sources import image_roots
-from builders.errors import UserError, suggest_choice
-from evaluation.comparison import EvaluationWarning
-from evaluation.evaluation_result import DIRECTIONS, TEXT_TO_IMAGE, EvaluationResult
-from evaluation.metric_names import parse_metric
-from evaluation.run_evaluation import choose_metrics
-from flows.evaluation_run import EvaluationOptions, evaluate_systems
-from flows.scoring import program_systems, systems
-from flows.scoring.judged_sets import JudgedSet, load_judged_qrels, load_judged_set
-from flows.scoring.program_systems import RunTable, SearchFunction
-from flows.scoring.set_parts import select_part
-from flows.scoring.system_sources import SystemSources
-from flows.scoring.systems import EvaluatedSystem
+from flows.evaluation import SystemSources, evaluate_systems
+from flows.search import (
+    QueryResults,
+    check_page_language,
+    search_by_model,
+    search_by_system,
+    search_in_run,
+    write_search_page,
+)
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version
-from review.notebook_views import render_table
+from querytruth.errors import UserError, suggest_choice
+from querytruth.evaluation import comparison, judged_sets, program_systems, run_evaluation, steps, systems
+from querytruth.evaluation.evaluation_result import DIRECTIONS, TEXT_TO_IMAGE, EvaluationResult
+from querytruth.evaluation.metrics import parse_metric
+from querytruth.evaluation.program_systems import RunTable, SearchFunction
+from querytruth.evaluation.systems import EvaluatedSystem
+from querytruth.review.search_views import render_table
+from querytruth.sets import set_files
+from querytruth.sets.published_files import image_roots
 
 _SHOWN = ["metric", "value", "low", "high", "at_most", "chance", "detectable"]
 _SOURCE_FIELDS = {
@@ -81,7 +87,7 @@ class Evaluation:
         return self.result.ranked
 
     @property
-    def warnings(self) -> list[EvaluationWarning]:
+    def warnings(self) -> list[comparison.EvaluationWarning]:
         """What makes a figure doubtful."""
         return self.result.warnings
 
@@ -99,7 +105,9 @@ def _title(result: EvaluationResult) -> str:
     return f"{result.system['name']} on {result.set_name}, {len(result.per_query):,} queries"
 
 
-def load_run(run: AnyRun, judged: JudgedSet, name: str | None = None, scores: str | None = None) -> EvaluatedSystem:
+def load_run(
+    run: AnyRun, judged: judged_sets.JudgedSet, name: str | None = None, scores: str | None = None
+) -> EvaluatedSystem:
     """Return the system of a run, under a name where one is given. `scores`: what those of a file are, likeness or
     distance. Raises UserError where it cannot be read."""
     if isinstance(run, str | Path):
@@ -117,17 +125,19 @@ def load_judgments(
     qrels: str | Path | None,
     out: str | Path = DATASETS_FOLDER,
     part: Mapping[str, str | int] | None = None,
-) -> JudgedSet:
+) -> judged_sets.JudgedSet:
     """Return a set, or a part of it, or the judgments of a TREC file. Raises UserError where it cannot be read, and for
     none or both."""
     if (set_ is None) == (qrels is None):
         raise UserError("evaluate", str(set_ or qrels), "needs one source of judgments", "give a set, or qrels")
     if qrels is not None:
-        return select_part(load_judged_qrels(Path(qrels)), part or {})
-    return select_part(load_judged_set(find_version(set_ or "", out, remote="whole")), part or {})
+        return judged_sets.select_part(judged_sets.load_judged_qrels(Path(qrels)), part or {})
+    return judged_sets.select_part(
+        judged_sets.load_judged_set(find_version(set_ or "", out, remote="whole")), part or {}
+    )
 
 
-def _all_ids(set_: AnySet | None, judged: JudgedSet) -> tuple[Any, Any]:
+def _all_ids(set_: AnySet | None, judged: judged_sets.JudgedSet) -> tuple[Any, Any]:
     """The ids of all queries and images of the set, also of near-duplicates, which `judged` lacks."""
     if isinstance(set_, LoadedSet):
         tables = set_.tables
@@ -140,7 +150,7 @@ def _all_ids(set_: AnySet | None, judged: JudgedSet) -> tuple[Any, Any]:
 
 def _make_system(
     given: dict[str, Any],
-    judged: JudgedSet,
+    judged: judged_sets.JudgedSet,
     set_: AnySet | None,
     name: str | None,
     index: str,
@@ -207,7 +217,7 @@ def evaluate(
         raise UserError("evaluate", direction, "is no direction", suggest_choice(direction, list(DIRECTIONS)))
     systems.check_index(index)
     place = None if report is None else Path(report)
-    options = EvaluationOptions(choose_metrics(metrics, k), k, report=place, is_stored=store)
+    options = steps.EvaluationOptions(run_evaluation.choose_metrics(metrics, k), k, report=place, is_stored=store)
     with image_roots([str(root) for root in images]):
         judged = load_judgments(set_, qrels, out, part)
         evaluated = _make_system(given, judged, set_, name, index, None if texts is None else Path(texts), scores)
@@ -215,3 +225,35 @@ def evaluate(
             evaluated = systems.rename_system(evaluated, str(name))
         (stored,) = evaluate_systems(judged, [evaluated], (direction,), options)
     return Evaluation(stored.scored.result, stored.scored.run, stored.folder, stored.page)
+
+
+def search(
+    set_: AnySet,
+    text: str,
+    *,
+    model: str | None = None,
+    system: str | Path | None = None,
+    run: str | Path | None = None,
+    ids: str = "image_id",
+    k: int = 20,
+    page: str | Path | None = None,
+    page_language: str = "en",
+    out: str | Path = DATASETS_FOLDER,
+) -> QueryResults:
+    """Try one query, of the set or a new one, on a model, a search service (YAML) or a run file: the result has `hits`
+    with rank, id, score and grade (None: not judged), and `missed`, the relevant images that are not among them.
+    `page`: an HTML page with the images. Raises UserError."""
+    if sum(one is not None for one in (model, system, run)) != 1:
+        raise UserError("search", text, "needs one system", "name one: model, system or run")
+    check_page_language(page_language)
+    judged = judged_sets.load_judged_set(find_version(set_, out, remote="whole"))
+    if model is not None:
+        results = search_by_model(judged, model, text, k)
+    elif run is not None:
+        results = search_in_run(judged, Path(run), text, k, ids)
+    else:
+        assert system is not None and judged.stored is not None
+        results = search_by_system(judged, Path(system), text, k, judged_sets.read_named_images(judged.stored.path))
+    if page is not None:
+        write_search_page(results, judged, Path(page), page_language)
+    return results

@@ -9,17 +9,14 @@ from typing import Any, Protocol, TypeAlias
 
 import pandas as pd
 
-from backends.object_storage.set_urls import SetUrl, join_set_url
-from backends.sets import manifest_reading, set_files
-from backends.sets.image_locations import locate_set_images
-from backends.sets.set_files import RemoteUse, StoredSet
-from backends.sets.set_thumbnails import make_set_thumbnails
-from backends.sets.trusted_sources import image_roots
-from builders.benchmark_set import Tables
-from builders.errors import UserError
-from builders.ledger import FUNNEL_COLUMNS, tabulate_funnel
-from builders.set_card import render_set_card
-from review.notebook_views import render_facts, render_query
+from querytruth.backends.files.bucket_urls import SetUrl, join_set_url
+from querytruth.errors import UserError
+from querytruth.formats.set_card import render_set_card
+from querytruth.review.search_views import render_facts, render_query
+from querytruth.sets import benchmark_set, published_files, set_files, set_thumbnails
+from querytruth.sets import manifest as manifest_reading
+from querytruth.sets.ledger import FUNNEL_COLUMNS, tabulate_funnel
+from querytruth.sets.set_files import RemoteUse, StoredSet, locate_set_images
 
 DATASETS_FOLDER = Path("datasets")
 
@@ -36,12 +33,12 @@ def load(set_: AnySet, *, out: str | Path = DATASETS_FOLDER, images: Sequence[st
     """Read a version of a set: `name` (the newest), `name/v3`, its folder or URL. `out`: where sets lie; `images`:
     folders or URLs outside the set in which its images may be read. Raises UserError where it cannot be read."""
     path = find_version(set_, out, remote="whole")
-    with image_roots([str(root) for root in images]):
+    with published_files.image_roots([str(root) for root in images]):
         return LoadedSet(set_files.read_set(path))
 
 
 def find_version(set_: AnySet, out: str | Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
-    """Return the folder of a version, as `backends.sets.set_files.find_set`. Raises UserError where there is none."""
+    """Return the folder of a version, as `querytruth.sets.set_files.find_set`. Raises UserError where there is none."""
     if isinstance(set_, str | Path):
         return set_files.find_set(str(set_), Path(out), remote=remote)
     return set_.path
@@ -80,7 +77,7 @@ class LoadedSet:
         return self.stored.manifest
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> benchmark_set.Tables:
         """All tables of the set."""
         return self.stored.tables
 
@@ -132,7 +129,7 @@ class LoadedSet:
         names = self.images.set_index("image_id")["file_name"]
         judgments = judgments.assign(file_name=judgments["image_id"].astype("str").map(names)).reset_index(drop=True)
         shown = judgments["image_id"].astype("str").head(max_images).tolist()
-        return QueryView(row, judgments, make_set_thumbnails(self.stored, shown))
+        return QueryView(row, judgments, set_thumbnails.make_set_thumbnails(self.stored, shown))
 
     def __repr__(self) -> str:
         """Name, kind and numbers in one line."""

@@ -1,4 +1,7 @@
-"""Builds of sets, the publication of decisions, and sets in and from the formats of others."""
+"""Builds of sets, the publication of decisions, and sets in and from the formats of others.
+
+The stages of a generated set that ask a chat model and the web, and end with a table for people; and training.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,24 @@ from typing import Any
 
 import pandas as pd
 
-from backends import exporters
-from backends.file_errors import translate_write_errors
-from backends.sets import set_files
-from backends.sets.trusted_sources import image_roots
-from builders.errors import UserError
-from flows.audits.accepted_labels import find_accepted_labels
-from flows.clusters import cluster_hosts, use_cluster
-from flows.definitions import SetDefinition, load_definition, parse_definition
-from flows.prefect_server import silence_prefect
+from builders.generated.collect_stage import CollectResult, run_collect_stage
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import StageResult, run_objects_stage, run_topics_stage
+from builders.publication import BuildResult, publish_decisions
+from flows.definition_loader import load_definition, parse_definition
+from flows.flow_entrypoint import silence_prefect
 from flows.set_kinds import SET_KINDS, build_set, build_set_with_page, plan_set
-from flows.set_publication import BuildResult, publish_decisions
-from flows.steps import BuildRun, active_run, current_run
+from flows.training import TrainingResult, train_dual_encoder
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version, load
+from querytruth.audit.corrections import find_accepted_labels
+from querytruth.backends.clusters import cluster_hosts, use_cluster
+from querytruth.backends.steps import BuildRun, active_run, current_run
+from querytruth.definitions import SetDefinition
+from querytruth.dual_encoder.definition import TrainingDefinition
+from querytruth.errors import UserError, translate_write_errors
+from querytruth.formats import exporters
+from querytruth.sets import set_files
+from querytruth.sets.published_files import image_roots
 from querytruth.terminal import TerminalReporter
 
 AnyDefinition = str | Path | Mapping[str, Any] | SetDefinition
@@ -198,3 +206,40 @@ def import_set(
     keys = {**given, **named, "lose_at_most": lose_at_most}
     definition: Any = parse_definition(keys, "imported", str(source))
     return SetBuild(build_set(definition))
+
+
+def topics(definition: AnyDefinition, *, offline: bool = False, retry_failures: bool = False) -> StageResult:
+    """Have a chat model propose topics and objects of them. The result has `file`, the table to choose from, `rows`,
+    `calls`, `health` and `page`. Raises UserError."""
+    with active_run(BuildRun(offline=offline, retry_failures=retry_failures)):
+        return run_topics_stage(*_read(definition))
+
+
+def objects(definition: AnyDefinition, *, offline: bool = False, retry_failures: bool = False) -> StageResult:
+    """Have the chat model propose more objects for each accepted topic; the result is as of `topics`."""
+    with active_run(BuildRun(offline=offline, retry_failures=retry_failures)):
+        return run_objects_stage(*_read(definition))
+
+
+def collect(definition: AnyDefinition, *, offline: bool = False) -> CollectResult:
+    """Search the web for the accepted queries and fetch their images; none is fetched twice. The result has `file`, a
+    table of what became of each query, `fetches`, `pending` and `figures`."""
+    with active_run(BuildRun(offline=offline)):
+        return run_collect_stage(*_read(definition))
+
+
+def train(definition: str | Path | TrainingDefinition) -> TrainingResult:
+    """Train a dual encoder on a set's own images and queries, or continue a stopped training. The result has `folder`,
+    `test_set`, `is_new`, `history` and `figures`. Raises UserError."""
+    checked: Any = definition
+    if not isinstance(definition, TrainingDefinition):
+        checked = load_definition(Path(definition), [], "training")
+    return train_dual_encoder(checked)
+
+
+def _read(definition: AnyDefinition) -> tuple[GeneratedDefinition, str]:
+    """The definition, and how the next command names it."""
+    checked = read_definition(definition)
+    if not isinstance(checked, GeneratedDefinition):
+        raise UserError("generate", checked.name, f"is of kind {checked.kind}", "give a definition of kind generated")
+    return checked, str(definition) if isinstance(definition, str | Path) else checked.name

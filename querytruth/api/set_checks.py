@@ -1,4 +1,7 @@
-"""Checks of published sets: lint, verify, rebuild, and the difference between two versions."""
+"""Checks of published sets: lint, verify, rebuild, and the difference between two versions.
+
+Sets in object storage: versions are published to a bucket, and fetched from it.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ from typing import Any
 
 import pandas as pd
 
-from backends.object_storage.set_check import check_objects
-from backends.object_storage.set_urls import join_set_url
-from backends.sets import lost_decisions, set_files
-from backends.sets.manifest_reading import read_manifest
 from builders import lint as lint_checks
-from builders.version_difference import VersionDifference, compare_versions
-from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, active_run
+from flows.rebuild import rebuild_tables
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, LoadedSet, find_version, load
-from review.notebook_views import render_table
+from querytruth.backends.files.bucket_urls import BucketFolder, join_set_url
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.review.search_views import render_table
+from querytruth.sets import bucket_reading, manifest, set_files, set_publishing, version_difference
+from querytruth.sets.bucket_versions import StoredVersion, check_objects, publish_version
+from querytruth.sets.decision_log import find_lost_decisions, lint_decision_logs, verify_decision_logs
 
 _FINDING_COLUMNS = ["check", "severity", "count", "says", "examples"]
 _CHANGE_COLUMNS = ["table", "change", "query_id", "image_id", "details"]
@@ -28,7 +30,7 @@ def lint(set_: AnySet, *, out: str | Path = DATASETS_FOLDER) -> pd.DataFrame:
     """Return what makes figures on the set wrong or doubtful, errors first: a row per finding with check, severity
     (error, warning, note), count, says and examples; no row for a clean set."""
     loaded = _load_once(set_, out)
-    findings = [*lost_decisions.lint_decision_logs(loaded.path), *lint_checks.lint_tables(loaded.tables)]
+    findings = [*lint_decision_logs(loaded.path), *lint_checks.lint_tables(loaded.tables)]
     return pd.DataFrame([asdict(finding) for finding in findings], columns=_FINDING_COLUMNS)
 
 
@@ -43,7 +45,7 @@ def verify(
     if path is None:
         return damaged
     problems = list(set_files.verify_set(path, progress))
-    return problems + [f"../{problem}" for problem in lost_decisions.verify_decision_logs(path)]
+    return problems + [f"../{problem}" for problem in verify_decision_logs(path)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,7 +55,7 @@ class SetDifference:
 
     before: LoadedSet
     after: LoadedSet
-    difference: VersionDifference
+    difference: version_difference.VersionDifference
     warnings: Sequence[str] = ()
 
     @property
@@ -87,9 +89,9 @@ class SetDifference:
 def diff(before: AnySet, after: AnySet, *, out: str | Path = DATASETS_FOLDER) -> SetDifference:
     """Return the queries, images and judgments that were added, removed or changed between two versions."""
     old, new = (_load_once(one, out) for one in (before, after))
-    losses = [(one, loss) for one in (old, new) for loss in lost_decisions.find_lost_decisions(one.path)]
+    losses = [(one, loss) for one in (old, new) for loss in find_lost_decisions(one.path)]
     warnings = [f"{one.path.parent}: {loss}" for one, loss in losses]
-    return SetDifference(old, new, compare_versions(old.tables, new.tables), warnings)
+    return SetDifference(old, new, version_difference.compare_versions(old.tables, new.tables), warnings)
 
 
 def _load_once(set_: AnySet, out: str | Path) -> LoadedSet:
@@ -104,5 +106,21 @@ def rebuild(set_: AnySet, *, offline: bool = True, out: str | Path = DATASETS_FO
     path = find_version(set_, out)
     with active_run(BuildRun(offline=offline)):
         rebuilt = rebuild_tables(path)
-    same = rebuilt.digest == read_manifest(path)["content_digest"]
+    same = rebuilt.digest == manifest.read_manifest(path)["content_digest"]
     return {"same": same, "content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed}
+
+
+def publish(set_: AnySet, to: str, *, out: str | Path = DATASETS_FOLDER) -> StoredVersion:
+    """Store a version in a bucket, as `<to>/<name>/v<N>`; `to` is a URL such as s3://bucket/sets. Readers see the whole
+    version or none. Return its URL, whether it `is_new` there, and the files and bytes that were sent. Raises
+    UserError where another version has that number."""
+    folder = BucketFolder.parse(to)
+    return publish_version(find_version(set_, out), folder)
+
+
+def fetch(url: str, to: str | Path = DATASETS_FOLDER) -> set_publishing.PublishedVersion:
+    """Put a version from object storage, with its decision logs, into a folder of sets, as `<to>/<name>/v<N>`, where it
+    can be reviewed and built on. Return its path and whether it `is_new` there. Raises UserError where an object is
+    damaged, and where the folder has another version of that number or other decisions."""
+    copy = bucket_reading.fetch_version(url)
+    return set_publishing.install_version(copy, Path(to) / copy.parent.name)

@@ -1,5 +1,6 @@
 """What can be trusted: checks before a build, shortcuts, overlaps, audits, calibration, tables for review, replies that
-are asked again."""
+are asked again.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +11,21 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from backends.file_errors import translate_write_errors
-from backends.sets import review_csv, set_files
-from backends.sets.overlap_files import overlap_folder
-from flows.audits.audit_judge import judge_pool
-from flows.audits.audit_plan import plan_audit
-from flows.audits.audit_preparation import PreparedAudit, prepare_audit
-from flows.audits.audit_report import report_audit
-from flows.audits.audit_start import start_audit
+from builders.recall.calibration_steps import calibrate_set
 from flows.definition_checks import check_definition
-from flows.definitions import AuditDefinition, load_audit_definition
-from flows.overlap.overlap_result import drop_leaked_queries, summarize_overlap, write_overlap
-from flows.overlap.overlap_search import OverlapOptions, find_overlap
-from flows.pages.overlap_pages import write_overlap_page
-from flows.recall_calibration import calibrate_set
-from flows.reply_refresh import refresh_replies as _refresh_replies
-from flows.review_session.review_exports import build_review_export
-from flows.shortcuts import find_shortcuts, summarize_shortcuts, write_shortcuts
+from flows.definition_loader import load_audit_definition
+from flows.rebuild import refresh_replies as _refresh_replies
 from querytruth.api.loaded_set import DATASETS_FOLDER, AnySet, find_version
 from querytruth.api.set_builds import AnyDefinition, read_definition
+from querytruth.audit import judge, overlap_page, report
+from querytruth.audit.definition import AuditDefinition
+from querytruth.audit.overlap import OverlapOptions, drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
+from querytruth.audit.shortcuts import find_shortcuts, summarize_shortcuts, write_shortcuts
+from querytruth.audit.steps import PreparedAudit, plan_audit, prepare_audit, start_audit
+from querytruth.errors import translate_write_errors
+from querytruth.review.review_exports import build_review_export
+from querytruth.sets import review_csv, set_files
+from querytruth.sets.leaked_queries import overlap_folder
 from querytruth.terminal import current_user_name
 
 
@@ -71,7 +68,7 @@ def overlap(
     found = find_overlap(stored, others, Path(out), OverlapOptions(pdq, embedder, min_cosine))
     folder = overlap_folder(stored.path) if to is None else Path(to)
     write_overlap(folder, found.tables, summarize_overlap(stored, others, found))
-    write_overlap_page(folder, stored, found.tables, Path(out), page_language)
+    overlap_page.write_overlap_page(folder, stored, found.tables, Path(out), page_language)
     if drop:
         drop_leaked_queries(stored, found.queries, others, current_user_name())
     return found.tables
@@ -99,7 +96,7 @@ def audit_start(definition: str | Path | AuditDefinition) -> dict[str, Any]:
     """Draw the sample of an audit, ask its judge, and store both beside the set's versions; return the manifest. The
     same definition draws the same. People judge on the review page, view Audit."""
     audit = _prepare(definition)
-    wanted, judged = audit.definition, None if audit.judge is None else judge_pool(audit.judge, audit.pooled)
+    wanted, judged = audit.definition, None if audit.judge is None else judge.judge_pool(audit.judge, audit.pooled)
     return start_audit(
         audit.path, audit.pooled, wanted.name, audit.size, depth=wanted.depth, seed=wanted.seed, judged=judged
     )
@@ -119,7 +116,7 @@ def audit_report(
 ) -> dict[str, Any]:
     """Return what the answers of an audit say so far: what the set lacks, what of it is wrong, and what the figures
     would be. Writes the report into the audit's folder, with a page unless `page_language` is None."""
-    findings: dict[str, Any] = report_audit(find_version(set_, out), name, page_language)[0]
+    findings: dict[str, Any] = report.report_audit(find_version(set_, out), name, page_language)[0]
     return findings
 
 

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from backends.environment_faults import (
+from querytruth.backends.environment import (
+    find_tested_version,
     is_certain_environment_fault,
     is_out_of_memory,
     library_of,
@@ -18,13 +19,12 @@ from backends.environment_faults import (
     may_be_environment_fault,
     translate_environment_faults,
 )
-from backends.images import image_decoding
-from backends.images.rendering import ThumbnailJob
-from backends.library_versions import find_tested_version
-from backends.plugin_loader import missing_library_error
-from backends.replies.request_images import decode_upright
-from backends.workers.worker_processes import map_in_workers
-from builders.errors import UserError
+from querytruth.backends.images import image_decoding
+from querytruth.backends.images.rendering import ThumbnailJob
+from querytruth.backends.images.worker_processes import map_in_workers
+from querytruth.backends.models.request_images import decode_upright
+from querytruth.backends.plugins import missing_library_error
+from querytruth.errors import UserError
 
 OF_THE_ENVIRONMENT = [
     AttributeError("'DynamicLayer' object has no attribute 'dtype'"),
@@ -100,7 +100,7 @@ def test_the_line_names_stage_item_library_and_next_step() -> None:
 
 
 def test_a_library_of_another_version_is_shown_beside_the_tested_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("backends.environment_faults.version", lambda _name: "9.0.1")
+    monkeypatch.setattr("querytruth.backends.environment.version", lambda _name: "9.0.1")
     with pytest.raises(UserError) as shown, translate_environment_faults("embed texts", "tiny", np.float64(1)):
         raise AttributeError("no attribute 'dtype'")
     tested = find_tested_version("numpy")

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 _STORY = """
-from backends.memory import configure_allocator
+from querytruth.backends.environment import configure_allocator
 configure_allocator()
 import pyarrow as pa
 print(pa.default_memory_pool().backend_name)

@@ -10,23 +10,24 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from backends.chat import CHAT_MODELS, ChatImage, ChatRequest, GenerationParameters, Message
-from backends.image_search import IMAGE_SEARCHES, load_image_search
-from backends.plugin_loader import PluginPackage
-from backends.replies.reply_keys import reply_key
-from backends.sets import set_files
-from builders.errors import UserError
-from flows.definitions import GeneratedDefinition, load_definition
+from builders.generated.definition import GeneratedDefinition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
-from querytruth.app import app
+from querytruth.backends.models.chat import CHAT_MODELS, ChatImage, ChatRequest, GenerationParameters, Message
+from querytruth.backends.models.stored_answers import reply_key
+from querytruth.backends.plugins import PluginPackage
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.backends.web.image_search import IMAGE_SEARCHES, load_image_search
+from querytruth.cli.app import app
+from querytruth.errors import UserError
+from querytruth.sets import set_files
 from tests.flows.test_recall_set import CAPTIONS, draw
 from tests.small_sets import publish_small_set, small_tables
 
 CHAT_MODEL = """
 from pathlib import Path
-from backends.chat import Reply
-from backends.plugin_loader import ModelIdentity, PluginOptions
+from querytruth.backends.models.chat import Reply
+from querytruth.backends.plugins import ModelIdentity, PluginOptions
 
 class ParrotOptions(PluginOptions):
     sentences: Path
@@ -48,7 +49,7 @@ class Parrot:
         return answers
 """
 EMBEDDER = """
-from backends.embedders.char_ngrams import CharNgramEmbedder, CharNgramOptions
+from querytruth.backends.models.embedders.char_ngrams import CharNgramEmbedder, CharNgramOptions
 
 class LetterEmbedder(CharNgramEmbedder):
     name = "letters"
@@ -59,8 +60,8 @@ def load(options: CharNgramOptions):
 """
 IMAGE_SEARCH = """
 from pathlib import Path
-from backends.image_search import ImageCandidate, SearchResult
-from backends.plugin_loader import ModelIdentity, PluginOptions
+from querytruth.backends.web.image_search import ImageCandidate, SearchResult
+from querytruth.backends.plugins import ModelIdentity, PluginOptions
 
 class ShelfOptions(PluginOptions):
     shelf: Path
@@ -79,7 +80,7 @@ class Shelf:
         return SearchResult(1, (ImageCandidate(url=f"{self.options.shelf}/{query}.jpg"),))
 """
 EXPORTER = """
-from backends.interchange.format_limits import FormatLimits
+from querytruth.formats.set_description import FormatLimits
 
 LIMITS = FormatLimits(omissions=("everything but the queries",))
 
@@ -88,7 +89,7 @@ def export(stored, out):
     (out / "texts.txt").write_text("".join(f"{' '.join(text.split())}\\n" for text in texts), "utf-8")
 """
 IMPORTER = """
-from backends.interchange.caption_lists import build_caption_set, build_named_images
+from querytruth.formats.import_layouts import build_caption_set, build_named_images
 
 def read(source, split, image_store):
     lines = source.read_text("utf-8").splitlines()
@@ -111,7 +112,7 @@ BUILD = """
 import sys
 import builders.gallery.filters
 builders.gallery.filters.__path__.append(sys.argv.pop(1))
-from querytruth.app import main
+from querytruth.cli.app import main
 main()
 """
 Drop = Callable[[str, str, str], None]
@@ -135,8 +136,8 @@ def drop(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.thorough
 def test_a_chat_model_and_an_embedder_build_a_set(drop: Drop, tmp_path: Path) -> None:
-    drop("backends.chat", "parrot", CHAT_MODEL)
-    drop("backends.embedders", "letters", EMBEDDER)
+    drop("querytruth.backends.models.chat", "parrot", CHAT_MODEL)
+    drop("querytruth.backends.models.embedders", "letters", EMBEDDER)
     draw(tmp_path / "album", list(CAPTIONS))
     (tmp_path / "sentences.txt").write_text("\n".join(CAPTIONS.values()), "utf-8")
     (tmp_path / "recall.yaml").write_text(
@@ -152,7 +153,7 @@ def test_a_chat_model_and_an_embedder_build_a_set(drop: Drop, tmp_path: Path) ->
 
 
 def test_an_image_search_gets_its_paths_from_beside_the_definition(drop: Drop, tmp_path: Path) -> None:
-    drop("backends.image_search", "shelf", IMAGE_SEARCH)
+    drop("querytruth.backends.web.image_search", "shelf", IMAGE_SEARCH)
     text = "name: dogs\nkind: generated\ncollect: {search: shelf, options: {shelf: books, sort: date}}\n"
     (tmp_path / "generated.yaml").write_text(text)
     definition = load_definition(tmp_path / "generated.yaml", [], "generated")
@@ -165,8 +166,8 @@ def test_an_image_search_gets_its_paths_from_beside_the_definition(drop: Drop, t
 
 
 def test_an_exporter_and_an_importer_are_formats_of_the_commands(drop: Drop, tmp_path: Path) -> None:
-    drop("backends.exporters", "texts", EXPORTER)
-    drop("backends.importers", "texts", IMPORTER)
+    drop("querytruth.formats.exporters", "texts", EXPORTER)
+    drop("querytruth.formats.importers", "texts", IMPORTER)
     stored = publish_small_set(tmp_path, small_tables())
     exported = CliRunner().invoke(app, ["export", str(stored.path), "texts", str(tmp_path / "out")])
     assert exported.exit_code == 0 and "everything but the queries" in exported.output
@@ -200,9 +201,9 @@ def test_an_unknown_name_answers_with_the_nearest_and_all() -> None:
 
 
 def test_a_library_that_is_missing_is_named(drop: Drop) -> None:
-    drop("backends.chat", "eager", "import no_such_library.part")
+    drop("querytruth.backends.models.chat", "eager", "import no_such_library.part")
     drop(
-        "backends.chat",
+        "querytruth.backends.models.chat",
         "lazy",
         CHAT_MODEL.replace("    return Parrot(", "    import other_library\n    return Parrot("),
     )
@@ -213,8 +214,9 @@ def test_a_library_that_is_missing_is_named(drop: Drop) -> None:
 
 
 def test_the_names_are_those_of_the_files() -> None:
-    package = PluginPackage("backends.chat", "chat model", "load chat model")
-    assert package.list_plugins() == CHAT_MODELS.list_plugins()
+    package = PluginPackage("querytruth.backends.models.chat", "chat model", "load chat model")
+    assert {*package.list_plugins(), "human"} == set(CHAT_MODELS.list_plugins())
+    assert CHAT_MODELS.list_plugins() == sorted(CHAT_MODELS.list_plugins())
     assert package.options_class("replay").__name__ == "ReplayOptions"
 
 

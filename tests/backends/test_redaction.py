@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from backends.redaction import REDACTED, Redaction
+from querytruth.errors import REDACTED, Redaction
 
 KEY = "sk-Ab/+1.2?x=9~secret&<q>"
 REMOVE = Redaction([KEY])

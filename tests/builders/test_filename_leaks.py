@@ -2,7 +2,7 @@
 
 import pytest
 
-from builders.filename_leaks import find_leaking_file_names
+from builders.lint import find_leaking_file_names
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from builders.benchmark_set import Tables
-from builders.ledger import Ledger, rejection_rows
-from builders.lint import LintFinding, finding_lines, lint_tables
-from builders.records import empty_frame
+from builders.lint import finding_lines, lint_tables
+from querytruth.errors import LintFinding
+from querytruth.records import empty_frame
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.ledger import Ledger, rejection_rows
 
 
 def clean() -> Tables:

@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from builders.errors import UserError
-from builders.records import TABLE_SCHEMAS, check_rows
+from querytruth.errors import UserError
+from querytruth.records import TABLE_SCHEMAS, check_rows
 
 QUERY = {"query_id": "q_1", "text": "a cat", "language": "en", "style": "word", "level": 1, "labels": ["cat"]}
 BOX = {"image_id": "i", "label": "cat", "counts_for": "[]", "left": 0.0, "top": 0.0, "right": 1.0, "bottom": 1.0}
@@ -50,7 +50,7 @@ def test_rows_as_builds_write_them_pass() -> None:
 def test_an_index_of_weights_names_plain_files_beside_it(tmp_path: Path, named: Any) -> None:
     import json
 
-    from backends.models.hub_models import check_weight_format
+    from querytruth.backends.models.hub_models import check_weight_format
 
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model-00001-of-00002.safetensors"}}))

@@ -2,19 +2,19 @@
 
 from typing import NamedTuple
 
-PUBLISHING, DURABLE = "backends/sets/set_publishing.py", "backends/durable_files.py"
-APPEND, PAGE_STORE = "backends/append_log.py", "backends/web/page_store.py"
-AUDITS, SET_FILES = "backends/sets/audit_files.py", "backends/sets/set_files.py"
+PUBLISHING, DURABLE = "querytruth/sets/set_publishing.py", "querytruth/backends/files/durable_files.py"
+APPEND, PAGE_STORE = "querytruth/backends/files/durable_files.py", "querytruth/backends/web/page_store.py"
+AUDITS, SET_FILES = "querytruth/audit/audit_files.py", "querytruth/sets/set_files.py"
 PUBLISH, LOG = "crashes/test_publish_crashes.py::whenever", "crashes/test_log_crashes.py::whenever"
 PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_crashes.py::whenever"
-AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "flows/images/test_changed_sources.py"
-UPLOAD, OBJECT_FAULTS = "backends/object_storage/set_upload.py", "backends/object_storage/test_object_faults.py"
-UPLOADS = "backends/object_storage/test_set_upload.py"
-BUCKET, OBJECTS = "backends/replies/test_bucket_replies.py", "backends/replies/bucket_objects.py"
-BUCKET_FAULTS, BUCKETS = "backends/replies/test_bucket_faults.py", "backends/object_storage/bucket.py"
-ANSWERS, REPLIES_THERE = "backends/replies/bucket_answers.py", "backends/replies/bucket_replies.py"
+AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "builders/gallery/test_changed_sources.py"
+UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_object_faults.py"
+UPLOADS = "sets/test_set_upload.py"
+BUCKET, OBJECTS = "backends/models/test_bucket_replies.py", "querytruth/backends/models/bucket_objects.py"
+BUCKET_FAULTS, BUCKETS = "backends/models/test_bucket_faults.py", "querytruth/backends/files/bucket.py"
+ANSWERS, REPLIES_THERE = "querytruth/backends/models/bucket_answers.py", "querytruth/backends/models/bucket_replies.py"
 PUT_NEW, PUT = "self._bucket.put_new(key, data)", "self._bucket.put(key, data)"
-BYTES_FIRST = "backends/test_durable_files.py::bytes_are_waited_for"
+BYTES_FIRST = "backends/files/test_durable_files.py::bytes_are_waited_for"
 
 
 class Mutant(NamedTuple):
@@ -49,18 +49,34 @@ MUTANTS = [
     Mutant("fsync of the name latest", PUBLISHING, "encode())\n        sync_folder(folder)", "encode())", PUBLISH),
     Mutant("fsync of a replaced file", DURABLE, SYNC_FILE, "", BYTES_FIRST),
     Mutant("fsync of a new folder", DURABLE, "sync_folder(one.parent)", "pass", PUBLISH),
-    Mutant("fsync of every folder", DURABLE, "os.fsync(handle)", "pass", PUBLISH),
     Mutant(
-        "fsync of a copied image", DURABLE, "        sync_file(target)\n", "", "backends/test_durable_files.py::copied"
+        "fsync of every folder", DURABLE, "    try:\n        os.fsync(handle)\n", "    try:\n        pass\n", PUBLISH
     ),
-    Mutant("fsync of a log's lines", APPEND, "    os.fsync(handle)\n", "", LOG),
+    Mutant(
+        "fsync of a copied image",
+        DURABLE,
+        "        sync_file(target)\n",
+        "",
+        "backends/files/test_durable_files.py::copied",
+    ),
+    Mutant("fsync of a log's lines", APPEND, ":]\n    os.fsync(handle)\n", ":]\n", LOG),
     Mutant("fsync of a log's name", APPEND, "sync_folder(path.parent)", "pass", LOG),
     Mutant("fsync of a page", PAGE_STORE, "os.fsync(body.file.fileno())", "pass", PAGES),
     Mutant("fsync of a page's name", PAGE_STORE, "                sync_folder(folder)", "                pass", PAGES),
     Mutant(
-        "fsync of the rows of pages", "backends/web/fetch_database.py", "synchronous=full", "synchronous=off", PAGES
+        "fsync of the rows of pages",
+        "querytruth/backends/web/page_store.py",
+        "synchronous=full",
+        "synchronous=off",
+        PAGES,
     ),
-    Mutant("fsync of replies", "backends/replies/reply_database.py", "synchronous=FULL", "synchronous=OFF", REPLIES),
+    Mutant(
+        "fsync of replies",
+        "querytruth/backends/models/database_replies.py",
+        "synchronous=FULL",
+        "synchronous=OFF",
+        REPLIES,
+    ),
     Mutant("condition of a manifest", BUCKETS, ', IfNoneMatch="*"', "", f"{OBJECT_FAULTS}::one_wins"),
     Mutant(
         "second look for the objects", UPLOAD, "if missing else []:", "if False else []:", f"{OBJECT_FAULTS}::confirmed"
@@ -74,7 +90,7 @@ MUTANTS = [
     ),
     Mutant(
         "digest of a fetched object",
-        "backends/object_storage/set_download.py",
+        "querytruth/sets/bucket_reading.py",
         "or (digest.hexdigest(), size) != (file.sha256, file.size)",
         "",
         f"{UPLOADS}::changed_object",
@@ -84,7 +100,7 @@ MUTANTS = [
     Mutant("a confirmed reply", ANSWERS, f"if {PUT_NEW}:", "if True:", f"{BUCKET_FAULTS}::killed_leaves"),
     Mutant(
         "a reply alone is cached",
-        "backends/replies/answer_cache.py",
+        "querytruth/backends/models/bucket_answers.py",
         ' if one.kind == "reply"',
         "",
         f"{BUCKET}::gives_way",
@@ -105,10 +121,10 @@ MUTANTS = [
     Mutant("fsync of an audit's name", AUDITS, "            sync_folder(folder.parent)\n", "", AUDIT),
     Mutant(
         "fsync of decoded images",
-        "backends/vectors/pixel_store.py",
+        "querytruth/backends/models/vector_store.py",
         "os.fsync(file.fileno())",
         "pass",
-        "backends/vectors/test_pixel_store.py::waited_for",
+        "backends/models/test_pixel_store.py::waited_for",
     ),
     Mutant(
         "a version's files before its name",
@@ -140,10 +156,10 @@ MUTANTS = [
     ),
     Mutant(
         "digest of a manifest",
-        "backends/sets/manifest_reading.py",
+        "querytruth/sets/manifest.py",
         "if not is_undamaged_manifest(data)",
         "if False",
-        "backends/sets/test_manifest_digest.py::",
+        "sets/test_manifest_digest.py::",
     ),
     Mutant(
         "digest of a table",
@@ -161,94 +177,94 @@ MUTANTS = [
     ),
     Mutant(
         "digest of what is kept in a bucket",
-        "backends/object_storage/kept_objects.py",
+        "querytruth/sets/kept_work.py",
         "if not is_there or file_sha256(temporary)[0] != kept.sha256:",
         "if not is_there:",
-        "backends/object_storage/test_kept_scan_parts.py::damaged_part",
+        "sets/test_kept_scan_parts.py::damaged_part",
     ),
     Mutant(
         "digest of an image in a pack",
-        "backends/object_storage/image_packs.py",
+        "querytruth/sets/kept_work.py",
         "hashlib.sha256(data).hexdigest() == image.sha256 and",
         "True and",
         "flows/test_kept_work.py::damaged_in_the_bucket",
     ),
     Mutant(
         "form of an image in a pack",
-        "backends/object_storage/image_packs.py",
+        "querytruth/sets/kept_work.py",
         "and _is_rendering(data, size, mode)",
         "and True",
         "flows/test_kept_work.py::hostile_pack",
     ),
     Mutant(
         "digest of a rendered image",
-        "flows/images/render_parts.py",
+        "builders/gallery/render_steps.py",
         "bool(digests) and file_sha256(file)[0] in digests",
         "bool(digests) and file.is_file()",
         SOURCES + "::goes_bad",
     ),
     Mutant(
         "digest of a source",
-        "backends/images/rendering.py",
+        "querytruth/backends/images/rendering.py",
         "if sha256 is not None and not",
         "if False and not",
         "backends/images/test_render_jobs.py::changed_since",
     ),
     Mutant(
         "digest of an image to be shown",
-        "flows/captions/recall_gallery.py",
+        "builders/recall/steps.py",
         "if intact is not None and digest",
         "if False and digest",
         SOURCES + "::no_model",
     ),
     Mutant(
         "digest of a source to be shown",
-        "flows/captions/recall_gallery.py",
+        "builders/recall/steps.py",
         "if folder is None and isinstance",
         "if False and isinstance",
         SOURCES + "::no_model",
     ),
     Mutant(
         "digest of a question's image",
-        "backends/replies/request_images.py",
+        "querytruth/backends/models/request_images.py",
         "if hashlib.sha256(data).hexdigest() != image.sha256",
         "if False",
-        "backends/chat/test_openai_compatible.py::not_the_one",
+        "backends/models/test_openai_compatible.py::not_the_one",
     ),
     Mutant(
         "digest of an exported image",
-        "backends/interchange/set_images.py",
+        "querytruth/formats/set_images.py",
         "if hashlib.sha256(data).hexdigest() != sha256",
         "if False",
-        "backends/exporters/test_exporters.py::damaged_image",
+        "formats/exporters/test_exporters.py::damaged_image",
     ),
     Mutant(
         "digest of an exported source",
-        "backends/interchange/set_images.py",
+        "querytruth/formats/set_images.py",
         "if isinstance(sha256, str) and hashlib",
         "if False and hashlib",
-        "backends/exporters/test_exporters.py::by_reference",
+        "formats/exporters/test_exporters.py::by_reference",
     ),
     Mutant(
         "digest in verify: manifest",
         SET_FILES,
         "if not is_undamaged_manifest(raw)",
         "if False",
-        "backends/sets/test_set_files.py::thirty_flipped_bits",
+        "sets/test_set_files.py::thirty_flipped_bits",
     ),
     Mutant(
         "digest in verify: files",
         SET_FILES,
         'return "" if sha256 == listed["sha256"] else',
         'return "" if True else',
-        "backends/sets/test_set_files.py::thirty_flipped_bits",
+        "sets/test_set_files.py::thirty_flipped_bits",
     ),
     Mutant(
         "digest in verify: content",
         SET_FILES,
         "if not damaged and (digest :=",
         "if False and (digest :=",
-        "backends/sets/test_set_files.py::swapped_table",
+        "sets/test_set_files.py::swapped_table",
     ),
     Mutant(
         "digest of a page",
@@ -259,21 +275,21 @@ MUTANTS = [
     ),
     Mutant(
         "chain of a log",
-        "builders/decisions/chain.py",
+        "querytruth/sets/decision_log.py",
         "if chain != _link(",
         "if False and chain != _link(",
-        "builders/decisions/test_chain.py::flipped_bit",
+        "sets/test_chain.py::flipped_bit",
     ),
     Mutant(
         "digest of a stage's table",
-        "backends/checked_parquet.py",
+        "querytruth/backends/files/parquet_files.py",
         "if pages < 0 or data[pages:footer]",
         "if pages < 0 or False and data[pages:footer]",
-        "backends/test_checked_parquet.py::damage",
+        "backends/files/test_checked_parquet.py::damage",
     ),
     Mutant(
         "digest of a checkpoint",
-        "backends/models/training_checkpoints.py",
+        "querytruth/dual_encoder/checkpoints.py",
         'if digest != description["sha256"][part]',
         "if False",
         "backends/models/test_training_checkpoints.py::flipped",
@@ -288,16 +304,16 @@ MUTANTS = [
     Mutant("digest of an audit", AUDITS, "if not is_whole", "if False", "crashes/test_audit_crashes.py::flipped_bit"),
     Mutant(
         "digest of a result's table",
-        "backends/run_files/result_files.py",
+        "querytruth/evaluation/result_files.py",
         'if file_sha256(file)[0] != stated["sha256"]',
         "if False",
-        "backends/run_files/test_result_files.py::are_not_those",
+        "evaluation/test_result_files.py::are_not_those",
     ),
     Mutant(
         "digest of a result",
-        "backends/run_files/result_files.py",
+        "querytruth/evaluation/result_files.py",
         'if content.get("result_digest") not in',
         "if False and None not in",
-        "backends/run_files/test_result_files.py::changed_figure",
+        "evaluation/test_result_files.py::changed_figure",
     ),
 ]

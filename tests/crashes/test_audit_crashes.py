@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets.audit_files import list_audits, read_audit, write_audit
-from builders.errors import UserError
+from querytruth.audit.audit_files import list_audits, read_audit, write_audit
+from querytruth.errors import UserError
 from tests.crash_states import crash_states, find_needless_syncs, find_problems
 from tests.recorded_operations import Operation, record_operations
 from tests.small_audits import MANIFEST, TABLES

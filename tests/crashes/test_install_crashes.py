@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import set_files
+from querytruth.sets import set_files
 from tests.crash_states import crash_states, find_problems
 from tests.recorded_operations import Operation, record_operations
 
 INSTALL = """
 from pathlib import Path
-from backends.sets.set_publishing import install_version
-from builders.ledger import Ledger
-from flows.definitions import SetDefinition
-from flows.set_publication import BuiltTables, publish_built
+from querytruth.sets.set_publishing import install_version
+from querytruth.sets.ledger import Ledger
+from flows.definition_loader import SetDefinition
+from builders.publication import BuiltTables, publish_built
 from tests.small_sets import SMALL_SET_GRADES, small_tables
 folder = Path(sys.argv[1])
 definition = SetDefinition(kind="precision", name="small", out=folder / "elsewhere")

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets.decision_log import append_decisions, read_decisions
-from builders.decisions.records import QueryDecision
+from querytruth.sets.decision_log import append_decisions, read_decisions
+from querytruth.sets.decision_records import QueryDecision
 from tests.crash_states import crash_states, find_needless_syncs, find_problems
 from tests.recorded_operations import Acknowledged, Operation, Piece, Sync, record_operations
 
 SAVE_THREE_TIMES = """
 from pathlib import Path
 from tests.crashes.test_log_crashes import SAVES
-from backends.sets.decision_log import append_decisions
+from querytruth.sets.decision_log import append_decisions
 for number, decisions in enumerate(SAVES):
     append_decisions(Path(sys.argv[1]) / "sets" / "pets", decisions)
     print(number, flush=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.web.page_store import FetchToStore, PageStore
-from backends.web.web_records import FetchedResource, WebRequest
+from querytruth.backends.web.page_store import FetchToStore, PageStore
+from querytruth.backends.web.web_records import FetchedResource, WebRequest
 from tests.crash_states import crash_states, find_needless_syncs, find_problems
 from tests.recorded_operations import Operation, Sync, record_operations
 

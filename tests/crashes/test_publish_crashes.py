@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import set_files
+from querytruth.sets import set_files
 from tests.crash_states import crash_states, find_needless_syncs, find_problems
 from tests.recorded_operations import Entry, Operation, record_operations
 
 PUBLISH_TWICE = """
 from pathlib import Path
-from backends.durable_files import write_atomically
-from builders.ledger import Ledger
-from flows.definitions import SetDefinition
-from flows.set_publication import BuiltTables, publish_built
+from querytruth.backends.files.durable_files import write_atomically
+from querytruth.sets.ledger import Ledger
+from flows.definition_loader import SetDefinition
+from builders.publication import BuiltTables, publish_built
 from tests.images import make_jpeg
 from tests.small_sets import SMALL_SET_GRADES, small_tables
 folder = Path(sys.argv[1])

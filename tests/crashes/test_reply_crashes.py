@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from backends.chat import ChatRequest, Message, Reply
-from backends.plugin_loader import ModelIdentity
-from backends.replies.reply_keys import reply_key
-from backends.replies.reply_store import open_reply_store
+from querytruth.backends.models.chat import ChatRequest, Message, Reply
+from querytruth.backends.models.reply_store import open_reply_store
+from querytruth.backends.models.stored_answers import reply_key
+from querytruth.backends.plugins import ModelIdentity
 from tests.crash_states import crash_states, find_problems
 from tests.recorded_operations import Acknowledged, Operation, Sync, record_operations
 
 STORE_REPLIES = """
 from pathlib import Path
-from backends.replies.reply_store import ReplyStore, open_reply_store
+from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
 from tests.crashes.test_reply_crashes import IDENTITY, answered
 for number in range(3):
     with open_reply_store(Path(sys.argv[1]) / "sets" / "replies.sqlite") as store:

@@ -15,17 +15,16 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from builders.array_types import FloatArray, RowIndices
-from evaluation.audit.clustered import estimate_mean, estimate_ratio, estimate_share
-from evaluation.audit.intervals import IntervalEstimate
-from evaluation.audit.pair_audit import allocate_more, find_further
-from evaluation.audit.stratified import StratumCounts, estimate_total, estimate_truth
-from evaluation.leaderboard import rank_systems
-from evaluation.leaked_difference import compare_leaked
-from evaluation.release_gate import GATE_LEVEL, find_p_values
-from evaluation.sample_size import plan_for_discordance, plan_for_pilot
-from evaluation.statistics import estimate_interval, permutation_test
-from tests.evaluation.audit import planted_worlds as pairs
+from querytruth.array_types import FloatArray, RowIndices
+from querytruth.audit.allocation import StratumCounts, estimate_total, estimate_truth
+from querytruth.audit.pair_audit import allocate_more, find_further
+from querytruth.audit.query_audit import estimate_mean, estimate_ratio, estimate_share
+from querytruth.evaluation.leaderboard import rank_systems
+from querytruth.evaluation.release_gate import GATE_LEVEL, find_p_values
+from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pilot
+from querytruth.evaluation.statistics import IntervalEstimate, estimate_interval, permutation_test
+from querytruth.evaluation.system_differences import compare_leaked
+from tests.audit import planted_worlds as pairs
 
 Rng = np.random.Generator
 

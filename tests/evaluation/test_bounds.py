@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from evaluation.bounds import compute_upper_bound
-from evaluation.metric_names import compute_metric, parse_metric
+from querytruth.evaluation.bounds import compute_upper_bound
+from querytruth.evaluation.metrics import compute_metric, parse_metric
 from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun, metric_value, ranking
 from tests.evaluation.random_rankings import METRIC_NAMES, qrels_and_runs
 from tests.evaluation.test_metrics import ranked, shown

@@ -5,9 +5,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from evaluation.chance import expected_by_chance
-from evaluation.ground_truth import index_qrels
-from evaluation.metric_names import parse_metric
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.metric_scores import expected_by_chance
+from querytruth.evaluation.metrics import parse_metric
 from tests.evaluation.naive_metrics import NaiveQrels, metric_value, qrels_table
 from tests.evaluation.random_rankings import METRIC_NAMES
 

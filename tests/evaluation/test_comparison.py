@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.errors import UserError
-from evaluation.comparison import (
+from querytruth.errors import UserError
+from querytruth.evaluation.comparison import (
     EvaluationWarning,
     compare_systems,
     count_wins_ties_losses,
@@ -15,7 +15,7 @@ from evaluation.comparison import (
     find_warnings,
     kendall_tau_b,
 )
-from evaluation.statistics import estimate_interval, permutation_test
+from querytruth.evaluation.statistics import estimate_interval, permutation_test
 
 
 def figures(values: object, name: str = "hit@1") -> pd.DataFrame:

@@ -3,11 +3,10 @@
 import pandas as pd
 import pytest
 
-from builders.benchmark_set import Tables
-from builders.errors import UserError
-from evaluation.duplicate_folding import find_representatives, fold_run, fold_tables
-from evaluation.ground_truth import index_qrels
-from evaluation.ranking import rank_run
+from querytruth.errors import UserError
+from querytruth.evaluation.ground_truth import find_representatives, fold_run, fold_tables, index_qrels
+from querytruth.evaluation.ranking import rank_run
+from querytruth.sets.benchmark_set import Tables
 
 GROUP = pd.DataFrame(
     {

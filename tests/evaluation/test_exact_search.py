@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.array_types import Vectors
-from builders.errors import UserError
-from evaluation import exact_search as searching
-from evaluation.approximate_search import search_with_index
-from evaluation.exact_search import NearestImages, build_vector_gallery, search_exact
+from querytruth.array_types import Vectors
+from querytruth.errors import UserError
+from querytruth.evaluation import exact_search as searching
+from querytruth.evaluation.approximate_search import search_with_index
+from querytruth.evaluation.exact_search import NearestImages, build_vector_gallery, search_exact
 
 
 def unit(vectors: np.ndarray) -> Vectors:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from builders.array_types import RowIndices
-from evaluation.leaderboard import rank_systems
+from querytruth.array_types import RowIndices
+from querytruth.evaluation.leaderboard import rank_systems
 
 
 def count_boards_that_hold(boards: int, quality: list[float], queries: int, clusters: RowIndices | None = None) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import permutation_test
 
-from evaluation.leaked_difference import compare_leaked, compare_leaked_of_systems, find_leaked_warnings
+from querytruth.evaluation.system_differences import compare_leaked, compare_leaked_of_systems, find_leaked_warnings
 
 
 def draw(gain: float, count: int = 80) -> tuple[pd.DataFrame, pd.Series]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from builders.errors import UserError
-from evaluation.metric_names import Metric, parse_metric
-from evaluation.metric_scores import DEFAULT_METRICS
+from querytruth.errors import UserError
+from querytruth.evaluation.metric_scores import DEFAULT_METRICS
+from querytruth.evaluation.metrics import Metric, parse_metric
 from tests.evaluation.random_rankings import METRIC_NAMES
 
 

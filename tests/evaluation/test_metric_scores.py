@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, score_run
-from evaluation.run_evaluation import count_words, score_slices
+from querytruth.evaluation.metric_scores import CONVENTIONS, DEFAULT_METRICS, score_run
+from querytruth.evaluation.run_evaluation import count_words, score_slices
 from tests.evaluation.test_metrics import ranked, shown
 
 

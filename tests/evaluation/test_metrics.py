@@ -4,13 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.errors import UserError
-from evaluation.ground_truth import index_qrels
-from evaluation.metric_names import compute_metric, parse_metric
-from evaluation.metric_scores import average_directions, score_run, transpose_qrels
-from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, judged_at_k
-from evaluation.ranking import RankedRun, rank_run
-from evaluation.similarity_run import run_from_similarities
+from querytruth.errors import UserError
+from querytruth.evaluation.exact_search import run_from_similarities
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.metric_scores import average_directions, score_run, transpose_qrels
+from querytruth.evaluation.metrics import (
+    compute_cmc_curve,
+    compute_metric,
+    compute_precision_recall_curve,
+    judged_at_k,
+    parse_metric,
+)
+from querytruth.evaluation.ranking import RankedRun, rank_run
 from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun, qrels_table, run_table
 
 

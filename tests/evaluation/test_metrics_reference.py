@@ -9,10 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.ground_truth import index_qrels
-from evaluation.metric_names import compute_metric, parse_metric
-from evaluation.metrics import compute_cmc_curve, compute_precision_recall_curve, judged_at_k
-from evaluation.ranking import RankedRun, rank_run
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.metrics import (
+    compute_cmc_curve,
+    compute_metric,
+    compute_precision_recall_curve,
+    judged_at_k,
+    parse_metric,
+)
+from querytruth.evaluation.ranking import RankedRun, rank_run
 from tests.evaluation.naive_metrics import (
     NaiveQrels,
     NaiveRun,

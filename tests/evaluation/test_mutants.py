@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+EVALUATION = ROOT / "querytruth" / "evaluation"
 TESTS = ("test_metrics.py", "test_metrics_reference.py", "test_metric_names.py")
 KILLED = 0.95
 
@@ -95,7 +96,7 @@ MUTANTS = [
 
 def test_every_change_can_be_made() -> None:
     """Where a line of the source was rewritten, its mutants are rewritten with it, or they guard nothing."""
-    texts = {name: (ROOT / "evaluation" / f"{name}.py").read_text("utf-8") for name, _old, _new in MUTANTS}
+    texts = {name: (EVALUATION / f"{name}.py").read_text("utf-8") for name, _old, _new in MUTANTS}
     assert [(name, old) for name, old, _new in MUTANTS if old not in texts[name]] == []
     assert len(MUTANTS) >= 60
 
@@ -103,14 +104,15 @@ def test_every_change_can_be_made() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_nearly_every_change_is_noticed(tmp_path: Path) -> None:
-    for entry in ROOT.iterdir():  # all as it is, but for a copy of what is changed
-        if entry.name != "evaluation" and not entry.name.startswith("."):
+    for entry in ROOT.iterdir():  # all as it is, but for a copy of the package with what is changed
+        if entry.name != "querytruth" and not entry.name.startswith("."):
             (tmp_path / entry.name).symlink_to(entry)
-    shutil.copytree(ROOT / "evaluation", tmp_path / "evaluation", ignore=shutil.ignore_patterns("__pycache__"))
+    ignored = shutil.ignore_patterns("__pycache__", "shipped")
+    shutil.copytree(ROOT / "querytruth", tmp_path / "querytruth", ignore=ignored)
     assert noticed(tmp_path) == "", "unchanged, the tests pass"
     survived = []
     for name, old, new in MUTANTS:
-        path = tmp_path / "evaluation" / f"{name}.py"
+        path = tmp_path / "querytruth" / "evaluation" / f"{name}.py"
         text = path.read_text("utf-8")
         path.write_text(text.replace(old, new, 1), "utf-8")
         if not noticed(tmp_path):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from evaluation.ground_truth import index_qrels
-from evaluation.open_set import OpenSetThreshold, compute_threshold_curve, thin_curve
-from evaluation.open_set import find_threshold as threshold_on_curve
-from evaluation.ranking import RankedRun, rank_run
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.open_set import OpenSetThreshold, compute_threshold_curve, thin_curve
+from querytruth.evaluation.open_set import find_threshold as threshold_on_curve
+from querytruth.evaluation.ranking import RankedRun, rank_run
 from tests.evaluation.naive_metrics import qrels_table, run_table
 from tests.evaluation.test_metrics import ranked
 

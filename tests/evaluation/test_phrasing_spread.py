@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.phrasing_spread import (
+from querytruth.evaluation.evaluation_result import (
     SPREAD_COLUMNS,
     compare_phrasing_spread,
     measure_phrasing_spread,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.metric_names import compute_metric, parse_metric
-from evaluation.metrics import compute_cmc_curve
+from querytruth.evaluation.metrics import compute_cmc_curve, compute_metric, parse_metric
 from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun
 from tests.evaluation.test_metrics import ranked, shown
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from builders.array_types import FloatArray
-from evaluation.release_gate import GateCheck, GatedFigure, check_gate, combine_verdicts, find_p_values
-from evaluation.sample_size import plan_for_discordance
+from querytruth.array_types import FloatArray
+from querytruth.evaluation.release_gate import GateCheck, GatedFigure, check_gate, combine_verdicts, find_p_values
+from querytruth.evaluation.sample_size import plan_for_discordance
 
 MARGINS = (0.005, 0.01, 0.02, 0.05)
 

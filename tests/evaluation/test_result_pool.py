@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from evaluation.ground_truth import index_qrels
-from evaluation.ranking import rank_run
-from evaluation.result_pool import pool_unjudged_pairs, rank_first_results
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.ranking import rank_run
+from querytruth.evaluation.run_matching import pool_unjudged_pairs, rank_first_results
 from tests.evaluation.random_rankings import qrels_and_runs
 
 Pool = list[tuple[str, str, int]]

@@ -6,22 +6,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.errors import UserError
-from evaluation.comparison import COMPARISON_COLUMNS
-from evaluation.evaluation_result import (
+from querytruth.errors import UserError
+from querytruth.evaluation.comparison import COMPARISON_COLUMNS
+from querytruth.evaluation.evaluation_result import (
     FIGURE_COLUMNS,
     OPEN_SET_COLUMNS,
     RANKED_COLUMNS,
     SLICE_COLUMNS,
     EvaluationResult,
 )
-from evaluation.ground_truth import index_qrels
-from evaluation.metric_scores import DEFAULT_METRICS
-from evaluation.pairwise_comparison import compare_all_pairs, compare_two_systems, make_unique_names
-from evaluation.ranking import rank_run
-from evaluation.result_json import result_to_json
-from evaluation.run_evaluation import EvaluationSpec, choose_metrics, choose_search_depth, evaluate_run
-from evaluation.stability import measure_stability
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.leaderboard import measure_stability
+from querytruth.evaluation.metric_scores import DEFAULT_METRICS
+from querytruth.evaluation.ranking import rank_run
+from querytruth.evaluation.result_files import result_to_json
+from querytruth.evaluation.run_evaluation import EvaluationSpec, choose_metrics, choose_search_depth, evaluate_run
+from querytruth.evaluation.system_differences import compare_all_pairs, compare_two_systems, make_unique_names
 
 IMAGES = [f"img_{n}" for n in range(10)]
 QRELS = pd.DataFrame(

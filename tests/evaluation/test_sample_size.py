@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from builders.array_types import FloatArray
-from evaluation.sample_size import plan_for_discordance, plan_for_pilot
+from querytruth.array_types import FloatArray
+from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pilot
 
 SETTINGS = [(d, delta, power) for d in (0.1, 0.15, 0.2, 0.3, 0.4) for delta in (0.01, 0.02, 0.03, 0.04, 0.05)
             for power in (0.8, 0.9)]  # fmt: skip

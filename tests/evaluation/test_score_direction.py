@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.ground_truth import index_qrels
-from evaluation.ranking import rank_run
-from evaluation.score_direction import ReversedScores, find_reversed_matrix, find_reversed_scores
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.open_set import ReversedScores, find_reversed_matrix, find_reversed_scores
+from querytruth.evaluation.ranking import rank_run
 
 QUERIES, IMAGES = [f"q{n:02}" for n in range(30)], [f"i{n:02}" for n in range(60)]
 

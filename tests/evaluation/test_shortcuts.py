@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from evaluation.ground_truth import index_qrels
-from evaluation.ranking import RankedRun, rank_run
-from evaluation.shortcuts import find_ignored_families, measure_shortcuts
+from querytruth.evaluation.comparison import find_ignored_families, measure_shortcuts
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.ranking import RankedRun, rank_run
 
 IMAGES = [f"img_{n:02}" for n in range(30)]
 QUESTIONS = 6

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.errors import UserError
-from evaluation import similarity_run
-from evaluation.similarity_run import run_from_similarities
+from querytruth.errors import UserError
+from querytruth.evaluation import exact_search as similarity_run
+from querytruth.evaluation.exact_search import run_from_similarities
 from tests.evaluation.naive_metrics import ranking
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis.strategies import floats, integers, lists
 from scipy.stats import beta
 
-from evaluation.mean_bounds import bound_mean
-from evaluation.statistics import (
+from querytruth.evaluation.bounds import bound_mean
+from querytruth.evaluation.statistics import (
     correct_holm,
     detectable_difference,
     detectable_difference_unpaired,

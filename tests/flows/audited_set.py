@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.sets.audit_files import audit_folder
-from builders.decisions.records import QueryDecision
-from flows.audits.audit_answers import load_audit, take_answers
+from querytruth.audit.answers import load_audit, take_answers
+from querytruth.audit.audit_files import audit_folder
+from querytruth.sets.decision_records import QueryDecision
 from tests.small_sets import COLOURS, image_id_of, publish_small_set, query_id_of, small_tables
 
 RELEVANT = {"dog": {"dog", "beach"}, "狗": {"beach", "dog"}, "cat": {"cat"}, "none": set[str]()}

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
 
 COLOURS = {"red": (220, 40, 30), "green": (40, 180, 60), "blue": (40, 60, 220), "yellow": (230, 210, 40)}
 PLACES = {"left": (0, 24), "middle": (36, 60), "right": (72, 96)}

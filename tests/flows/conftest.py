@@ -12,8 +12,8 @@ _BUILD = """
 import sys
 from pathlib import Path
 from flows.set_kinds import build_set
-from flows.definitions import load_definition
-from flows.steps import BuildRun, active_run
+from flows.definition_loader import load_definition
+from querytruth.backends.steps import BuildRun, active_run
 with active_run(BuildRun(workers=int(sys.argv[3]))):
     print(build_set(load_definition(Path(sys.argv[2]), [], sys.argv[1])).manifest["content_digest"])
 """
@@ -21,9 +21,9 @@ with active_run(BuildRun(workers=int(sys.argv[3]))):
 _UNDER_PREFECT = """
 import sys
 from pathlib import Path
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.prefect_engine import run_build_in_prefect
-from flows.steps import BuildRun
+from querytruth.backends.steps import BuildRun
 if __name__ == "__main__":
     done = run_build_in_prefect(load_definition(Path(sys.argv[2]), [], sys.argv[1]), BuildRun(workers=2), sys.argv[3])
     print("digest", done.manifest["content_digest"], sorted(done.manifest["envelope"]["durations"]))

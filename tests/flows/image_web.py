@@ -16,13 +16,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from backends.web.crawler_client import CrawlerClient
-from backends.web.web_records import WebLimits
-from builders.records import stable_hash
-from builders.self_instruct.pool_exports import generated_query_id
-from flows import web_collection
-from flows.definitions.generated import GeneratedDefinition
-from flows.topics_and_objects import run_objects_stage, run_topics_stage
+from builders.generated import collection_steps as web_collection
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.pool_tables import generated_query_id
+from builders.generated.stages import run_objects_stage, run_topics_stage
+from querytruth.backends.web.crawler_client import CrawlerClient
+from querytruth.backends.web.web_records import WebLimits
+from querytruth.records import stable_hash
 from tests.backends.web.hostile_web import LOOPBACK_NETWORKS, draw_image
 from tests.flows.stub_generator import StubGenerator
 from tests.loopback import (
@@ -36,6 +36,7 @@ from tests.loopback import (
     send_slowly,
     stay_silent,
 )
+from tests.worlds import chat_reply
 
 BOMB = b"GIF89a" + (60_000).to_bytes(2, "little") * 2 + b"\x80\0\0" + b"\0" * 6 + b"," + b"\0" * 20 + b";"
 LIMITS = {"seconds": 4, "concurrency": 16, "per_host": 16, "interval": 0, "max_bytes": 100_000, "redirects": 3}
@@ -288,5 +289,4 @@ def collect_with_decisions(folder: Path, name: str, count: int) -> list[str]:
 
 
 def _chat(request: ReceivedRequest) -> LoopbackAnswer:
-    text = StubGenerator(talk_rate=0, refusal_rate=0).reply(str(request.json["messages"][0]["content"]))
-    return CannedResponse({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+    return chat_reply(StubGenerator(talk_rate=0, refusal_rate=0).reply(str(request.json["messages"][0]["content"])))

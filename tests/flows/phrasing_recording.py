@@ -16,13 +16,13 @@ from unittest.mock import patch
 import yaml
 
 import prompts
-from backends.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
+from builders.precision.definition import PHRASING_PROMPTS
 from builders.precision.tag_tree import LANGUAGES
-from flows.definitions import load_definition
-from flows.definitions.precision import PHRASING_PROMPTS
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from sample_album import read_album, read_annotations
+from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
+from querytruth.sample_album.album import read_album, read_annotations
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
 from tests.flows.transcript_recording import IDENTITY, format_header, format_line
 
 TRANSCRIPT = SAMPLE_DEFINITIONS_FOLDER / "phrasings.jsonl"
@@ -84,7 +84,7 @@ def record_phrasings(annotations: dict[str, Any]) -> str:
         file.write_text(json.dumps(annotations), "utf-8")
         given = [f"annotations={file}", f"out={folder}"]
         definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "phrasings.yaml", given, "precision")
-        with patch("backends.chat.load_chat_model", lambda *_, **__: writer):
+        with patch("querytruth.backends.models.chat.load_chat_model", lambda *_, **__: writer):
             build_set(definition)
     return "\n".join([format_header(IDENTITY), *writer.lines]) + "\n"
 

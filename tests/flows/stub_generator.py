@@ -5,7 +5,7 @@ import random
 import re
 from dataclasses import dataclass
 
-from builders.records import stable_hash
+from querytruth.records import stable_hash
 
 _TOPIC = re.compile("(?:当前主题是：|需要是)(.*?)(?:。|的名词)$", re.MULTILINE)
 _LISTED = re.compile(r"^(?:\d+\. |答案：)(.*)$", re.MULTILINE)

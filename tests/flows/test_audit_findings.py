@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.audit.pool import FIRST_RANKS, JUDGED_RELEVANT
-from evaluation.audit.pair_audit import PairAudit, forecast_width
-from flows.audits.audit_findings import compare_orders
+from querytruth.audit.pair_audit import PairAudit, forecast_width
+from querytruth.audit.pool import FIRST_RANKS, JUDGED_RELEVANT
+from querytruth.audit.report import compare_orders
 
 
 def figure(system: str, before: float, value: float, metric: str = "p@10") -> dict[str, object]:

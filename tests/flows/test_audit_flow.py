@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from backends.sets.audit_files import read_audit_manifest
-from flows.audits.audit_answers import load_audit
-from flows.prefect_runs import audit_flow, build_artifacts
-from flows.prefect_runs.audit_flow import AuditParameters, audit_set
-from flows.set_publication import publish_decisions
+from builders.publication import publish_decisions
+from flows import audit as audit_flow
+from flows.audit import AuditParameters, audit_set
+from flows.prefect_runs import artifacts as build_artifacts
+from querytruth.audit.answers import load_audit
+from querytruth.audit.audit_files import read_audit_manifest
 from tests.flows.audited_set import ALL_ANSWERED, TRUTH, AuditedSet, make_audited_set
 from tests.small_sets import COLOURS, image_id_of
 

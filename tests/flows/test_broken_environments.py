@@ -11,18 +11,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends import chat
-from backends.chat import ChatImage, ChatRequest, Failure, Message
-from builders.errors import UserError
-from flows.audits.audit_judge import judge_pool
-from flows.audits.audit_pools import pool_set
-from flows.audits.judge_requests import open_judge_store
-from flows.definition_replies import open_definition_replies
-from flows.definitions import load_definition
-from flows.dual_encoder_training import train_dual_encoder
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
-from querytruth import app
+from flows.training import train_dual_encoder
+from querytruth.audit.judge import judge_pool, open_judge_store
+from querytruth.audit.pool import pool_set
+from querytruth.backends.models import chat
+from querytruth.backends.models.chat import ChatImage, ChatRequest, Failure, Message
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.cli import app
+from querytruth.errors import UserError
+from querytruth.questions import open_definition_replies
 from tests.flows.bars_set import write_bars_set
 from tests.flows.test_dual_encoder_training import keys as keys_of_training
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
@@ -144,7 +143,7 @@ def test_a_library_that_breaks_in_the_middle_costs_no_reply_that_was_there(
     album: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # What a tiny model writes is of no use, and would be asked for again.
-    monkeypatch.setattr("backends.replies.cached_replies._find_fault", lambda *_: "")
+    monkeypatch.setattr("querytruth.backends.models.cached_replies._find_fault", lambda *_: "")
     given = keys(album, qwen)
     kind = transformers.Qwen2_5_VLForConditionalGeneration
     with monkeypatch.context() as broken:
@@ -191,7 +190,7 @@ def test_a_library_that_fails_for_every_image_but_a_white_one_stops_after_four(
 def test_an_embedder_of_texts_or_images_that_is_broken_is_one_line(
     album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from backends.embedders import clip, sentence_transformer
+    from querytruth.backends.models.embedders import clip, sentence_transformer
 
     texts = sentence_transformer.load(
         sentence_transformer.SentenceTransformerOptions(name=str(save_text_model(tmp_path / "texts")), device="cpu")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import querytruth as qt
-from backends.sets import decision_log
-from builders.decisions.records import QueryDecision
-from builders.errors import UserError
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets import decision_log
+from querytruth.sets.decision_records import QueryDecision
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.flows.prefect_test_server import ROOT, free_port, prefect_environment
 from tests.flows.test_recall_set import CAPTIONS, draw

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import querytruth as qt
-from builders.errors import UserError
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
+from querytruth.errors import UserError
 from tests.images import make_jpeg
 from tests.object_service import SECRET_KEY, ObjectService
 

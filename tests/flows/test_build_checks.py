@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from builders.errors import UserError
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, SilentReporter, active_run
+from querytruth.backends.steps import BuildRun, SilentReporter, active_run
+from querytruth.errors import UserError
 from tests.flows.test_call_forecasts import answer, definition, draw
 from tests.loopback import loopback
 

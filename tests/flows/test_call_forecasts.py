@@ -7,28 +7,27 @@ from typing import Any
 
 import pytest
 
-from backends import chat
-from backends.chat import ChatRequest, GenerationParameters, Message
-from backends.replies.cached_replies import answer_requests
-from backends.replies.reply_store import open_reply_store
-from backends.replies.spending import Spending
-from builders.errors import BudgetSpentError, UserError
-from flows.call_forecasts import ASSUMED_CALL_SECONDS, forecast_calls, summarize_forecasts
-from flows.definitions import load_definition
-from flows.definitions.common import BudgetOptions, PriceOptions
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, plan_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.models import chat
+from querytruth.backends.models.cached_replies import answer_requests
+from querytruth.backends.models.chat import ChatRequest, GenerationParameters, Message
+from querytruth.backends.models.question_leases import Spending
+from querytruth.backends.models.reply_store import open_reply_store
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.definitions import BudgetOptions, PriceOptions
+from querytruth.errors import BudgetSpentError, UserError
+from querytruth.questions import ASSUMED_CALL_SECONDS, forecast_calls, summarize_forecasts
 from tests.flows.test_recall_set import draw
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
+from tests.worlds import chat_reply
 
 PRICE = PriceOptions(input_per_million=2, output_per_million=10, currency="EUR")
 
 
 def answer(_asked: ReceivedRequest) -> CannedResponse:
     number = time.monotonic_ns()
-    usage = {"prompt_tokens": 100, "completion_tokens": 20}
-    choice = {"message": {"content": f"桌上放着编号{number}的盒子"}, "finish_reason": "stop"}
-    return CannedResponse({"choices": [choice], "usage": usage, "model": "m"})
+    return chat_reply(f"桌上放着编号{number}的盒子", usage={"prompt_tokens": 100, "completion_tokens": 20})
 
 
 def slow_answer(asked: ReceivedRequest) -> CannedResponse:

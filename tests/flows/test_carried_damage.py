@@ -10,25 +10,25 @@ from typing import Any
 
 import pytest
 
-from backends import exporters
-from backends.images.rendering import PixelsJob, run_pixels_job
-from backends.sets import set_files
-from backends.sets.decision_log import append_decisions
-from backends.sets.image_locations import locate_images
-from backends.sets.lost_decisions import find_lost_decisions, lint_decision_logs, verify_decision_logs
-from builders.benchmark_set import content_digest
-from builders.decisions.records import QueryDecision
-from builders.errors import UserError
-from builders.version_difference import compare_versions
-from flows import gallery_set
-from flows.captions.recall_gallery import load_published_gallery, load_shown_images
-from flows.definitions import SetDefinition, parse_definition
-from flows.images.rendering import render_images
-from flows.review_session.review_site import open_review_site
-from flows.scoring.judged_sets import load_judged_set
+from builders.gallery import steps
+from builders.gallery.render_steps import render_images
+from builders.publication import publish_built, publish_decisions
+from builders.recall.steps import load_published_gallery, load_shown_images
+from flows.definition_loader import parse_definition
+from flows.review_site import open_review_site
 from flows.set_kinds import build_set
-from flows.set_publication import publish_built, publish_decisions
-from tests.flows.images.test_changed_sources import draw
+from querytruth.backends.images.rendering import PixelsJob, run_pixels_job
+from querytruth.definitions import SetDefinition
+from querytruth.errors import UserError
+from querytruth.evaluation.judged_sets import load_judged_set
+from querytruth.formats import exporters
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import content_digest
+from querytruth.sets.decision_log import append_decisions, find_lost_decisions, lint_decision_logs, verify_decision_logs
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import locate_images
+from querytruth.sets.version_difference import compare_versions
+from tests.builders.gallery.test_changed_sources import draw
 from tests.small_sets import publish_small_set, small_tables
 
 LOG = "decisions.jsonl"
@@ -246,7 +246,7 @@ def test_twenty_sources_that_change_between_scan_and_rendering(tmp_path: Path, m
             replace_source(source, dice)
         return render_images(*arguments)
 
-    monkeypatch.setattr(gallery_set, "render_images", replaced_first)
+    monkeypatch.setattr(steps, "render_images", replaced_first)
     definition = {"name": "album", "images": str(tmp_path / "pile"), "out": str(tmp_path / "sets")}
     stored = set_files.read_set(build_set(parse_definition(definition, "gallery", "test")).path)
     assert sorted(stored.tables.images["file_name"]) == sorted({one.name for one in {*sources} - {*replaced}})

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from builders.errors import UserError
-from flows import clusters
-from flows.clusters import cluster_hosts, use_cluster
-from flows.prefect_runs.prefect_build_run import is_transient
-from flows.steps import Advance, BuildRun, SilentReporter, active_run, map_parts
+from flows.prefect_runs.build_run import is_transient
+from querytruth.backends import clusters
+from querytruth.backends.clusters import cluster_hosts, use_cluster
+from querytruth.backends.steps import Advance, BuildRun, SilentReporter, active_run, map_parts
+from querytruth.errors import UserError
 
 
 class CountingReporter(SilentReporter):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.images.jpeg_fast_path import read_plain_jpeg_header
-from backends.sets import set_files
-from flows.definitions import ImportDefinition, load_definition
+from builders.imported_set import ImportDefinition
+from flows.definition_loader import load_definition
 from flows.import_set import import_set
 from flows.set_kinds import build_set
+from querytruth.backends.images.jpeg_files import read_plain_jpeg_header
+from querytruth.sets import set_files
 
 
 def encoded(seed: int, size: tuple[int, int]) -> bytes:

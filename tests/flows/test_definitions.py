@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from builders.errors import UserError
-from flows.definition_starter import render_starter
-from flows.definitions import GalleryDefinition, PrecisionDefinition, RecallDefinition, load_definition
+from builders.gallery.definition import GalleryDefinition
+from builders.precision.definition import PrecisionDefinition
+from builders.recall.definition import RecallDefinition
+from flows.definition_checks import render_starter
+from flows.definition_loader import load_definition
+from querytruth.errors import UserError
 
 GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
 

@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from backends.sets import set_files
-from backends.sets.decision_log import append_decisions
-from builders.benchmark_set import Tables, open_candidate_judgments
-from builders.decisions.records import QueryDecision
-from builders.errors import UserError
-from flows.definitions import load_definition
+from builders.publication import publish_decisions
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.set_publication import publish_decisions
+from querytruth.errors import UserError
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
+from querytruth.sets.decision_log import append_decisions
+from querytruth.sets.decision_records import QueryDecision
 
 COCO = Path(__file__).parents[3] / "shared" / "data" / "coco_tiny"
 DEFINITION: dict[str, Any] = {
@@ -140,9 +140,8 @@ def test_a_detection_proposes_its_label_and_takes_the_place_of_an_explicit_negat
 def test_the_reviewer_meets_the_candidates_first_with_the_detected_box(
     make_world: Callable[..., Path], tmp_path: Path
 ) -> None:
-    from review.query_cards import QueryCards
-    from review.query_queue import QueryFilter, filter_groups
-    from review.review_state import ReviewState
+    from querytruth.review.query_cards import QueryCards, ReviewState
+    from querytruth.review.query_queue import QueryFilter, filter_groups
 
     (tmp_path / "yolo.json").write_text(detections_of((3, 1, 0.8)))
     path = make_world(images=True, detections={"results": "yolo.json"}, mixes={"levels": 1}, languages=["en"])

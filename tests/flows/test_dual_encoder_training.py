@@ -17,18 +17,18 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from backends.embedders import EmbedderOptions, dual_encoder, load_image_text_embedder
-from backends.models.training_checkpoints import create_tokenizer, read_checkpoint
-from backends.sets import set_files
-from backends.sets.set_files import verify_set
-from baselines.dual_encoder.vocabulary import build_vocabulary
-from builders.errors import UserError
-from flows.definitions import load_definition
-from flows.dual_encoder_training import TrainingResult, train_dual_encoder
-from flows.steps import BuildRun, SilentReporter, active_run
-from flows.training.ablation import format_ablation_table, run_ablation
-from flows.training.training_data import PixelTable, build_training_pairs, load_split_set, read_pixels
-from querytruth.app import app
+from flows.definition_loader import load_definition
+from flows.training import TrainingResult, format_ablation_table, run_ablation, train_dual_encoder
+from querytruth.backends.models.embedders import EmbedderOptions, load_image_text_embedder
+from querytruth.backends.steps import BuildRun, SilentReporter, active_run
+from querytruth.cli.app import app
+from querytruth.dual_encoder import embedder as dual_encoder
+from querytruth.dual_encoder.checkpoints import create_tokenizer, read_checkpoint
+from querytruth.dual_encoder.model import build_vocabulary
+from querytruth.dual_encoder.training_data import PixelTable, build_training_pairs, load_split_set, read_pixels
+from querytruth.errors import UserError
+from querytruth.sets import set_files
+from querytruth.sets.set_files import verify_set
 from tests.flows.bars_set import write_bars_set
 
 SMALL = {
@@ -196,7 +196,7 @@ def test_stopped_while_the_checkpoint_is_written_it_ends_the_next_time(
     place: Path, bars: TrainingResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("backends.models.training_checkpoints.canonical_json", lambda _value: 1 / 0)
+        patched.setattr("querytruth.dual_encoder.checkpoints.canonical_json", lambda _value: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             trained(place, "stopped", "steps.epochs=3")
     assert not (place / "models" / "stopped" / "dual_encoder.json").exists()
@@ -247,7 +247,7 @@ def test_near_duplicates_and_merged_captions_are_right_for_each_others_texts(pla
 
 
 def test_a_training_under_way_refuses_another_one_in_its_folder(place: Path) -> None:
-    from backends.journals.line_journal import open_journal
+    from querytruth.backends.files.durable_files import open_journal
 
     with open_journal(place / "models" / "busy" / ".running"), pytest.raises(UserError, match="written by another run"):
         trained(place, "busy", "steps.epochs=1")
@@ -275,9 +275,9 @@ def test_an_ablation_leaves_one_thing_out_at_a_time(place: Path) -> None:
 
 _TRAIN = """
 import sys
-from flows.definitions import load_definition
-from flows.steps import BuildRun, active_run
-from flows.dual_encoder_training import train_dual_encoder
+from flows.definition_loader import load_definition
+from querytruth.backends.steps import BuildRun, active_run
+from flows.training import train_dual_encoder
 with active_run(BuildRun(workers=1)):
     train_dual_encoder(load_definition(None, sys.argv[1:], "training"))
 """

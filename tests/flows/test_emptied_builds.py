@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from backends.sources.image_sources import ImageSource
-from builders.errors import UserError
-from flows.definitions import ImportDefinition, load_definition
-from flows.images import rendering
+from builders.gallery import render_steps as rendering
+from builders.imported_set import ImportDefinition
+from flows.definition_loader import load_definition
 from flows.import_set import import_set
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.images.image_sources import ImageSource
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as make_collection
 from tests.flows.test_recall_set import CAPTIONS

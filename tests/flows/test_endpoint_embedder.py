@@ -13,17 +13,14 @@ import pytest
 from PIL import Image
 
 import querytruth as qt
-from backends.embedders.embeddings import EmbeddingsOptions, load
-from backends.sets import set_files
-from flows.definitions import load_definition
-from flows.set_kinds import build_set
-from flows.set_publication import BuildResult
-from flows.steps import BuildRun, active_run
+from querytruth.backends.models.embedders.embeddings import EmbeddingsOptions, load
+from querytruth.sets import set_files
 from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_recall_set import CAPTIONS, draw
 from tests.flows.test_topics_and_objects import answering, both, definition
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.small_sets import publish_small_set, small_tables
+from tests.worlds import build_of
 
 KEY = "sk-very-secret-0123456789"
 BATCH = 3
@@ -83,11 +80,6 @@ def test_two_endpoints_with_one_model_name_share_no_vectors_unless_a_revision_sa
     assert fingerprint(first, revision="5617a9f") == fingerprint(other, revision="5617a9f") == "bge-m3@5617a9f"
 
 
-def build(kind: str, given: list[str]) -> BuildResult:
-    with active_run(BuildRun()):
-        return build_set(load_definition(None, given, kind))
-
-
 @pytest.mark.thorough
 def test_texts_and_images_of_an_evaluation_are_sent_once(endpoint: Endpoint, tmp_path: Path) -> None:
     stored = publish_small_set(tmp_path, small_tables(graded=False))
@@ -105,11 +97,11 @@ def test_near_duplicates_are_what_the_endpoint_calls_alike(endpoint: Endpoint, t
     draw(tmp_path / "album", list(CAPTIONS))
     given = [f"images={tmp_path / 'album'}", f"out={tmp_path / 'sets'}", "render.size=64"]
     given += [f"near_duplicates.embedder={tmp_path / 'emb.yaml'}"]
-    apart = build("gallery", ["name=apart", *given])
+    apart = build_of("gallery", ["name=apart", *given])
     assert len(set_files.read_set(apart.path).tables.images) == len(CAPTIONS) == endpoint.images
     assert [one["name"] for one in set_files.read_set(apart.path).manifest["models"]] == ["tiny"]
     endpoint.are_alike = True
-    alike = build("gallery", ["name=alike", *given])
+    alike = build_of("gallery", ["name=alike", *given])
     kept = set_files.read_set(alike.path).tables.images
     assert len(kept) == 1 and endpoint.images == 2 * len(CAPTIONS)
 
@@ -122,11 +114,11 @@ def test_captions_are_compared_by_the_endpoint(endpoint: Endpoint, tmp_path: Pat
     given = [f"images={tmp_path / 'album'}", "name=captions", f"out={tmp_path / 'sets'}", "render.size=64"]
     given += ["captions.model=captions_file", f"captions.options.path={tmp_path / 'captions.csv'}"]
     given += [f"ambiguity.text_embedder={tmp_path / 'emb.yaml'}"]
-    result = build("recall", given)
+    result = build_of("recall", given)
     sent = [one for one in endpoint.inputs if one in CAPTIONS.values()]
     assert sorted(sent) == sorted(CAPTIONS.values())
     assert "tiny" in [one["name"] for one in set_files.read_set(result.path).manifest["models"]]
-    assert not build("recall", given).is_new
+    assert not build_of("recall", given).is_new
     assert sorted(one for one in endpoint.inputs if one in CAPTIONS.values()) == sorted(sent)
 
 

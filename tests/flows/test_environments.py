@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from builders.records import stable_hash
+from querytruth.records import stable_hash
 from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
 from tests.flows.stub_generator import make_word
 from tests.flows.test_recall_set import draw, said

@@ -7,10 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 import querytruth as qt
-from builders.errors import UserError
 from flows.prefect_runs import evaluate_flow
 from flows.prefect_runs.evaluate_flow import EvaluationParameters
-from querytruth.evaluate_command import evaluate as command
+from querytruth.cli.evaluate_command import evaluate as command
+from querytruth.errors import UserError
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 
 # The command's own: what it prints, and truth without a set.

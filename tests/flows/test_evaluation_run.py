@@ -10,18 +10,24 @@ import pytest
 import pytrec_eval
 from PIL import Image
 
-from backends.run_files.result_files import RESULT_FILE, read_per_query, read_result
-from backends.run_files.run_reader import read_run
-from backends.sets import set_files
-from builders.errors import UserError
-from evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
-from flows.definitions import load_definition
-from flows.evaluation_run import find_result_folder, load_stored_results, result_folder_name, score_system, store_result
-from flows.scoring import systems
-from flows.scoring.judged_sets import JudgedSet, build_evaluation_view, load_judged_qrels, load_judged_set
-from flows.scoring.systems import EvaluatedSystem
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.evaluation import systems
+from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
+from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, load_judged_qrels, load_judged_set
+from querytruth.evaluation.result_files import RESULT_FILE, read_per_query, read_result
+from querytruth.evaluation.run_files import read_run
+from querytruth.evaluation.steps import (
+    find_result_folder,
+    load_stored_results,
+    result_folder_name,
+    score_system,
+    store_result,
+)
+from querytruth.evaluation.systems import EvaluatedSystem
+from querytruth.sets import set_files
 from tests.small_sets import gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables
 
 IMAGES, PER_QUERY = 60, 4

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from backends.sets import set_files
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
+from querytruth.sets import set_files
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 FAMILIES = ["count", "size", "spatial", "negation", "attribute"]

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from backends.sets import set_files
-from builders.benchmark_set import Tables
-from evaluation.evaluation_result import EvaluationResult
-from evaluation.ground_truth import index_qrels
-from evaluation.ranking import rank_run
-from evaluation.run_evaluation import EvaluationSpec, evaluate_run
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from review.evaluation.family_profile import draw_family_profile
+from querytruth.evaluation.evaluation_result import EvaluationResult
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.ranking import rank_run
+from querytruth.evaluation.run_evaluation import EvaluationSpec, evaluate_run
+from querytruth.review.query_selection import draw_family_profile
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables
 from tests.review.page_reader import ParsedPage
 
 pytestmark = pytest.mark.thorough

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from backends.sets import set_files
-from builders.errors import UserError
-from flows.definitions import ImportDefinition, load_definition
+from builders.imported_set import ImportDefinition
+from builders.publication import BuildResult
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.set_publication import BuildResult
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets import set_files
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions
 from tests.flows.image_web import make_definition as collecting
 from tests.flows.test_import_set import muge as write_muge

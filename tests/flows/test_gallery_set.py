@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from backends.images.image_reading import read_image
-from backends.sets import set_files
-from backends.sources import scan_parts
-from builders.benchmark_set import content_digest
-from builders.errors import UserError
-from flows.definition_starter import render_starter
-from flows.definitions import load_definition
+from flows.definition_checks import render_starter
+from flows.definition_loader import load_definition
+from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
-from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, SilentReporter, active_run
+from querytruth.backends.images import scan_parts
+from querytruth.backends.images.image_reading import read_image
+from querytruth.backends.steps import BuildRun, SilentReporter, active_run
+from querytruth.errors import UserError
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import content_digest
 from tests.manifest_cuts import unrecorded_cuts
+from tests.worlds import build_of
 
 Digest = Callable[..., str]
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -104,8 +105,7 @@ def definition(folder: Path, images: Any, **more: Any) -> Path:
 
 
 def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> Any:
-    with active_run(BuildRun(workers=workers, rescan=rescan)):
-        return build_set(load_definition(path, list(overrides), "gallery"))
+    return build_of("gallery", path, *overrides, workers=workers, rescan=rescan)
 
 
 def stages(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -309,7 +309,7 @@ def test_two_builds_at_once_wait_for_each_other_and_agree(
 
 @pytest.mark.thorough
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from backends import checked_parquet
+    from querytruth.backends.files import parquet_files as checked_parquet
 
     path = definition(tmp_path, pile(tmp_path / "pile"))
     real = checked_parquet.write_atomically

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pandas as pd
 import pytest
 
-from builders.benchmark_set import Tables
+from querytruth.sets.benchmark_set import Tables
 from tests.flows.prefect_test_server import POOL, run_prefect_server
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 from tests.small_sets import COLOURS, image_id_of, publish_small_set, query_id_of, small_tables

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from builders.errors import UserError
 from flows.prefect_runs import gate_flow
 from flows.prefect_runs.gate_flow import GateParameters, gate_service
+from querytruth.errors import UserError
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 

@@ -17,19 +17,18 @@ from typing import Any
 
 import pytest
 
-from backends.sets import set_files
-from backends.web.decoded_images import DECODER_COUNT
-from backends.web.image_fetch_pool import FILES_PER_BATCH
-from builders.decisions.review_tables import ImportTolerances
-from builders.errors import UserError
+from builders.generated.collect_stage import run_collect_stage
+from builders.generated.definition import GeneratedDefinition
 from builders.lint import lint_tables
-from flows.definitions.generated import GeneratedDefinition
-from flows.generation.collect_stage import run_collect_stage
-from flows.generation.pool_review import ReviewTableOptions
+from builders.publication import BuildResult
+from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
-from flows.set_publication import BuildResult
-from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.backends.web.image_fetch_pool import DECODER_COUNT, FILES_PER_BATCH
+from querytruth.errors import UserError
+from querytruth.sets import set_files
+from querytruth.sets.review_csv import ReviewTableOptions
+from querytruth.sets.review_tables import ImportTolerances
 from tests.backends.web.hostile_web import draw_image
 from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, loopback
@@ -209,8 +208,8 @@ import sys
 from pathlib import Path
 import pytest
 from flows.set_kinds import build_set
-from flows.definitions import GeneratedDefinition
-from flows.steps import BuildRun, active_run
+from flows.definition_loader import GeneratedDefinition
+from querytruth.backends.steps import BuildRun, active_run
 from tests.flows.image_web import allow_loopback
 from tests.manifest_cuts import unrecorded_cuts
 if __name__ == "__main__":

@@ -17,19 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from backends import exporters, importers
-from backends.durable_files import file_sha256
-from backends.interchange.image_store import ImageStore
-from backends.sets import set_files
-from backends.sets.published_files import CHECKSUMS
-from backends.sets.set_files import StoredSet
-from builders.benchmark_set import Tables, content_digest, count_set
-from builders.errors import UserError
-from builders.imported_tables import ImportedSource, join_imported_tables
-from builders.ledger import Ledger
-from builders.rendered_sizes import get_render_options
-from flows.definitions import ImportDefinition, RenderOptions
+from builders.imported_set import ImportDefinition
 from flows.import_set import import_set
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.definitions import RenderOptions
+from querytruth.errors import UserError
+from querytruth.formats import exporters, importers
+from querytruth.formats.imported_tables import ImportedSource, join_imported_tables
+from querytruth.formats.set_images import ImageStore
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables, content_digest, count_set, get_render_options
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.published_files import CHECKSUMS
+from querytruth.sets.set_files import StoredSet
 from tests.images import make_jpeg
 from tests.manifest_cuts import unrecorded_cuts
 from tests.small_sets import SMALL_SET_GRADES, gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables

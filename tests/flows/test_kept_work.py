@@ -14,12 +14,13 @@ import pytest
 import yaml
 from PIL import Image
 
-from backends.object_storage import bucket, kept_objects
-from backends.task_folders import task_root
-from builders.errors import UserError
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, plan_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.files import bucket
+from querytruth.backends.files.durable_files import task_root
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets import kept_work as kept_objects
 from tests.images import make_jpeg
 from tests.object_service import SECRET_KEY, Fault, ObjectService, busy, cut, cut_in_the_middle, pretend
 
@@ -81,8 +82,8 @@ def test_a_fresh_machine_scans_and_renders_nothing_anew(kept: KeptWork, monkeypa
     assert kept.service.asked == []
     assert kept.build("here") == alone
     kept.sent("")
-    monkeypatch.setattr("backends.sources.scan_parts.map_in_workers", read_nothing)
-    monkeypatch.setattr("flows.images.render_parts.worker_processes.map_in_workers", read_nothing)
+    monkeypatch.setattr("querytruth.backends.images.scan_parts.map_in_workers", read_nothing)
+    monkeypatch.setattr("builders.gallery.render_steps.worker_processes.map_in_workers", read_nothing)
     assert kept.build("there") == alone and kept.sent("album") == 0
     with active_run(BuildRun()):
         planned = plan_set(load_definition(kept.keys("plan"), [], "gallery"))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from backends.sets.audit_files import list_audits, read_audit
-from backends.sets.decision_log import read_decisions
-from builders.decisions.records import QueryDecision
+from querytruth.audit.audit_files import list_audits, read_audit
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import QueryDecision
 from tests.flows.audited_set import AuditedSet, make_audited_set
 from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
 from tests.flows.test_recall_set import said
@@ -21,16 +21,16 @@ PAIRS, PROBED, AT_ONCE, KILLS = 16, 4, 2, 30
 WORK = """
 import json
 from pathlib import Path
-import backends.chat.openai_compatible, sqlalchemy, pandas, pyarrow.parquet
-from backends.images import probe_images
-from flows.audits.audit_judge import judge_pool, load_judge
-from flows.audits.audit_plan import AuditSize
-from flows.audits.audit_pools import pool_set
-from flows.audits.audit_report import report_audit
-from flows.audits.audit_start import start_audit
-from flows.audits.judge_check import check_judge
-from flows.definitions.audit import JudgeOptions
-from flows.steps import BuildRun, active_run
+import querytruth.backends.models.chat.openai_compatible, sqlalchemy, pandas, pyarrow.parquet
+from querytruth.audit import judge_check
+from querytruth.audit.judge import judge_pool, load_judge
+from querytruth.audit.steps import AuditSize
+from querytruth.audit.pool import pool_set
+from querytruth.audit.report import report_audit
+from querytruth.audit.steps import start_audit
+from querytruth.audit.judge_check import check_judge
+from querytruth.audit.definition import JudgeOptions
+from querytruth.backends.steps import BuildRun, active_run
 from tests.flows.audited_set import AuditedSet
 def work(name):
     given = json.loads(Path(name).read_text())

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from backends.sets import manifest_reading, set_files
-from backends.web.decoded_images import DECODER_COUNT
-from backends.web.image_fetch_pool import FILES_PER_BATCH
-from builders.records import stable_hash
+from querytruth.backends.web.image_fetch_pool import DECODER_COUNT, FILES_PER_BATCH
+from querytruth.records import stable_hash
+from querytruth.sets import manifest as manifest_reading
+from querytruth.sets import set_files
 from tests.flows.image_web import FakeImageWeb, collect_with_decisions, make_definition
 from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
 from tests.flows.stub_generator import make_word
@@ -22,26 +22,28 @@ IMAGES, QUERIES = 24, 4
 AT_ONCE = 2
 UNDER_WAY = AT_ONCE + FILES_PER_BATCH * (1 + DECODER_COUNT)  # fetched now, waiting for a decoder, or with one
 RECALL = """
-import backends.chat.openai_compatible, backends.images.rendering, backends.sets.set_publishing, sqlalchemy
+import querytruth.backends.models.chat.openai_compatible, querytruth.backends.images.rendering
+import querytruth.sets.set_publishing, sqlalchemy
 from pathlib import Path
 from flows import recall_set
 from flows.set_kinds import build_set
-from flows.definitions import load_definition
-from flows.steps import BuildRun, active_run
+from flows.definition_loader import load_definition
+from querytruth.backends.steps import BuildRun, active_run
 def work(name):
     with active_run(BuildRun()):
         build_set(load_definition(Path(name), [], "recall"))
 """
 GENERATED = """
-import backends.embedders.char_ngrams, backends.image_search.baidu, backends.images.rendering
-import backends.sets.set_publishing
+import querytruth.backends.models.embedders.char_ngrams, querytruth.backends.web.image_search.baidu
+import querytruth.backends.images.rendering
+import querytruth.sets.set_publishing
 import pytest
 from pathlib import Path
 from flows import generated_set
 from flows.set_kinds import build_set
-from flows.generation.collect_stage import run_collect_stage
-from flows.definitions import GeneratedDefinition
-from flows.steps import BuildRun, active_run
+from builders.generated.collect_stage import run_collect_stage
+from flows.definition_loader import GeneratedDefinition
+from querytruth.backends.steps import BuildRun, active_run
 from tests.flows.image_web import allow_loopback
 allow_loopback(pytest.MonkeyPatch())
 def work(name):

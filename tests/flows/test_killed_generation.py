@@ -18,10 +18,10 @@ from tests.loopback import CannedResponse, ReceivedRequest, loopback
 WORK = """
 import json
 from pathlib import Path
-from flows.definitions.generated import GeneratedDefinition
-from flows.generation import object_rounds, topic_rounds
-from flows.topics_and_objects import run_objects_stage, run_topics_stage
-import backends.chat.openai_compatible
+from builders.generated.definition import GeneratedDefinition
+from builders.generated import object_rounds, topic_rounds
+from builders.generated.stages import run_objects_stage, run_topics_stage
+import querytruth.backends.models.chat.openai_compatible
 def work(name):
     wanted = GeneratedDefinition.model_validate(json.loads(Path(name).read_text()))
     run_topics_stage(wanted, "tiny.yaml")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from backends.sets import set_files
-from builders.benchmark_set import Tables
-from builders.errors import UserError
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
+from querytruth.errors import UserError
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables
 from tests.family_oracle import Box, Lists, judge
 
 FAMILIES = ["count", "size", "spatial", "negation", "attribute"]

@@ -8,20 +8,19 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from backends.sets.decision_log import append_decisions
-from backends.sets.lost_decisions import find_lost_decisions
-from backends.sets.manifest_reading import read_manifest
-from backends.sets.set_files import StoredSet
-from builders.decisions.records import HumanCaption, QueryDecision
-from builders.errors import UserError
-from flows.definitions import parse_definition
-from flows.review_session.review_site import open_review_site
+from builders.publication import publish_decisions
+from flows.definition_loader import parse_definition
+from flows.rebuild import rebuild_tables
+from flows.review_site import open_review_site
 from flows.set_kinds import build_set
-from flows.set_publication import publish_decisions
-from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, active_run
-from querytruth.app import app
-from review.server.application import create_app
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.cli.app import app
+from querytruth.errors import UserError
+from querytruth.review.server import create_app
+from querytruth.sets.decision_log import append_decisions, find_lost_decisions
+from querytruth.sets.decision_records import HumanCaption, QueryDecision
+from querytruth.sets.manifest import read_manifest
+from querytruth.sets.set_files import StoredSet
 from tests.review.server.pages import DOOR, HOME, TOKEN
 from tests.small_sets import publish_small_set, small_tables
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets.decision_log import append_decisions
-from backends.sets.lost_decisions import verify_decision_logs
-from backends.sets.manifest_reading import read_manifest
-from backends.sets.set_files import StoredSet
-from builders.decisions.records import QueryDecision
-from builders.errors import UserError
-from flows.set_publication import publish_decisions
-from flows.steps import BuildRun, active_run
+from builders.publication import publish_decisions
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets.decision_log import append_decisions, verify_decision_logs
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.manifest import read_manifest
+from querytruth.sets.set_files import StoredSet
 from tests.small_sets import publish_small_set, small_tables
 
 

@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageOps
 
-from backends.annotations.coco_annotations import read_annotations, read_results
-from backends.annotations.coco_records import find_extent
-from backends.sources.image_folder import ImageFolder, folder_words
-from builders.errors import UserError
-from builders.ledger import Ledger
-from builders.precision.detector_ids import check_detections, name_images_by_id
-from builders.precision.stored_pixels import StoredFrames, turn_boxes
-from flows.definitions import load_definition
-from flows.precision_set import mine_seeds
+from builders.precision.annotation_files import read_annotations, read_results
+from builders.precision.annotation_records import find_extent
+from builders.precision.boxes import StoredFrames, turn_boxes
+from builders.precision.detections import check_detections, name_images_by_id
+from builders.precision.steps import mine_seeds
+from flows.definition_loader import load_definition
+from querytruth.backends.images.image_folder import ImageFolder, folder_words
+from querytruth.errors import UserError
+from querytruth.sets.ledger import Ledger
 
 CATEGORIES = [{"id": 1, "name": "kayak"}, {"id": 2, "name": "lantern"}]
 

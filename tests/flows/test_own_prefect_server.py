@@ -17,10 +17,10 @@ from tests.flows.prefect_test_server import prefect_environment
 ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys, time
-from flows.prefect_server import silence_prefect
+from flows.flow_entrypoint import silence_prefect
 silence_prefect()
 from prefect.client.orchestration import get_client
-from flows.prefect_runs.own_server import use_own_server
+from flows.prefect_runs.one_off_run import use_own_server
 with use_own_server(), get_client(sync_client=True) as client:
     client.read_work_pools()
     print(client.api_url, flush=True)
@@ -28,10 +28,10 @@ with use_own_server(), get_client(sync_client=True) as client:
 """
 
 TWO_BUILDS = """
-from flows.prefect_server import silence_prefect
+from flows.flow_entrypoint import silence_prefect
 silence_prefect()
 from prefect import flow, task
-from flows.prefect_runs.own_server import use_own_server
+from flows.prefect_runs.one_off_run import use_own_server
 
 @task
 def work():

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from backends.sets import set_files
-from builders.errors import UserError
 from builders.lint import lint_tables
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.precision_set import plan_precision
 from flows.set_kinds import build_set
+from querytruth.errors import UserError
+from querytruth.sets import set_files
 from tests.family_oracle import Box, judge
 from tests.manifest_cuts import unrecorded_cuts
 

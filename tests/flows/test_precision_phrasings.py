@@ -9,19 +9,19 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from backends.sets import set_files
-from builders.equivalent_queries import group_equivalent_queries
-from builders.errors import UserError
 from builders.lint import lint_tables
 from flows.definition_checks import check_definition
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.precision_set import plan_precision
-from flows.reply_refresh import refresh_replies
+from flows.rebuild import rebuild_tables, refresh_replies
 from flows.set_kinds import build_set
-from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets import set_files
+from querytruth.sets.query_texts import group_equivalent_queries
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
+from tests.worlds import chat_reply
 
 Make = Callable[..., Path]
 THINGS = ("dog", "car", "cat", "person")
@@ -182,7 +182,7 @@ def test_chinese_texts_have_chinese_checks(make_world: Make) -> None:
             content = "是"
         else:
             content = "找一下" + text.splitlines()[0].partition("：")[2].removeprefix("一张").removesuffix("的图片")
-        return CannedResponse({"choices": [{"message": {"content": content}, "finish_reason": "stop"}], "model": "m"})
+        return chat_reply(content)
 
     with loopback(answer_in_chinese) as server:
         keys = wanted(server, labels="coco80", languages=["zh"], families=[], mixes={"levels": 1}, parents=False)

@@ -12,15 +12,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from backends.sets import decision_log, set_files
-from builders.decisions.records import QueryDecision
-from builders.errors import UserError
+from builders.precision.definition import PrecisionDefinition
 from builders.precision.tag_tree import build_tree_from_categories, detect_name_language, list_names_of_other_languages
-from flows.definitions import PrecisionDefinition, load_definition
+from builders.publication import publish_decisions
+from flows.definition_loader import load_definition
 from flows.precision_set import plan_precision
+from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set
-from flows.set_publication import publish_decisions
-from flows.set_rebuild import rebuild_tables
+from querytruth.errors import UserError
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_records import QueryDecision
 from tests.manifest_cuts import unrecorded_cuts
 
 Make = Callable[..., Path]

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from backends.sets import manifest_reading, set_files
-from builders.records import stable_hash
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.records import stable_hash
+from querytruth.sets import manifest as manifest_reading
+from querytruth.sets import set_files
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import make_word
 from tests.flows.test_recall_set import draw, said

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from backends.sets import set_files
-from builders.version_difference import compare_versions
+from querytruth.sets import set_files
+from querytruth.sets.version_difference import compare_versions
 from tests.flows.audited_set import ALL_ANSWERED, make_audited_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import StubGenerator
@@ -170,7 +170,7 @@ def test_an_audit_waits_until_people_have_judged_its_sample_and_reports(world: P
     audited = make_audited_set(world.place)
     written = {"kind": "audit", "set": "small", "runs": [str(audited.run)], "depth": 4, "out": "sets"}
     (world.place / "audit.yaml").write_text(yaml.safe_dump(written), "utf-8")
-    world.deploy("flows.prefect_runs.audit_flow.audit", "with-people", definition="audit.yaml")
+    world.deploy("flows.audit.audit", "with-people", definition="audit.yaml")
     run = world.start_run("audit/with-people")
     asked = world.wait_for_question(run, "an audit of small/v1, waits for people: 16 of 16 pairs are open")
     assert "querytruth audit export-csv small --name audit" in asked

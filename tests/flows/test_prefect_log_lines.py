@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from prefect.client.schemas.objects import State
 
-from builders.errors import UserError
 from flows.prefect_runs.flow_runner import capture_final_state, log_user_errors_in_one_line
+from querytruth.errors import UserError
 
 FAULT = UserError("read captions", "a.csv", "has no captions", "write some")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from backends.sets import set_files
+from querytruth.sets import set_files
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.test_prefect_crashes import IMAGES, answer
 from tests.flows.test_recall_set import draw

@@ -15,22 +15,21 @@ from PIL import Image
 from prefect.client.schemas.objects import State
 from prefect.flows import load_flow_from_entrypoint
 
-from backends.images.thumbnails import make_contact_sheet
-from builders.errors import BudgetSpentError, UserError
-from builders.version_difference import VersionDifference
+from builders.publication import BuildResult
+from builders.recall.definition import RecallDefinition
 from flows import set_kind
-from flows.definitions import RecallDefinition
-from flows.prefect_runs import build_artifacts
-from flows.prefect_runs.build_artifacts import render_change_note
-from flows.prefect_runs.build_parameters import GeneratedBuild, RecallBuild
+from flows.prefect_runs import artifacts as build_artifacts
+from flows.prefect_runs.artifacts import artifact_key, render_change_note
+from flows.prefect_runs.build_run import is_transient
 from flows.prefect_runs.evaluate_flow import EvaluationParameters
 from flows.prefect_runs.flow_runner import capture_final_state
 from flows.prefect_runs.one_off_run import run_flow
-from flows.prefect_runs.prefect_build_run import is_transient
-from flows.prefect_runs.progress import artifact_key
+from flows.prefect_runs.parameters import GeneratedBuild, RecallBuild
 from flows.set_kind import SetKind
-from flows.set_publication import BuildResult
-from flows.steps import BuildRun, active_run
+from querytruth.backends.images.rendering import make_contact_sheet
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import BudgetSpentError, UserError
+from querytruth.sets.version_difference import VersionDifference
 from tests.flows.test_topics_and_objects import Listener
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +111,7 @@ def test_a_wrong_parameter_is_one_line(words: list[str], says: str) -> None:
 
 
 def test_a_flow_file_gives_its_flow_and_nothing_else() -> None:
-    import flows.recall_set as module
+    from flows import recall_set as module
 
     assert module.recall_set.name == "recall-set"  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no_such_flow"):

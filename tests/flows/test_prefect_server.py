@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_server import configured_server
+from flows.flow_entrypoint import configured_server
 
 
 @pytest.fixture(autouse=True)

@@ -12,13 +12,13 @@ from tests.flows.prefect_test_server import prefect_environment
 STORY = """
 import json, time
 from prefect import flow
-from builders.errors import UserError
-from flows.prefect_runs import prefect_build_run
-from flows.prefect_runs.part_tasks import use_part_threads
-from flows.prefect_runs.prefect_build_run import PrefectBuildRun
-from flows.steps import active_run, map_parts, step
+from querytruth.errors import UserError
+from flows.prefect_runs import build_run
+from flows.prefect_runs.flow_runner import use_part_threads
+from flows.prefect_runs.build_run import PrefectBuildRun
+from querytruth.backends.steps import active_run, map_parts, step
 
-prefect_build_run._FIRST_WAIT = 0.1
+build_run._FIRST_WAIT = 0.1
 tried = {"flaky": 0, "bad": 0}
 
 def flaky(part, advance):

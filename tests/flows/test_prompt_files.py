@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 import prompts
-from backends.sets import set_files
-from builders.errors import UserError
+from builders.recall.caption_rules import load_cleaning_rules
 from flows.definition_checks import check_before_build
-from flows.definitions import load_definition
-from flows.prompt_loading import load_cleaning_rules, load_prompt
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.questions import load_prompt
+from querytruth.sets import set_files
 from tests.flows.test_recall_set import draw, said
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 

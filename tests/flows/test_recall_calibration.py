@@ -10,15 +10,14 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from backends.calibration_files import read_calibrations
-from backends.chat import ChatImage
-from backends.durable_files import file_sha256
-from builders.array_types import Vectors
-from builders.errors import UserError
-from builders.recall.calibration import find_calibration
-from flows import recall_calibration
-from flows.recall_calibration import calibrate_set
-from flows.steps import BuildRun, active_run
+from builders.recall import calibration_steps as recall_calibration
+from builders.recall.calibration import find_calibration, read_calibrations
+from builders.recall.calibration_steps import calibrate_set
+from querytruth.array_types import Vectors
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.models.chat import ChatImage
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
 
 ANIMALS = ["dog", "cat", "horse", "cow", "sheep", "duck", "goat", "bear", "lion", "tiger", "rabbit", "monkey"]
 PLACES = ["on the beach", "in the park", "near a lake"]

@@ -13,18 +13,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.sets import decision_log, set_files
-from backends.sets.set_files import verify_set
-from builders.decisions.records import QueryDecision
-from builders.errors import UserError
-from flows.definitions import load_definition
+from builders.publication import BuildResult
+from flows.definition_loader import load_definition
+from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
-from flows.set_publication import BuildResult
-from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, SilentReporter, active_run
+from querytruth.backends.steps import BuildRun, SilentReporter, active_run
+from querytruth.errors import UserError
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import verify_set
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
 from tests.tiny_dual_encoders import save_dual_encoder
+from tests.worlds import chat_reply
 
 CAPTIONS = {
     "beach": "三只狗在沙滩上奔跑",
@@ -218,10 +219,7 @@ def named_by(asked: ReceivedRequest, album: Path) -> str:
 
 
 def said(text: str, finish: str = "stop") -> CannedResponse:
-    usage = {"prompt_tokens": 9, "completion_tokens": 9}
-    return CannedResponse(
-        {"choices": [{"message": {"content": text}, "finish_reason": finish}], "usage": usage, "model": "m"}
-    )
+    return chat_reply(text, finish, {"prompt_tokens": 9, "completion_tokens": 9})
 
 
 @pytest.fixture

@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from backends.sets import set_files
-from backends.sets.set_files import StoredSet
-from backends.sets.trusted_sources import image_roots, is_own_version
-from builders.benchmark_set import Tables
-from builders.errors import UserError
-from builders.ledger import Ledger
-from builders.records import are_own_ids
-from flows.definitions import SetDefinition, parse_definition
+from builders.publication import BuiltTables, publish_built, publish_decisions
+from flows.definition_loader import parse_definition
 from flows.import_set import import_set
-from flows.set_publication import BuiltTables, publish_built, publish_decisions
-from flows.set_rebuild import list_outside_names, rebuild_tables
-from querytruth.app import app
+from flows.rebuild import list_outside_names, rebuild_tables
+from querytruth.cli.app import app
+from querytruth.definitions import SetDefinition
+from querytruth.errors import UserError
+from querytruth.records import are_own_ids
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.published_files import image_roots, is_own_version
+from querytruth.sets.set_files import StoredSet
 from tests.images import make_jpeg
 from tests.resealed_sets import reseal
 from tests.small_sets import SMALL_SET_GRADES, publish_small_set, small_tables

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from backends.replies.cached_replies import answer_requests
-from backends.replies.earlier_replies import replies_as_of
-from backends.replies.reply_store import open_reply_store
-from builders.errors import UserError
-from flows.reply_refresh import refresh_replies
+from flows.rebuild import rebuild_tables, refresh_replies
 from flows.set_kinds import build_set
-from flows.set_rebuild import rebuild_tables
-from flows.steps import BuildRun, active_run
+from querytruth.backends.models.cached_replies import answer_requests
+from querytruth.backends.models.reply_store import open_reply_store
+from querytruth.backends.models.stored_answers import replies_as_of
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
 from tests.flows.test_call_forecasts import answer, definition, draw, load, questions
 from tests.loopback import Loopback, loopback
 from tests.object_service import SECRET_KEY, ObjectService

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import set_files
-from flows.definitions import load_definition
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_captions, write_sample_album
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
-from sample_album import read_album
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.sample_album.album import read_album
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_captions, write_sample_album
+from querytruth.sets import set_files
 
 
 @pytest.fixture(scope="module")

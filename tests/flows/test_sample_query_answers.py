@@ -6,20 +6,21 @@ from typing import Any
 
 import pytest
 
-from backends.sets.set_files import read_set
-from builders.errors import UserError
-from flows.definitions import load_definition
-from flows.definitions.generated import GeneratedDefinition
-from flows.sample_album_files import (
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
+from flows.definition_loader import load_definition
+from flows.set_kinds import build_set
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sample_album.album import AlbumImage, CaptionRequirement
+from querytruth.sample_album.album_files import (
     SAMPLE_DEFINITIONS_FOLDER,
     check_sample_queries,
     fill_in_answers,
     write_sample_album,
 )
-from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
-from flows.topics_and_objects import StageResult, load_chosen_objects, run_objects_stage, run_topics_stage
-from sample_album import AlbumImage, CaptionRequirement, parse_requirement
+from querytruth.sample_album.query_evaluation import parse_requirement
+from querytruth.sets.set_files import read_set
 from tests.flows.transcript_recording import TRANSCRIPT, load_replies, record_transcript
 
 

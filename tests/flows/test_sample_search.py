@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from backends.system_answers.loopback_service import serve_search
-from baselines.simple_baselines import LexicalIndex, build_lexical_run
-from flows.sample_search import evaluate_sample_search
+from querytruth.evaluation.baselines import LexicalIndex, build_lexical_run
+from querytruth.evaluation.system_answers import serve_search
+from querytruth.sample_album.demo_search import evaluate_sample_search
 from tests.small_sets import publish_small_set, small_tables
 
 

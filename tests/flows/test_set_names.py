@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.sets.version_numbers import newest_version
-from builders.errors import UserError
-from flows.definition_starter import render_starter
-from flows.definitions import GeneratedDefinition, load_definition
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import run_topics_stage
+from builders.publication import propose_set_name
+from flows.definition_checks import render_starter
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, plan_set
-from flows.set_names import propose_set_name
-from flows.topics_and_objects import run_topics_stage
+from querytruth.errors import UserError
+from querytruth.sets.published_files import newest_version
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from backends.sets import set_files
-from backends.sets.decision_log import append_decisions
-from builders.decisions.records import QueryDecision
-from builders.errors import UserError
-from flows.definitions import load_definition
+from builders.publication import BuildResult
+from builders.publication_guards import ShrinkageError
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.set_publication import BuildResult
-from flows.shrinkage_guard import ShrinkageError
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets import set_files
+from querytruth.sets.decision_log import append_decisions
+from querytruth.sets.decision_records import QueryDecision
 from tests.flows.test_gallery_set import photo
 from tests.flows.test_recall_set import CAPTIONS, draw
 

@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 
 import prompts
-from builders.records import stable_hash
-from builders.self_instruct.strategies import STRATEGIES
-from flows.definitions.generated import GeneratedDefinition
-from flows.topics_and_objects import list_finished_runs, load_chosen_objects, load_stage_summary
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import list_finished_runs, load_chosen_objects, load_stage_summary
+from builders.generated.topic_pools import STRATEGIES
+from querytruth.records import stable_hash
 from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_topics_and_objects import SOURCE, both, definition, prompt_of, said
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from backends.sets.review_csv import REVIEW_CSV_STAGE
-from builders.errors import UserError
-from flows.generation.pool_review import ReviewTableOptions
+from querytruth.errors import UserError
+from querytruth.sets.review_csv import REVIEW_CSV_STAGE, ReviewTableOptions
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The questions that people get; each is answered at once."""
-    from flows.prefect_runs import generated_flows
+    from flows.prefect_runs import build_flows as generated_flows
 
     questions: list[str] = []
 
@@ -28,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def wait_for_choices(*errors: UserError) -> Any:
-    from flows.prefect_runs import generated_flows
+    from flows.prefect_runs import build_flows as generated_flows
 
     left = list(errors)
 

@@ -14,14 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.embedders import char_ngrams
-from builders.decisions.review_tables import ImportTolerances
-from builders.errors import UserError
-from builders.ledger import Ledger
-from flows.definitions.generated import GeneratedDefinition
-from flows.generation.pool_review import ReviewTableOptions
-from flows.steps import BuildRun, active_run
-from flows.topics_and_objects import (
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import (
     StageResult,
     load_chosen_objects,
     load_stage_summary,
@@ -29,9 +23,16 @@ from flows.topics_and_objects import (
     run_objects_stage,
     run_topics_stage,
 )
+from querytruth.backends.models.embedders import char_ngrams
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.review_csv import ReviewTableOptions
+from querytruth.sets.review_tables import ImportTolerances
 from tests.flows.stub_generator import StubGenerator
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.tiny_text_models import save_text_model
+from tests.worlds import chat_reply
 
 SOURCE = "tiny.yaml"
 
@@ -58,8 +59,7 @@ def prompt_of(asked: ReceivedRequest) -> str:
 
 
 def said(text: str, finish_reason: str = "stop") -> CannedResponse:
-    usage = {"prompt_tokens": 100, "completion_tokens": 20}
-    return CannedResponse({"choices": [{"message": {"content": text}, "finish_reason": finish_reason}], "usage": usage})
+    return chat_reply(text, finish_reason, {"prompt_tokens": 100, "completion_tokens": 20})
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_the_size_of_the_embedder_s_batches_is_no_matter(
             parts = [loaded.encode_texts(texts[at : at + batch]) for at in range(0, len(texts), batch)]
             return np.concatenate(parts)
 
-    monkeypatch.setattr("flows.generation.object_rounds.load_text_embedder", lambda _name: InParts())
+    monkeypatch.setattr("builders.generated.object_rounds.load_text_embedder", lambda _name: InParts())
     again = both(definition(tmp_path / "parts", server.url))
     assert max(found) > 5
     assert [one.digest for one in again] == [one.digest for one in whole]
@@ -255,8 +255,8 @@ def test_a_journal_cut_anywhere_is_written_to_its_end_the_same_and_without_a_cal
 RUN = """
 import json, sys
 from pathlib import Path
-from flows.definitions.generated import GeneratedDefinition
-from flows.topics_and_objects import run_objects_stage, run_topics_stage
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import run_objects_stage, run_topics_stage
 wanted = GeneratedDefinition.model_validate(json.loads(Path(sys.argv[1]).read_text()))
 run_topics_stage(wanted, "tiny.yaml")
 run_objects_stage(wanted, "tiny.yaml")
@@ -516,7 +516,7 @@ def test_the_embedder_is_asked_for_the_language_first(
             assert "饺子" in texts
             raise UserError("embed texts", "monoglot", "does not know 99% of the tokens of these texts", "name another")
 
-    monkeypatch.setattr("flows.generation.object_rounds.load_text_embedder", lambda _name: Monoglot())
+    monkeypatch.setattr("builders.generated.object_rounds.load_text_embedder", lambda _name: Monoglot())
     wanted = definition(tmp_path, server.url, objects={"embedder": "monoglot"})
     run_topics_stage(wanted, SOURCE)
     asked = len(server.asked)

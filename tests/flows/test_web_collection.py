@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from builders.ledger import Ledger
-from builders.records import to_arrow
-from flows.definitions import NearDuplicateOptions
-from flows.definitions.generated import GeneratedDefinition
-from flows.steps import BuildRun, active_run
-from flows.web_collection import WebCollection, collect_images
+from builders.generated.collection_steps import WebCollection, collect_images
+from builders.generated.definition import GeneratedDefinition
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.definitions import NearDuplicateOptions
+from querytruth.records import to_arrow
+from querytruth.sets.ledger import Ledger
 from tests.flows.image_web import (
     EXPECTED_FETCHED,
     EXPECTED_SCREENED,

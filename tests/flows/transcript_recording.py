@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from backends.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
-from backends.plugin_loader import ModelIdentity
-from flows.definitions import load_definition
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER, fill_in_answers
-from flows.topics_and_objects import run_objects_stage, run_topics_stage
+from builders.generated.stages import run_objects_stage, run_topics_stage
+from flows.definition_loader import load_definition
+from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
+from querytruth.backends.plugins import ModelIdentity
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, fill_in_answers
 
 TRANSCRIPT = SAMPLE_DEFINITIONS_FOLDER / "transcript.jsonl"
 IDENTITY = ModelIdentity("written-for-the-sample-album", "", {})
@@ -72,8 +72,8 @@ def record_transcript(replies: TranscriptReplies) -> str:
     given = [f"out={folder}", f"topics.samples={SAMPLE_DEFINITIONS_FOLDER / 'topics.yaml'}"]
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", given, "generated")
     with (
-        patch("flows.generation.topic_rounds.load_chat_model", lambda _definition: prompter),
-        patch("flows.generation.object_rounds.load_chat_model", lambda _definition: prompter),
+        patch("builders.generated.topic_rounds.load_chat_model", lambda _definition: prompter),
+        patch("builders.generated.object_rounds.load_chat_model", lambda _definition: prompter),
     ):
         fill_in_answers(run_topics_stage(definition, "generated.yaml").file, "topics")
         fill_in_answers(run_objects_stage(definition, "generated.yaml").file, "objects")

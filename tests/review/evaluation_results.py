@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from builders.benchmark_set import Tables
-from evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, SystemComparison
-from evaluation.open_set import OpenSetThreshold
+from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, SystemComparison
+from querytruth.evaluation.open_set import OpenSetThreshold
+from querytruth.sets.benchmark_set import Tables
 from tests.review.recall_sets import qrels_table, recall_beach_tables
 
 _DRAW = vl_convert.vegalite_to_svg

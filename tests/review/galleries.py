@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.benchmark_set import Tables
-from builders.gallery.gallery_summary import QUALITY_SCORE_NAMES
 from builders.gallery.image_filters import build_filter_rules
-from builders.ledger import Ledger, rejection_rows
-from builders.records import DUPLICATES_SCHEMA, SCANNED_IMAGES_SCHEMA, empty_frame, from_arrow
+from builders.gallery.selection import QUALITY_SCORE_NAMES
+from querytruth.records import DUPLICATES_SCHEMA, SCANNED_IMAGES_SCHEMA, empty_frame, from_arrow
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.ledger import Ledger, rejection_rows
 
 
 def scan_table(number: int) -> pd.DataFrame:

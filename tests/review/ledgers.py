@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from builders.records import LEDGER_SCHEMA
+from querytruth.records import LEDGER_SCHEMA
 
 LedgerRow = tuple[str, str, str, str, str, dict[str, Any]]  # item, kind, stage, bucket, reason, further columns
 

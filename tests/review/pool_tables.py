@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from backends.sets import review_csv
-from builders.decisions.records import QueryDecision
-from builders.decisions.review_tables import ImportTolerances, ReviewExport, read_filled_table
-from builders.self_instruct import pool_exports
-from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave
-from builders.self_instruct.novelty import NoveltyFilter
-from builders.self_instruct.object_pools import ObjectPools
-from builders.self_instruct.topic_pools import TopicPools
+from builders.generated import pool_tables as pool_exports
+from builders.generated.generation_journal import ReplyRecord, ReplyRow, Wave
+from builders.generated.object_pools import NoveltyFilter, ObjectPools
+from builders.generated.topic_pools import TopicPools
+from querytruth.sets import review_csv
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.review_tables import ImportTolerances, ReviewExport, read_filled_table
 
 
 def topic_table(*objects: str) -> ReviewExport:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.benchmark_set import Tables, count_set
-from builders.records import empty_frame
+from querytruth.records import empty_frame
+from querytruth.sets.benchmark_set import Tables, count_set
 from tests.review.ledgers import make_ledger
 
 

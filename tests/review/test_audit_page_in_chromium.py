@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from review.audit_page import PAGE_LANGUAGES, render_audit_page
+from querytruth.audit.page import PAGE_LANGUAGES, render_audit_page
 from tests.review.browser_pages import collect_messages
 from tests.small_sets import COLOURS, image_id_of, make_whole_manifest, small_tables
 

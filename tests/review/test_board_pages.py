@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from review.board_texts import BOARD_LANGUAGES, BOARD_TEXTS
-from review.history_page import render_history
-from review.leaderboard_page import render_leaderboard
+from querytruth.review.board_pages import BOARD_LANGUAGES, BOARD_TEXTS, render_history, render_leaderboard
 
 HOSTILE = "<script>alert(1)</script>\u202e\"'&" + "长" * 60
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from review.box_index import BoxIndex, place_sides
+from querytruth.review.query_cards import BoxIndex, place_sides
 
 LEFT_HALF = np.array([0.0, 0.0, 0.5, 1.0])
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from builders.benchmark_set import Tables
-from builders.decisions.records import ImagePairDecision
-from builders.records import empty_frame
-from review.duplicate_cards import DuplicateCards
+from querytruth.records import empty_frame
+from querytruth.review.gallery_cards import DuplicateCards
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_records import ImagePairDecision
 
 
 def cards_of(*groups: str, alone: str = "") -> DuplicateCards:

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from builders.ledger import Ledger
-from builders.self_instruct.generation_journal import ReplyRecord, ReplyRow, Wave
-from builders.self_instruct.generator_health import HealthMonitor, count_new_by_round
-from review import plot_geometry
-from review.health_page import render_health_page
+from builders.generated.generation_journal import ReplyRecord, ReplyRow, Wave
+from builders.generated.generator_health import HealthMonitor, count_new_by_round, render_health_page
+from querytruth.review import plots as plot_geometry
+from querytruth.sets.ledger import Ledger
 from tests.review.page_reader import ParsedPage
 
 FOOD = ("饺子", "汉堡", "烤鸭", "拉面", "米线", "春卷", "寿司", "披萨")

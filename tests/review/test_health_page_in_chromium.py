@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from review.health_page import render_health_page
+from builders.generated.generator_health import render_health_page
 from tests.review.browser_pages import collect_messages
 from tests.review.test_health_page import summary, waves
 

@@ -9,10 +9,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from builders.lint import lint_tables
-from flows.definitions import load_definition
+from builders.recall.page import render_recall_page, select_recall
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, write_set_page
-from review.set_pages.recall_page import render_recall_page
-from review.set_pages.recall_selection import select_recall
 from tests.images import make_jpeg
 from tests.review.browser_pages import collect_messages
 from tests.review.recall_sets import (

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from builders.gallery.image_filters import build_filter_rules
-from review import plot_geometry
+from querytruth.review import plots as plot_geometry
 
 
 def test_a_clock_gone_wrong_does_not_flatten_the_years() -> None:

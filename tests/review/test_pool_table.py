@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.sets import review_csv
-from review.actions import ActionError
-from review.pool_table import PoolFilter, PoolTable, RowAnswer
+from querytruth.review.deck import ActionError
+from querytruth.review.pool_table import PoolFilter, PoolTable, RowAnswer
+from querytruth.sets import review_csv
 from tests.review.pool_tables import decision_by_text, object_table, topic_table
 
 TABLE = topic_table("汤包")

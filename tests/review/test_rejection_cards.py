@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.decisions.records import Override, parse_decision
-from builders.recall.caption_ids import caption_query_id
-from review.actions import ActionError
-from review.rejection_cards import RejectionCards, RejectionContext
-from review.rejection_table import MAX_QUEUE_LENGTH, RejectionFilter, RejectionTable, to_text_array
+from builders.recall.caption_rules import caption_query_id
+from querytruth.review.deck import ActionError
+from querytruth.review.rejection_cards import RejectionCards, RejectionContext
+from querytruth.review.rejection_table import MAX_QUEUE_LENGTH, RejectionFilter, RejectionTable, to_text_array
+from querytruth.sets.decision_records import Override, parse_decision
 from tests.review.ledgers import LedgerRow, make_ledger
 
 NONE = RejectionContext()

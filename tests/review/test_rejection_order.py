@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.gallery.image_filters import apply_filters, build_filter_rules
-from builders.self_instruct.result_screening import CollectionRules, find_size_problem
-from review.rejection_table import relative_misses
+from builders.generated.result_screening import CollectionRules, find_size_problem
+from querytruth.review.rejection_table import relative_misses
 
 RULES = {rule.filter.reason: rule for rule in build_filter_rules(min_brightness=0.15, max_flatness=0.4)}
 SIDES = st.integers(1, 100_000)

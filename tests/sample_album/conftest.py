@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sample_album import AlbumImage, read_album, read_annotations
+from querytruth.sample_album.album import AlbumImage, read_album, read_annotations
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from sample_album import AlbumImage, read_album, read_annotations, read_words
+from querytruth.sample_album.album import AlbumImage, read_album, read_annotations, read_words
 from tests.sample_album.conftest import AnnotatedImage
 
 # Kinds that have several colours, or one alone.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from sample_album import AlbumImage, CaptionClaims, CaptionRequirement, read_table, read_words
+from querytruth.sample_album.album import AlbumImage, CaptionClaims, CaptionRequirement, read_table, read_words
 
 WORDS = read_words()
 NUMBERS = {"en": ("no", "one", "two", "three", "four", "five", "six"), "zh": "零一两三四五六"}

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import set_files
-from builders.benchmark_set import Tables
-from flows.definitions import load_definition
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from sample_album import AlbumImage, read_annotations
+from querytruth.sample_album.album import AlbumImage, read_annotations
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables
 from tests.family_oracle import Box, judge
 from tests.sample_album.conftest import AnnotatedImage
 

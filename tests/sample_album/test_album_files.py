@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from builders.errors import UserError
-from sample_album import AlbumImage, read_album, read_table, read_words
-from sample_album import album as album_data
+from querytruth.errors import UserError
+from querytruth.sample_album import album as album_data
+from querytruth.sample_album.album import AlbumImage, read_album, read_table, read_words
 from tests.sample_album.conftest import AnnotatedImage
 
 NOT_LISTED = {"README.md", "sha256.txt"}

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import set_files
-from flows.definitions import load_definition
-from flows.sample_album_files import SAMPLE_DEFINITIONS_FOLDER
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from sample_album import AlbumImage, read_annotations
+from querytruth.sample_album.album import AlbumImage, read_annotations
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
+from querytruth.sets import set_files
 from tests.flows.phrasing_recording import TRANSCRIPT, load_written_texts, record_phrasings
 
 DOCS = Path(__file__).parents[2] / "docs"

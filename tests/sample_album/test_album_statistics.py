@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from sample_album import AlbumImage
+from querytruth.sample_album.album import AlbumImage
 from tests.sample_album.conftest import AnnotatedImage
 
 ALWAYS_SMALL = {"Wild Bird", "Kite", "Traffic Light"}

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from backends.replies import question_leases
-from backends.replies.database_replies import DatabaseReplyStore
-from backends.sources import scan_parts
-from backends.workers import worker_processes
-from builders.errors import UserError
+from querytruth.backends.images import scan_parts, worker_processes
+from querytruth.backends.models import question_leases
+from querytruth.backends.models.database_replies import DatabaseReplyStore
+from querytruth.errors import UserError
 
 _FILE_CALLS = ("fsync", "replace", "rename", "link", "mkdir", "unlink", "write", "ftruncate", "rmdir")
 _YEARS = 10**9  # seconds

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from backends.chat import ChatAnswer, ChatRequest, Failure, OnAnswers, Reply, always_continue
-from backends.plugin_loader import ModelIdentity
-from builders.records import stable_hash
+from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Failure, OnAnswers, Reply, always_continue
+from querytruth.backends.plugins import ModelIdentity
+from querytruth.records import stable_hash
 from tests.flows.stub_generator import StubGenerator, make_word
 from tests.simulation.faults import Faults
 

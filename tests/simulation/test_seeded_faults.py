@@ -18,15 +18,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends import chat
-from backends.replies.database_replies import DatabaseReplyStore
-from backends.sets import set_files
-from builders.errors import UserError
-from flows.definitions import load_definition
-from flows.definitions.generated import GeneratedDefinition
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import run_topics_stage
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
-from flows.topics_and_objects import run_topics_stage
+from querytruth.backends.models import chat
+from querytruth.backends.models.database_replies import DatabaseReplyStore
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.sets import set_files
 from tests.simulation.faults import Faults, Killed, injected
 from tests.simulation.faulty_model import FaultyModel
 

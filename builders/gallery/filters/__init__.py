@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from builders.array_types import AnyArray
-from builders.manifest_records import Direction
+from querytruth.array_types import AnyArray
+from querytruth.sets.manifest import Direction
 
 
 @dataclass(frozen=True, slots=True)

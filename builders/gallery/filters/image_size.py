@@ -1,5 +1,6 @@
 """Filters by sides and shape. The defaults are the seed article's: a side of 5000 and a ratio of 0.2 or 5 are out
-(选取宽高均小于5000的图片，并且宽高比大于0.2小于5)."""
+(选取宽高均小于5000的图片，并且宽高比大于0.2小于5).
+"""
 
 import math
 from typing import Annotated
@@ -8,8 +9,8 @@ import numpy as np
 import pandas as pd
 from annotated_types import Ge, Gt, Lt
 
-from builders.array_types import AnyArray
 from builders.gallery.filters import ImageFilter
+from querytruth.array_types import AnyArray
 
 _COLUMNS = ("width", "height")
 _Pixels = Annotated[int, Ge(1)]

@@ -1,4 +1,4 @@
-"""Filters by the scores of builders.gallery.quality, which are measured at every scan; all are off by default."""
+"""Filters by the quality scores of images, which are measured at every scan; all are off by default."""
 
 from typing import Annotated
 
@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from annotated_types import Ge, Le
 
-from builders.array_types import AnyArray
 from builders.gallery.filters import ImageFilter
-from builders.manifest_records import Direction
+from querytruth.array_types import AnyArray
+from querytruth.sets.manifest import Direction
 
 _Share = Annotated[float, Ge(0), Le(1)] | None
 

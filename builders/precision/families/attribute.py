@@ -1,16 +1,16 @@
 """Attributes: "a red car", "a wooden bench". An image whose objects of the label have other attributes is a near
-miss."""
+miss.
+"""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from builders.precision.annotated_gallery import Ints
-from builders.precision.articles import choose_article
-from builders.precision.box_attributes import BoxAttributes
+from builders.precision.attributes import BoxAttributes
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules, Phrases, QueryFamily, mark
 from builders.precision.families.count import MEASURE_WORD
-from builders.precision.tag_tree import LabelConcept, has_chinese
+from builders.precision.tag_tree import LabelConcept, choose_article, has_chinese
 
 _COLOURS = {
     "red": "红色",

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from builders.array_types import BoolArray, FloatArray
+from builders.precision import label_index
 from builders.precision.annotated_gallery import BoxPlaces, Ints
-from builders.precision.box_attributes import BoxAttributes
+from builders.precision.attributes import BoxAttributes
 from builders.precision.compatibility import LabelCompatibility
-from builders.precision.label_lists import LabelLists
 from builders.precision.tag_tree import LabelConcept
+from querytruth.array_types import BoolArray, FloatArray
 
 Phrases = dict[tuple[str, str], str]  # by language and style; one that has no good phrase is missing
 
@@ -71,7 +71,7 @@ class BoxWorld:
     image_count: int
     labels: list[int]
     attributes: BoxAttributes | None = None
-    lists: LabelLists | None = None
+    lists: label_index.LabelLists | None = None
     _evidence: dict[int, LabelEvidence] = field(default_factory=dict)
     _has_box: dict[int, BoolArray] = field(default_factory=dict)
     _bounds: tuple[Ints, Ints] | None = None

@@ -1,5 +1,6 @@
 """Numbers: "exactly two dogs", "three or more bottles". An image with another number of the objects is a near miss, so
-that each text says "exactly": three dogs are also two dogs."""
+that each text says "exactly": three dogs are also two dogs.
+"""
 
 from collections.abc import Iterator
 

@@ -6,21 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from builders.array_types import BoolArray
-from builders.ledger import Ledger, Rejection, rejection_table
+from builders.precision import judgments
 from builders.precision.annotated_gallery import Ints
 from builders.precision.families import attribute, count, negation, size, spatial
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules
-from builders.precision.judgments import (
-    PRECISION_SET_GRADES,
-    JudgedQuery,
-    QueryWording,
-    SeedJudge,
-    SeedJudgments,
-    find_seed_query_id,
-)
 from builders.precision.label_index import images_with_all, test_bits
-from builders.records import content_id, stable_hash
+from querytruth.array_types import BoolArray
+from querytruth.records import content_id, stable_hash
+from querytruth.sets.ledger import Ledger, Rejection, rejection_table
 
 FAMILIES = {
     "count": count.FAMILY,
@@ -48,14 +41,14 @@ _FAMILY_GRADES = {
 
 def describe_grades(grades: str, families: Sequence[str]) -> dict[str, str]:
     """Returns what each grade means, graded or binary, in a set with these families."""
-    meanings = PRECISION_SET_GRADES[grades]
+    meanings = judgments.PRECISION_SET_GRADES[grades]
     attribute = ", attribute" if "attribute" in families else ""
     added = {grade: text.format(attribute=attribute) for grade, text in _FAMILY_GRADES[grades].items()}
     return {grade: text + (added[grade] if families else "") for grade, text in meanings.items()}
 
 
 def find_family_questions(
-    families: Iterable[str], world: BoxWorld, wording: QueryWording, rules: FamilyRules, ledger: Ledger
+    families: Iterable[str], world: BoxWorld, wording: judgments.QueryWording, rules: FamilyRules, ledger: Ledger
 ) -> list[FamilyQuestion]:
     """Returns the questions of the families with enough relevant images and a text, by kind and labels, up to the cap
     of a family (drawn by hash), and records a stage per family."""
@@ -90,26 +83,26 @@ def find_family_questions(
 def judge_family_questions(
     questions: Iterable[FamilyQuestion],
     world: BoxWorld,
-    judge: SeedJudge,
-    wording: QueryWording,
+    judge: judgments.SeedJudge,
+    wording: judgments.QueryWording,
     seeds: Iterable[tuple[int, ...]] = (),
-) -> list[JudgedQuery]:
+) -> list[judgments.JudgedQuery]:
     """Returns the queries of the questions in each language and style that has a text, with the relevant images and up
     to `max_near_misses` wrong ones. `seeds`: the labels of the queries that the set has besides: the one for the labels
     that are to be seen is the twin of a question."""
     asked = {frozenset(concepts) for concepts in seeds}
-    out: list[JudgedQuery] = []
+    out: list[judgments.JudgedQuery] = []
     for question in questions:
         judged = _judge(question, world, judge)
         for query in list_question_queries(question, world, wording, asked):
             names = [world.concepts[label].name(query["language"]) for label in question.labels]
             evidence = question.why_relevant.format(*names), question.why_wrong.format(*names)
-            out.append(JudgedQuery(query, judged, evidence))
+            out.append(judgments.JudgedQuery(query, judged, evidence))
     return out
 
 
 def list_question_queries(
-    question: FamilyQuestion, world: BoxWorld, wording: QueryWording, asked: Collection[frozenset[int]] = ()
+    question: FamilyQuestion, world: BoxWorld, wording: judgments.QueryWording, asked: Collection[frozenset[int]] = ()
 ) -> list[dict[str, Any]]:
     """Returns the queries of a question, one per language and style that has a text, as rows of the table. `asked`: the
     labels of the queries that the set has besides."""
@@ -125,13 +118,13 @@ def list_question_queries(
             "level": len(keys),
             "labels": keys,
             "family": question.kind,
-            "twin": find_seed_query_id(language, style, shown) if has_twin else None,
+            "twin": judgments.find_seed_query_id(language, style, shown) if has_twin else None,
         }
         for language, style, text in list_texts(question, world, wording)
     ]
 
 
-def _judge(question: FamilyQuestion, world: BoxWorld, judge: SeedJudge) -> SeedJudgments:
+def _judge(question: FamilyQuestion, world: BoxWorld, judge: judgments.SeedJudge) -> judgments.SeedJudgments:
     keys = _keys(question, world)
     wrong = _draw(question.wrong, judge, question.kind, keys)
     image = np.concatenate([question.relevant, wrong]).astype(np.int64)
@@ -141,10 +134,10 @@ def _judge(question: FamilyQuestion, world: BoxWorld, judge: SeedJudge) -> SeedJ
         prominent: BoolArray = test_bits(images_with_all(judge.index.prominent, question.shown), image)
         relevance += (prominent & ~is_wrong).astype(np.int8)
     order = np.argsort(image, kind="stable")
-    return SeedJudgments(image[order], relevance[order], is_wrong[order].astype(np.int64), [])
+    return judgments.SeedJudgments(image[order], relevance[order], is_wrong[order].astype(np.int64), [])
 
 
-def _draw(wrong: Ints, judge: SeedJudge, kind: str, keys: Sequence[str]) -> Ints:
+def _draw(wrong: Ints, judge: judgments.SeedJudge, kind: str, keys: Sequence[str]) -> Ints:
     """Returns up to `max_near_misses` images. Image ids are digests: a start at a hash is a draw."""
     point = f"img_{stable_hash(str(judge.seed), 'near_miss', kind, *keys):016x}"
     start = int(np.searchsorted(wrong, np.searchsorted(judge.image_ids, point)))
@@ -155,7 +148,9 @@ def _keys(question: FamilyQuestion, world: BoxWorld) -> list[str]:
     return [world.concepts[label].key for label in question.labels]
 
 
-def list_texts(question: FamilyQuestion, world: BoxWorld, wording: QueryWording) -> list[tuple[str, str, str]]:
+def list_texts(
+    question: FamilyQuestion, world: BoxWorld, wording: judgments.QueryWording
+) -> list[tuple[str, str, str]]:
     """Returns language, style and text of each wanted text that the question has."""
     family = FAMILIES[question.kind.partition("/")[0]]
     phrases = family.phrase(question.kind, [world.concepts[label] for label in question.labels])

@@ -1,23 +1,18 @@
 """Absence: "a dog, no people anywhere". An image that shows both is a near miss. "A table without a bowl" would ask for
-less: for a table with no bowl on it, whatever else is in the picture."""
+less: for a table with no bowl on it, whatever else is in the picture.
+"""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from builders.precision.families.box_evidence import (
-    BoxWorld,
-    FamilyQuestion,
-    FamilyRules,
-    Phrases,
-    QueryFamily,
-    mark,
-    with_article,
-)
+from builders.precision.families import box_evidence
 from builders.precision.tag_tree import LabelConcept
 
 
-def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
+def find_questions(
+    world: box_evidence.BoxWorld, rules: box_evidence.FamilyRules
+) -> Iterator[box_evidence.FamilyQuestion]:
     """Yields both orders of each pair of labels that are seen together at least as often as a query needs images: an
     absence that nobody expects otherwise asks nothing. The query for the first label is the twin without the
     negation."""
@@ -29,9 +24,9 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
         for shown, missing in (pair, pair[::-1]):
             if not world.concepts[missing].article:
                 continue
-            relevant = mark(world.evidence(shown).image, world.image_count) & absent[missing]
+            relevant = box_evidence.mark(world.evidence(shown).image, world.image_count) & absent[missing]
             wrong = np.flatnonzero(together)
-            yield FamilyQuestion(
+            yield box_evidence.FamilyQuestion(
                 "negation/without",
                 (shown, missing),
                 np.flatnonzero(relevant),
@@ -42,16 +37,16 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
             )
 
 
-def phrase(_kind: str, concepts: list[LabelConcept]) -> Phrases:
+def phrase(_kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     """Returns the texts."""
     shown, missing = concepts
     nowhere = f"no {missing.plural or missing.en} anywhere"
     return {
         ("en", "word"): f"{shown.en}, {nowhere}",
-        ("en", "sentence"): f"a picture with {with_article(shown)} but {nowhere}",
+        ("en", "sentence"): f"a picture with {box_evidence.with_article(shown)} but {nowhere}",
         ("zh", "word"): f"画面中有{shown.zh}、没有{missing.zh}",
         ("zh", "sentence"): f"一张有{shown.zh}但没有{missing.zh}的图片",
     }
 
 
-FAMILY = QueryFamily(find_questions, phrase)
+FAMILY = box_evidence.QueryFamily(find_questions, phrase)

@@ -4,14 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from builders.precision.families.box_evidence import (
-    BoxWorld,
-    FamilyQuestion,
-    FamilyRules,
-    Phrases,
-    QueryFamily,
-    with_article,
-)
+from builders.precision.families import box_evidence
 from builders.precision.tag_tree import LabelConcept
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = range(4)
@@ -27,7 +20,9 @@ _RELATIONS = {
 _HEIGHTS = {"above": "higher in the frame than", "below": "lower in the frame than"}
 
 
-def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuestion]:
+def find_questions(
+    world: box_evidence.BoxWorld, rules: box_evidence.FamilyRules
+) -> Iterator[box_evidence.FamilyQuestion]:
     """Yields the four places of each pair of labels. Relevant: one object lies clearly there of another; wrong: each
     object lies clearly on the opposite side of each other one."""
     certain = {label: world.is_certain(label) for label in world.labels}
@@ -49,10 +44,12 @@ def find_questions(world: BoxWorld, rules: FamilyRules) -> Iterator[FamilyQuesti
                 why = f"{{0}} {_RELATIONS[kind][0]} {{1}}"
                 wrong = f"{{0}} {_RELATIONS[_RELATIONS[kind][2]][0]} {{1}}"
                 labels = (one, other)
-                yield FamilyQuestion(f"spatial/{kind}", labels, both[some], both[mirrored], why, wrong, labels)
+                yield box_evidence.FamilyQuestion(
+                    f"spatial/{kind}", labels, both[some], both[mirrored], why, wrong, labels
+                )
 
 
-def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
+def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     """Returns the texts. In Chinese 有 and 的 keep names apart from what is around them: 画面中小汽车在马上方 would
     begin with 中小, and go on with 马上."""
     one, other = concepts
@@ -60,12 +57,14 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     english, chinese, _ = _RELATIONS[place]
     if place in _HEIGHTS:
         return {
-            ("en", "word"): (higher := f"{with_article(one)} {_HEIGHTS[place]} {with_article(other)}"),
+            ("en", "word"): (
+                higher := f"{box_evidence.with_article(one)} {_HEIGHTS[place]} {box_evidence.with_article(other)}"
+            ),
             ("en", "sentence"): f"a picture with {higher}",
             ("zh", "word"): f"画面中有{one.zh}在{other.zh}的{chinese}",
             ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
         }
-    beside = f"{with_article(one)} {english} {with_article(other)}"
+    beside = f"{box_evidence.with_article(one)} {english} {box_evidence.with_article(other)}"
     return {
         ("en", "word"): beside,
         ("en", "sentence"): f"a picture of {beside}",
@@ -74,4 +73,4 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     }
 
 
-FAMILY = QueryFamily(find_questions, phrase)
+FAMILY = box_evidence.QueryFamily(find_questions, phrase)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.images.image_reading import ScannedImage, read_image
-from backends.images.jpeg_fast_path import read_plain_jpeg_header
-from backends.images.rendering import render_image
+from querytruth.backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.jpeg_files import read_plain_jpeg_header
+from querytruth.backends.images.rendering import render_image
 
 
 def photo_like(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:

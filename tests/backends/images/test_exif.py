@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from PIL.TiffImagePlugin import IFDRational
 
-from backends.images.exif import Exif, read_exif
-from backends.images.image_reading import read_image
+from querytruth.backends.images.exif import Exif, read_exif
+from querytruth.backends.images.image_reading import read_image
 
 ORIGINAL, DIGITIZED, SECOND, OFFSET = 0x9003, 0x9004, 0x9291, 0x9011
 

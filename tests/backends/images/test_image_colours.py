@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms
 
-from backends.images.image_colours import convert_to_srgb, flatten_to_8_bits
+from querytruth.backends.images.image_colours import convert_to_srgb, flatten_to_8_bits
 
 Colour = tuple[int, int, int]
 ORANGE = (230, 120, 40)

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image, TiffImagePlugin
 from pillow_heif import register_heif_opener
 
-from backends.images.image_headers import sniff_format
-from backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.image_headers import sniff_format
+from querytruth.backends.images.image_reading import ScannedImage, read_image
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF")
 register_heif_opener()
@@ -317,7 +317,7 @@ def test_a_large_image_is_converted_in_bands_without_a_seam(
     out = io.BytesIO()
     Image.merge("RGBA", [blotches((700, 900))] * 4).save(out, "PNG", compress_level=1)
     whole = read(out.getvalue())
-    monkeypatch.setattr("backends.images.image_decoding._BAND", 5000)
+    monkeypatch.setattr("querytruth.backends.images.image_decoding._BAND", 5000)
     banded = read(out.getvalue())
     assert (whole.phash, whole.sharpness, whole.brightness) == (banded.phash, banded.sharpness, banded.brightness)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from backends.images.image_headers import check_png, count_gif_frames, read_webp_size, sniff_format
+from querytruth.backends.images.image_headers import check_png, count_gif_frames, read_webp_size, sniff_format
 
 
 def saved(kind: str, mode: str = "RGB", size: tuple[int, int] = (60, 40), **options: Any) -> bytes:

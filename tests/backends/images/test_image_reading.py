@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backends.images.exif import Exif
-from backends.images.image_reading import DecodedFile, decode_image, describe_images, read_image
+from querytruth.backends.images.exif import Exif
+from querytruth.backends.images.image_reading import DecodedFile, decode_image, describe_images, read_image
 
 
 def image(path: Path, size: tuple[int, int] = (60, 40), kind: str = "JPEG", mode: str = "RGB", **options: Any) -> Path:
@@ -173,7 +173,7 @@ def test_a_url_that_fails_says_so_without_its_secrets(monkeypatch: pytest.Monkey
         ("nonsense://user:secret@host/a.png", "unreadable"),
         ("memory://album/b.png", "file_too_large"),
     ):
-        monkeypatch.setattr("backends.images.image_reading.MAX_FILE_BYTES", 4500)
+        monkeypatch.setattr("querytruth.backends.images.image_reading.MAX_FILE_BYTES", 4500)
         found = read_image(location)
         assert found.reason == reason and "secret" not in str(found.detail)
 
@@ -189,13 +189,13 @@ def test_a_stream_that_does_not_say_its_length_is_read_to_the_limit(monkeypatch:
     Image.new("RGB", (60, 40), "red").save(data, "BMP")
     monkeypatch.setattr(fsspec, "open", lambda url, mode: Dribble(data.getvalue()))
     assert read_image("http://host/a.bmp").reason is None
-    monkeypatch.setattr("backends.images.image_reading.MAX_FILE_BYTES", len(data.getvalue()) - 1)
+    monkeypatch.setattr("querytruth.backends.images.image_reading.MAX_FILE_BYTES", len(data.getvalue()) - 1)
     assert read_image("http://host/a.bmp").reason == "file_too_large"
 
 
 def test_a_worker_that_reads_images_stays_small() -> None:
     heavy = "{'pandas', 'pyarrow', 'fsspec', 'torch', 'scipy'} & set(sys.modules)"
-    code = f"import sys, backends.images.image_reading; print({heavy})"
+    code = f"import sys, querytruth.backends.images.image_reading; print({heavy})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 

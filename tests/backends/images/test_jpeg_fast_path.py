@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, JpegImagePlugin
 
-from backends.images.jpeg_fast_path import (
+from querytruth.backends.images.jpeg_files import (
     JpegHeader,
     choose_reduction,
     decode_reduced,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from backends.images import image_decoding
-from backends.images.image_reading import read_image
-from backends.images.jpeg_scans import exceeds_scan_work
-from backends.images.rendering import RenderingError, render_image
+from querytruth.backends.images import image_decoding
+from querytruth.backends.images.image_reading import read_image
+from querytruth.backends.images.jpeg_files import exceeds_scan_work
+from querytruth.backends.images.rendering import RenderingError, render_image
 
 SIDE = 100
 
@@ -25,8 +25,8 @@ def progressive(repeated: int) -> bytes:
 
 @pytest.fixture
 def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("backends.images.image_reading.MAX_PIXELS", SIDE * SIDE)
-    monkeypatch.setattr("backends.images.rendering.MAX_PIXELS", SIDE * SIDE)
+    monkeypatch.setattr("querytruth.backends.images.image_reading.MAX_PIXELS", SIDE * SIDE)
+    monkeypatch.setattr("querytruth.backends.images.rendering.MAX_PIXELS", SIDE * SIDE)
 
 
 @pytest.mark.usefixtures("_small_limit")

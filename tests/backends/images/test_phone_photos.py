@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 from pillow_heif import register_heif_opener
 
-from backends.images.image_headers import sniff_format
-from backends.images.image_reading import read_image
-from backends.images.rendering import render_image
-from backends.replies.request_images import encode_for_endpoint
-from backends.sources.scan_parts import read_images_in_workers
+from querytruth.backends.images.image_headers import sniff_format
+from querytruth.backends.images.image_reading import read_image
+from querytruth.backends.images.rendering import render_image
+from querytruth.backends.images.scan_parts import read_images_in_workers
+from querytruth.backends.models.request_images import encode_for_endpoint
 
 register_heif_opener()
 

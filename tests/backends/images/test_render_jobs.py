@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from backends.images import rendering
-from backends.images.rendering import (
+from querytruth.backends.images import rendering
+from querytruth.backends.images.rendering import (
     PixelsJob,
     RenderingError,
     RenderJob,
@@ -27,7 +27,7 @@ from backends.images.rendering import (
     run_render_job,
     run_thumbnail_job,
 )
-from backends.workers.worker_processes import map_in_workers
+from querytruth.backends.images.worker_processes import map_in_workers
 
 
 def small() -> Image.Image:
@@ -166,7 +166,7 @@ def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> 
 def test_a_worker_stays_small() -> None:
     """Workers import this module alone: heavy libraries would be paid for in each of them."""
     heavy = "{'pandas', 'pyarrow', 'fsspec', 'scipy', 'torch'} & set(sys.modules)"
-    code = f"import sys, backends.images.rendering; print(*{heavy})"
+    code = f"import sys, querytruth.backends.images.rendering; print(*{heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
-from backends.images.rendering import make_thumbnail, read_rendered_size, render_image
+from querytruth.backends.images.rendering import make_thumbnail, read_rendered_size, render_image
 
 LANCZOS = Image.Resampling.LANCZOS
 MODES = ["squash", "fit", "crop"]

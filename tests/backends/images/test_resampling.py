@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from backends.images import resampling
-from backends.images.resampling import CropBox, ImageSize, resample
+from querytruth.backends.images import image_colours as resampling
+from querytruth.backends.images.image_colours import CropBox, ImageSize, resample
 
 LANCZOS = Image.Resampling.LANCZOS
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from backends.images.image_reading import ScannedImage, read_image
-from backends.images.rendering import RenderingError, render_image
-from backends.images.tiff_directories import CameraRaw, ThumbnailFirst, find_picture_page
+from querytruth.backends.images.image_headers import CameraRaw, ThumbnailFirst, find_picture_page
+from querytruth.backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.rendering import RenderingError, render_image
 
 Entries = dict[int, list[int]]
 LONG = 4

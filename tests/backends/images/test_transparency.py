@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from backends.images.image_reading import read_image
-from backends.images.rendering import render_image
-from backends.replies.request_images import decode_upright
-from builders.array_types import GreyImage
+from querytruth.array_types import GreyImage
+from querytruth.backends.images.image_reading import read_image
+from querytruth.backends.images.rendering import render_image
+from querytruth.backends.models.request_images import decode_upright
 
 CLEAR = (0, 0, 0, 0)
 CORNER, MIDDLE = (3, 3), (60, 60)

@@ -9,8 +9,8 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-from backends.models import beam_search  # noqa: E402 - imports the two
-from backends.models.image_text_inputs import load_processor  # noqa: E402
+from querytruth.backends.models import beam_search  # noqa: E402 - imports the two
+from querytruth.backends.models.image_text_inputs import load_processor  # noqa: E402
 from tests import tiny_chat_models  # noqa: E402
 
 SIZES = [(60, 60), (200, 100), (90, 300), (56, 60)]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from backends import chat
-from backends.chat import ChatRequest, Message
-from backends.embedders import clip, sentence_transformer
-from backends.models import hub_models, training_checkpoints
-from builders.errors import UserError
+from querytruth.backends.models import chat, hub_models
+from querytruth.backends.models.chat import ChatRequest, Message
+from querytruth.backends.models.embedders import clip, sentence_transformer
+from querytruth.dual_encoder import checkpoints as training_checkpoints
+from querytruth.errors import UserError
 from tests import tiny_chat_models
 from tests.tiny_dual_encoders import save_dual_encoder
 from tests.tiny_text_models import save_text_model

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from backends.models import training_checkpoints as checkpoints
-from builders.errors import UserError
+from querytruth.dual_encoder import checkpoints
+from querytruth.errors import UserError
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "狗"]
 

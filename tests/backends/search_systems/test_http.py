@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from backends.search_systems import SearchFailure, SearchHit, load_system_file
-from builders.errors import UserError
+from querytruth.backends.search_systems import SearchFailure, SearchHit, load_system_file
+from querytruth.errors import UserError
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback, send_raw, stay_silent, unused_url
 
 KEY = "sk-very-secret-0123456789"

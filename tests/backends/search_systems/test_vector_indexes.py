@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.embedders import load_image_text_embedder, load_text_embedder
-from backends.search_systems import SearchFailure, load_system_file
-from builders.errors import UserError
+from querytruth.backends.models.embedders import load_image_text_embedder, load_text_embedder
+from querytruth.backends.search_systems import SearchFailure, load_system_file
+from querytruth.errors import UserError
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
 from tests.postgres import postgres
 

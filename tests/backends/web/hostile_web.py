@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from backends.web.crawler_client import CrawlerClient
-from backends.web.page_store import PageStore
-from backends.web.web_records import FailedFetch, FetchedResource, WebLimits, WebRequest
+from querytruth.backends.web.crawler_client import CrawlerClient
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.web_records import FailedFetch, FetchedResource, WebLimits, WebRequest
 
 LOOPBACK_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
 QUICK_LIMITS = WebLimits(

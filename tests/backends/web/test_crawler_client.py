@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from backends.web.crawler_client import CrawlerClient
-from backends.web.public_addresses import is_public
-from backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebLimits, WebRequest
-from builders.errors import UserError
+from querytruth.backends.web.crawler_client import CrawlerClient
+from querytruth.backends.web.pinned_connections import is_public
+from querytruth.backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebLimits, WebRequest
+from querytruth.errors import UserError
 from tests.backends.web.hostile_web import (
     LOOPBACK_NETWORKS,
     QUICK_LIMITS,
@@ -218,7 +218,9 @@ def test_the_last_word_is_asked_of_the_very_address_that_is_dialled(monkeypatch:
     """Even if a list of addresses were wrong."""
     web = CrawlerClient(QUICK_LIMITS, respect_robots=False)
     inside = ipaddress.ip_address("127.0.0.1")
-    monkeypatch.setattr("backends.web.public_addresses.AddressResolver.resolve_public", lambda *_: [inside])
+    monkeypatch.setattr(
+        "querytruth.backends.web.pinned_connections.AddressResolver.resolve_public", lambda *_: [inside]
+    )
     with refusing_to_dial() as dialled:
         assert fetch_failure_reason("http://public.example/", web) == "address_not_public"
     assert not is_public(inside) and not dialled

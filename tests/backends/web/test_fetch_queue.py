@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from backends.web import host_throttle
-from backends.web.fetch_queue import FetchQueue
-from backends.web.host_throttle import HostThrottle
-from backends.web.web_records import FailedFetch, RefusedFetch
+from querytruth.backends.web import host_rules as host_throttle
+from querytruth.backends.web.host_rules import HostThrottle
+from querytruth.backends.web.image_fetch_pool import FetchQueue
+from querytruth.backends.web.web_records import FailedFetch, RefusedFetch
 
 REFUSED = FailedFetch("rate_limited", "transient", "status 429", retry_in=9.0)
 

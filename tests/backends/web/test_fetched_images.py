@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from backends.web import decoded_images, fetched_images
-from backends.web.decoded_images import DECODER_COUNT, FetchedImage
-from backends.web.fetched_images import WantedImage, fetch_images
-from backends.web.image_fetch_pool import FILES_PER_BATCH
-from backends.web.page_store import PageStore
-from backends.web.web_records import StoreWriteError
+from querytruth.backends.web import image_fetch_pool as decoded_images
+from querytruth.backends.web import stored_fetches as fetched_images
+from querytruth.backends.web.image_fetch_pool import DECODER_COUNT, FILES_PER_BATCH, FetchedImage
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.stored_fetches import WantedImage, fetch_images
+from querytruth.backends.web.web_records import StoreWriteError
 from tests.backends.web.hostile_web import QUICK_LIMITS, draw_image, small_web, stored_files
 from tests.loopback import (
     CannedResponse,
@@ -164,7 +164,7 @@ def test_a_decoder_that_dies_costs_that_image_and_it_is_tried_again(
 
 
 def _dies_of_a_large_one(location: str) -> Any:
-    from backends.images.image_reading import read_image
+    from querytruth.backends.images.image_reading import read_image
 
     image = read_image(location)
     if image.width == 300:
@@ -298,9 +298,9 @@ def test_every_fault_among_good_images_costs_itself_alone(tmp_path: Path) -> Non
 CHILD = """
 import sys
 from pathlib import Path
-from backends.web.fetched_images import WantedImage, fetch_images
-from backends.web.page_store import PageStore
-from backends.web.image_fetch_pool import FILES_PER_BATCH
+from querytruth.backends.web.stored_fetches import WantedImage, fetch_images
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.image_fetch_pool import FILES_PER_BATCH
 from tests.backends.web.hostile_web import small_web
 if __name__ == "__main__":
     store = PageStore(Path(sys.argv[2]))

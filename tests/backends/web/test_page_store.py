@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.web.page_store import FetchToStore, PageStore, fetches_digest
-from backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebRequest
+from querytruth.backends.web.page_store import FetchToStore, PageStore, fetches_digest
+from querytruth.backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebRequest
 from tests.backends.web.hostile_web import stored_files
 
 REQUEST = WebRequest("http://a.example/x", referer="http://a.example/page")

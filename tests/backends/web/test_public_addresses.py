@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from backends.web.public_addresses import AddressResolver, is_public, look_up_with_system
-from backends.web.web_records import RefusedFetch
+from querytruth.backends.web.pinned_connections import AddressResolver, is_public, look_up_with_system
+from querytruth.backends.web.web_records import RefusedFetch
 
 LOOPBACK = ipaddress.ip_network("127.0.0.0/8")
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from backends.web.robots import find_forbidding_directive, parse_robots
+from querytruth.backends.web.host_rules import find_forbidding_directive, parse_robots
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from backends import image_search
-from backends.image_search import ImageSearch, SearchError, SearchResult
-from backends.web.page_store import PageStore
-from backends.web.stored_search import GIVE_UP_AFTER, SearchPageFetcher, search_queries
-from builders.errors import UserError
+from querytruth.backends.web import image_search
+from querytruth.backends.web.image_search import ImageSearch, SearchError, SearchResult
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.stored_fetches import GIVE_UP_AFTER, SearchPageFetcher, search_queries
+from querytruth.errors import UserError
 from tests.backends.web.hostile_web import small_web
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.web.timed_http import HttpCallError, HttpResponse, TimedHttp
+from querytruth.backends.web.timed_http import HttpCallError, HttpResponse, TimedHttp
 from tests.loopback import CannedResponse, LoopbackAnswer, loopback, send_slowly
 
 HEAD = b"HTTP/1.1 200 OK\r\n"

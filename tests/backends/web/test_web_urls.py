@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.web.web_records import WebRequest
-from backends.web.web_urls import BadUrl, normalize_url, parse_url, resolve_redirect
+from querytruth.backends.web.web_records import BadUrl, WebRequest, normalize_url, parse_url, resolve_redirect
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.decisions.records import ImagePairDecision
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, OverriddenGroups, apply_duplicate_overrides
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from builders.records import to_arrow
+from querytruth.records import to_arrow
+from querytruth.sets.decision_records import ImagePairDecision
 from tests.builders.gallery.test_near_duplicates import frame_of, image
 
 

@@ -8,13 +8,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from backends.images.image_reading import TRANSPOSE_BY_ORIENTATION, ScannedImage, read_image, turn_upright
 from builders.gallery.edited_copies import EditableImages
 from builders.gallery.hash_checks import HashChecks
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from builders.gallery.patch_hashes import compute_patch_features
-from builders.gallery.perceptual_hash import dct_coefficients
-from builders.gallery.uniform_borders import find_content_boxes
+from querytruth.backends.images.image_quality import find_content_boxes
+from querytruth.backends.images.image_reading import TRANSPOSE_BY_ORIENTATION, ScannedImage, read_image, turn_upright
+from querytruth.backends.images.perceptual_hashes import compute_patch_features, dct_coefficients
 from tests.builders.gallery.photo_edits import EDITS, captioned, framed, letterboxed
 
 PHOTOS = 12

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.gallery.gallery_summary import HISTOGRAM_BINS, QUALITY_SCORE_NAMES, summarize_gallery
-from builders.records import SCANNED_IMAGES_SCHEMA, from_arrow
+from builders.gallery.selection import HISTOGRAM_BINS, QUALITY_SCORE_NAMES, summarize_gallery
+from querytruth.records import SCANNED_IMAGES_SCHEMA, from_arrow
 
 
 def scanned(number: int, **columns: Any) -> pd.DataFrame:

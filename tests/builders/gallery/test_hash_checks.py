@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
-from backends.images.image_reading import read_image
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
+from querytruth.backends.images.image_reading import read_image
 
 Colour = tuple[int, int, int]
 RED, BLUE, GREEN = (200, 40, 45), (45, 80, 200), (40, 140, 60)

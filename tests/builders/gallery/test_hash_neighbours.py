@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders.array_types import Hashes
-from builders.gallery import components, hash_neighbours
-from builders.gallery.components import Components
-from builders.gallery.hash_neighbours import find_hash_components
+from querytruth.array_types import Hashes
+from querytruth.backends.images import hash_neighbours
+from querytruth.backends.images import hash_neighbours as components
+from querytruth.backends.images.hash_neighbours import Components, find_hash_components
 
 MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.gallery.image_filters import apply_filters, build_filter_rules
-from builders.records import SCANNED_IMAGES_SCHEMA, from_arrow
+from querytruth.records import SCANNED_IMAGES_SCHEMA, from_arrow
 
 Failure = tuple[str, str, float, float]  # reason, measure, value, threshold
 

@@ -14,17 +14,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageEnhance
 
-from backends.images.image_reading import read_image
-from builders.gallery import hash_similarity
-from builders.gallery.hash_similarity import (
+from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
+from querytruth.backends.images import hash_similarity
+from querytruth.backends.images.hash_similarity import (
     ALL_TRANSFORMS,
     FLIP_TRANSFORMS,
     ROTATION_TRANSFORMS,
     HashedImages,
     read_outlines,
 )
-from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
-from builders.records import content_id, image_id_of_bytes, to_arrow
+from querytruth.backends.images.image_reading import read_image
+from querytruth.records import content_id, image_id_of_bytes, to_arrow
 
 OUTLINE = bytes([0, *range(60, 123)])
 OTHER = bytes([0, *(byte if n % 2 else 256 - byte for n, byte in enumerate(range(60, 123)))])  # at right angles, nearly

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
-from builders.array_types import GreyImage
-from builders.gallery.perceptual_hash import (
+from querytruth.array_types import GreyImage
+from querytruth.backends.images.perceptual_hashes import (
     MAX_GREY_SIDE,
     PerceptualHash,
     _weights,

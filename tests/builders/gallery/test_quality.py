@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from builders.array_types import GreyImage
-from builders.gallery.quality import QualityScores, compute_quality_scores
+from querytruth.array_types import GreyImage
+from querytruth.backends.images.image_quality import QualityScores, compute_quality_scores
 
 
 def scene(width: int = 300, height: int = 200, seed: int = 1) -> Image.Image:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders.gallery import selection
 from builders.gallery.selection import ImageSelection, pair_codes, select_images
-from builders.records import stable_hash
+from querytruth.records import stable_hash
 
 SHANGHAI, PARIS, LIMA = (31.234, 121.473), (48.857, 2.352), (-12.046, -77.043)
 Shot = tuple[tuple[float, float] | None, str | None]

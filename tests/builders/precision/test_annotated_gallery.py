@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.annotations.coco_annotations import read_annotations
-from builders.ledger import Ledger
 from builders.precision import annotated_gallery
 from builders.precision.annotated_gallery import AnnotatedGallery
-from builders.records import image_id_of_source
+from builders.precision.annotation_files import read_annotations
+from querytruth.records import image_id_of_source
+from querytruth.sets.ledger import Ledger
 
 IMAGE = {"id": 7, "file_name": "a.jpg", "height": 80, "width": 100}
 BOX = {"image_id": 7, "category_id": 3, "bbox": [10, 20, 50, 40]}

@@ -1,6 +1,6 @@
 import pytest
 
-from builders.precision.articles import choose_article
+from builders.precision.tag_tree import choose_article
 
 
 @pytest.mark.parametrize("word", ["umbrella", "Apple", "orange", "urn", "hourglass", "heirloom", "unidentified object"])

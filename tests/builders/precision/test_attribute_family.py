@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from builders.precision.annotated_gallery import BoxPlaces
-from builders.precision.box_attributes import BoxAttributes
+from builders.precision.attributes import BoxAttributes
 from builders.precision.compatibility import build_compatibility
 from builders.precision.families.attribute import find_questions, phrase
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from builders.precision.annotated_gallery import AnnotatedGallery
-from builders.precision.box_table import build_box_table
+from builders.precision.boxes import build_box_table
 from builders.precision.compatibility import build_compatibility
 from builders.precision.tag_tree import LabelConcept, TagTree
-from builders.records import to_arrow
+from querytruth.records import to_arrow
 
 DOG, POODLE, CAT = (LabelConcept(name, "", "", name) for name in ("dog", "poodle", "cat"))
 TREE = TagTree((DOG, POODLE, CAT))

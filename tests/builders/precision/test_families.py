@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prompts
-from builders.equivalent_queries import group_equivalent_queries
-from builders.ledger import Ledger
 from builders.precision.annotated_gallery import AnnotatedGallery, BoxPlaces
-from builders.precision.box_attributes import BoxAttributes
+from builders.precision.attributes import BoxAttributes
 from builders.precision.compatibility import build_compatibility
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules
 from builders.precision.families.family_queries import FAMILIES, find_family_questions, judge_family_questions
 from builders.precision.judgments import JudgedQuery, QueryWording, SeedJudge, build_queries_and_qrels
 from builders.precision.label_index import build_label_index
 from builders.precision.tag_tree import LabelConcept, TagTree
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.query_texts import group_equivalent_queries
 from tests.family_oracle import LARGE, MARGIN, SMALL, Box, judge
 
 TREE = TagTree(

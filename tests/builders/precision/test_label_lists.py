@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from builders.ledger import rejection_table
 from builders.precision.annotated_gallery import AnnotationFile
-from builders.precision.label_lists import LabelListFile, LabelLists, join_label_lists
+from builders.precision.label_index import LabelListFile, LabelLists, join_label_lists
+from querytruth.sets.ledger import rejection_table
 
 NOTHING = rejection_table([])
 

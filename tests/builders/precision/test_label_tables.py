@@ -6,16 +6,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from backends.annotations.label_tables import (
+from builders.precision.compatibility import build_compatibility, list_derived_pairs
+from builders.precision.label_files import (
     DATASETS_FOLDER,
     find_table_folder,
     list_shipped_tables,
     read_former_names,
     read_label_csv,
 )
-from builders.errors import UserError
-from builders.precision.compatibility import build_compatibility, list_derived_pairs
 from builders.precision.tag_tree import TagTree, build_tag_tree, build_tree_from_categories, match_categories
+from querytruth.errors import UserError
 
 LABELS = [
     ("1", "Dog", "狗", "dog", "a", "dogs", "animal"),

@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 
-from builders.errors import UserError
 from builders.precision.label_translations import (
     ProposedName,
     accept_translations,
     find_translation_problems,
     parse_proposed_name,
 )
+from querytruth.errors import UserError
 
 LABELS = pd.DataFrame({"id": ["1", "2", "3"], "name": ["Mouse", "Rat", "Cup "], "en": ["mouse", "rat", "cup"]})
 

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.ledger import Ledger
 from builders.precision.annotated_gallery import AnnotatedGallery
 from builders.precision.compatibility import LabelCompatibility, build_compatibility
 from builders.precision.label_index import LabelIndex, build_label_index
 from builders.precision.mixes import MixRules, find_mixes
 from builders.precision.tag_tree import LabelConcept, TagTree
+from querytruth.sets.ledger import Ledger
 
 NO_MAP = pd.DataFrame(columns=["relation", "label", "accepts", "reason"])
 

@@ -22,7 +22,7 @@ from builders.precision.phrasings import (
     repeat_judgments,
 )
 from builders.precision.tag_tree import LabelConcept, TagTree
-from flows.prompt_loading import load_cleaning_rules
+from builders.recall.caption_rules import load_cleaning_rules
 
 TREE = TagTree(
     (

@@ -10,14 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import prompts
-from builders.errors import UserError
-from builders.ledger import Ledger
 from builders.precision.annotated_gallery import AnnotatedGallery
 from builders.precision.compatibility import build_compatibility
 from builders.precision.judgments import QueryWording, SeedJudge, build_queries_and_qrels
 from builders.precision.label_index import build_label_index
 from builders.precision.mixes import MixRules, build_seed_table, find_mixes, find_searchable_concepts
 from builders.precision.tag_tree import LabelConcept, TagTree
+from querytruth.errors import UserError
+from querytruth.sets.ledger import Ledger
 
 RATIO = 0.1
 LABELS = 7

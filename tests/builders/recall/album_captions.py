@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from sample_album import read_album, read_table
+from querytruth.sample_album.album import read_album, read_table
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.embedders import char_ngrams
-from builders.array_types import Vectors
 from builders.recall.ambiguity import build_recaption_requests, count_ambiguous, resolve_ambiguity
 from builders.recall.calibration import Calibration
 from builders.recall.confusable_images import ConfusableImages, find_confusable_images
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
+from querytruth.array_types import Vectors
+from querytruth.backends.models.embedders import char_ngrams
 from tests.builders.recall.album_captions import CaptionedAlbum, make_captioned_album, source_pairs
 
 RULES = ConfusableRules(min_caption_cosine=char_ngrams.CharNgramEmbedder.near_duplicate_cosine)

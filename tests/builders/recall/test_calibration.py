@@ -7,23 +7,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from backends.calibration_files import SHIPPED_CALIBRATIONS, read_calibrations, write_calibrations
-from backends.embedders.char_ngrams import CharNgramEmbedder
-from builders.array_types import FloatArray
-from builders.errors import UserError
-from builders.recall.answer_index import AnswerIndex, build_answer_index
 from builders.recall.calibration import (
+    SHIPPED_CALIBRATIONS,
     Calibration,
     choose_calibration,
     choose_features,
     estimate_covered,
     fit_calibration,
     fit_correction,
+    measure_cut,
+    measure_reliability,
     new_calibration,
+    read_calibrations,
+    recall_at_precisions,
+    write_calibrations,
 )
-from builders.recall.calibration_measures import measure_cut, measure_reliability, recall_at_precisions
-from builders.recall.caption_words import list_attributes, split_words
+from builders.recall.caption_index import AnswerIndex, build_answer_index
 from builders.recall.pair_features import PairFeatures, centre_vectors
+from builders.recall.phrases import list_attributes, split_words
+from querytruth.array_types import FloatArray
+from querytruth.backends.models.embedders.char_ngrams import CharNgramEmbedder
+from querytruth.errors import UserError
 from tests.builders.recall.album_captions import make_captioned_album
 
 _RATINGS = ("rated 3 or 4", "rated 4")

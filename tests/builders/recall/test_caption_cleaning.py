@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prompts
-from builders.errors import UserError
 from builders.recall.caption_cleaning import (
     CAPTION_REJECTION_REASONS,
     MAX_CAPTION_CHARS,
@@ -16,6 +15,7 @@ from builders.recall.caption_cleaning import (
     frequent_openings,
 )
 from builders.recall.caption_rules import parse_cleaning_rules
+from querytruth.errors import UserError
 
 SOURCES = {language: prompts.load_template(f"{language}/cleaning.yaml").text for language in ("zh", "en")}
 RULES = parse_cleaning_rules(SOURCES)

@@ -1,6 +1,6 @@
 """The ids of captions, and the names that the ledger has for them."""
 
-from builders.recall.caption_ids import caption_ledger_item, caption_query_id
+from builders.recall.caption_rules import caption_ledger_item, caption_query_id
 
 
 def test_the_ids_of_published_sets_stay_what_they_are() -> None:

@@ -5,8 +5,7 @@ import random
 import numpy as np
 import pandas as pd
 
-from builders.recall.answer_index import build_answer_index
-from builders.recall.caption_index import CaptionIndex, PhraseIndex
+from builders.recall.caption_index import CaptionIndex, PhraseIndex, build_answer_index
 from builders.recall.phrases import find_missing_units, parse_phrases
 
 

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.decisions.effective import latest_by_target
-from builders.decisions.records import Override
-from builders.recall.caption_overrides import select_caption_overrides
+from builders.recall.caption_rules import select_caption_overrides
+from querytruth.sets.decision_records import Override, latest_by_target
 
 ROWS = pd.DataFrame(
     [("q_a", "img_1", "zh", "caption"), ("q_b", "img_1", "zh", "caption"), ("q_c", "img_1", "en", "caption"),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.recall.answer_index import build_answer_index
+from builders.recall.caption_index import build_answer_index
 from builders.recall.caption_statements import StatementIndex, list_statements
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.errors import UserError
 from builders.gallery.selection import select_images
-from builders.recall.nested_tables import cut_nested_tables
+from builders.recall.nested_sets import cut_nested_tables
+from querytruth.errors import UserError
 
 # img_a was merged into q_b's truth, img_d into q_a's; img_c was judged wrong for q_a.
 QUERIES = pd.DataFrame({"query_id": ["q_a", "q_b", "q_c", "q_d"], "text": ["a", "b", "c", "d"]})

@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from builders.benchmark_set import Tables
-from evaluation.comparison import EvaluationWarning
-from evaluation.evaluation_result import SystemComparison
-from evaluation.phrasing_spread import compare_phrasing_spread, measure_phrasing_spread
-from review.evaluation.comparison_page import render_comparison_page
-from review.evaluation.comparison_selection import select_largest_differences
+from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.evaluation_result import SystemComparison, compare_phrasing_spread, measure_phrasing_spread
+from querytruth.review.comparison_page import render_comparison_page, select_largest_differences
+from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.evaluation.test_evaluation_page import EVIL, hostile, read
 from tests.review.evaluation_results import (

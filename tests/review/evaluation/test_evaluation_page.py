@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from builders.benchmark_set import Tables
-from builders.visible_text import make_visible
-from evaluation.comparison import EvaluationWarning
-from evaluation.evaluation_result import EvaluationResult
-from evaluation.phrasing_spread import measure_phrasing_spread
-from review.evaluation.display_text import describe_warnings, select_headline_metrics
-from review.evaluation.evaluation_page import render_evaluation_page
-from review.evaluation.query_selection import select_report_queries
+from querytruth.backends.files.text_formats import make_visible
+from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.evaluation_result import EvaluationResult, measure_phrasing_spread
+from querytruth.review.evaluation_page import render_evaluation_page
+from querytruth.review.query_selection import select_report_queries
+from querytruth.review.result_cards import describe_warnings, select_headline_metrics
+from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.evaluation_results import (
     METRICS,

@@ -6,11 +6,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from builders.benchmark_set import Tables
-from builders.records import DUPLICATES_SCHEMA
-from review.evaluation.failure_causes import FailureCause, compute_text_similarity, find_failure_causes
-from review.evaluation.failure_context import collect_failure_context, find_hub_images
-from review.evaluation.query_selection import select_report_queries
+from querytruth.records import DUPLICATES_SCHEMA
+from querytruth.review.failure_causes import (
+    FailureCause,
+    collect_failure_context,
+    compute_text_similarity,
+    find_failure_causes,
+    find_hub_images,
+)
+from querytruth.review.query_selection import select_report_queries
+from querytruth.sets.benchmark_set import Tables
 from tests.review.evaluation_results import beach_tables, make_ranked_table
 from tests.review.recall_sets import images_table, make_candidate_judgments, qrels_table, queries_table
 

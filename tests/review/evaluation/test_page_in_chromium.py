@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.comparison import EvaluationWarning
 from tests.images import make_jpeg
 from tests.review.browser_pages import collect_messages
 from tests.review.evaluation.test_comparison_page import page_of as comparison_of

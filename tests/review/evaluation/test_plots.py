@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from review.evaluation import plots
-from review.vega_lite import shorten_labels
+from querytruth.review import evaluation_plots as plots
+from querytruth.review.vega_lite import shorten_labels
 from tests.review.evaluation_results import make_evaluation
 from tests.review.page_reader import ParsedPage
 

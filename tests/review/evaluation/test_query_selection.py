@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from review.evaluation.comparison_selection import select_largest_differences
-from review.evaluation.query_selection import BINS, assign_bins, select_report_queries
+from querytruth.review.comparison_page import select_largest_differences
+from querytruth.review.query_selection import BINS, assign_bins, select_report_queries
 from tests.review.evaluation_results import ANSWERS, beach_tables, make_ranked_table
 
 IDS = [f"q_{n}" for n in range(1, 6)]

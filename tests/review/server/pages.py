@@ -7,12 +7,11 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from backends.sets.decision_log import read_decisions
-from backends.sets.set_files import StoredSet
-from builders.decisions.records import QueryDecision
-from flows.review_session.review_site import open_review_site
-from review.server.application import create_app
-from review.server.guards import PageAccess
+from flows.review_site import open_review_site
+from querytruth.review.server import PageAccess, create_app
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import StoredSet
 
 PORT, TOKEN = 4711, "token-of-the-test"
 DOOR = PageAccess(PORT, TOKEN)

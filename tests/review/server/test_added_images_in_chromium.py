@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from backends.sets.decision_log import read_decisions
-from backends.sets.set_files import StoredSet
-from builders.decisions.records import QueryDecision
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import StoredSet
 from tests.review.browser_pages import (
     collect_messages,
     open_in_browser,

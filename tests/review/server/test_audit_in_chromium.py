@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from backends.sets.set_files import StoredSet
-from flows.audits.audit_answers import load_audit, read_answers
+from querytruth.audit.answers import load_audit, read_answers
+from querytruth.sets.set_files import StoredSet
 from tests.review.browser_pages import open_in_browser, open_on_phone, press_keys, serve_page, wait_until_saved
 from tests.review.server import test_audit_views
 

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from backends.sets.decision_log import read_decisions
-from backends.sets.set_files import StoredSet, read_set
-from builders.decisions.records import UndeterminedPair
-from flows.audits.audit_answers import load_audit, read_answers
-from flows.audits.audit_plan import AuditSize
-from flows.audits.audit_pools import pool_set
-from flows.audits.audit_start import start_audit
+from querytruth.audit.answers import load_audit, read_answers
+from querytruth.audit.pool import pool_set
+from querytruth.audit.steps import AuditSize, start_audit
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import UndeterminedPair
+from querytruth.sets.set_files import StoredSet, read_set
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import COLOURS, image_id_of, publish_small_set, query_id_of, small_tables
 

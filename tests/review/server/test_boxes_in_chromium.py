@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from tests.review.browser_pages import open_in_browser, serve_page
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from backends import chat
-from backends.chat import ChatImage, ChatRequest, Message, Reply
-from backends.sets.decision_log import DecisionLog, read_decisions
-from builders.decisions.effective import latest_by_target
-from builders.decisions.records import HumanCaption
-from builders.errors import UserError
+from querytruth.backends.models import chat
+from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
+from querytruth.errors import UserError
+from querytruth.sets.decision_log import DecisionLog, read_decisions
+from querytruth.sets.decision_records import HumanCaption, latest_by_target
 from tests.resealed_sets import reseal
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import gallery_tables, image_id_of, publish_small_set

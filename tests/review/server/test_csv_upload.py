@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from backends.sets import set_files
-from backends.sets.set_files import StoredSet
-from backends.spreadsheet_csv import escape_formula
-from flows.set_publication import publish_decisions
-from tests.backends.sets.test_review_csv import CELL_DAMAGE, PAYLOADS, SAME, begins_risky, tables_of
+from builders.publication import publish_decisions
+from querytruth.backends.files.text_formats import escape_formula
+from querytruth.sets import set_files
+from querytruth.sets.set_files import StoredSet
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
+from tests.sets.test_review_csv import CELL_DAMAGE, PAYLOADS, SAME, begins_risky, tables_of
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
 Rows = list[list[str]]
@@ -163,8 +163,8 @@ def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: Revi
 
 @pytest.mark.thorough
 def test_an_older_version_s_file_is_refused(page: ReviewClient) -> None:
-    from backends.sets import set_files
-    from flows.set_publication import publish_decisions
+    from builders.publication import publish_decisions
+    from querytruth.sets import set_files
 
     data = filled(page, {3: {"decision": "drop"}})
     send(page, data)
@@ -232,8 +232,8 @@ def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: ReviewCli
 
 
 def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: ReviewClient) -> None:
-    from backends.sets import set_files
-    from flows.set_publication import publish_decisions
+    from builders.publication import publish_decisions
+    from querytruth.sets import set_files
 
     data = filled(page, {3: {"decision": "keep"}})
     send(page, filled(page, {4: {"decision": "drop"}}))

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from backends.sets import decision_log, set_files
-from backends.sets.set_files import StoredSet
-from builders.decisions.records import ImagePairDecision
-from flows.definitions import load_definition
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
-from review.server import guards
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.review import server as guards
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_records import ImagePairDecision
+from querytruth.sets.set_files import StoredSet
 from tests.flows.test_gallery_set import photo, scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
@@ -160,7 +160,7 @@ def test_a_file_that_became_another_is_not_shown(page: ReviewClient, pile: Path)
 
 @pytest.mark.thorough
 def test_a_table_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
-    from backends.sets.set_thumbnails import make_source_thumbnail_reader
+    from querytruth.sets.set_thumbnails import make_source_thumbnail_reader
 
     away = stored.tables.duplicates[~stored.tables.duplicates["is_representative"].astype(bool)].iloc[0]
     secret = tmp_path / "secret.jpg"

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from backends.sets import set_files
-from backends.sets.decision_log import read_decisions
-from builders.decisions.records import ImagePairDecision
-from flows.definitions import load_definition
-from flows.sample_album_files import write_sample_album
+from builders.publication import BuildResult
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.set_publication import BuildResult
+from querytruth.sample_album.album_files import write_sample_album
+from querytruth.sets import set_files
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import ImagePairDecision
 from tests.flows.test_gallery_set import photo
 from tests.review.browser_pages import collect_messages, open_on_phone, serve_page, wait_for_text, wait_until_saved
 

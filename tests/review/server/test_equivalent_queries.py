@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from backends.sets import set_files
-from backends.sets.set_files import StoredSet
-from builders.benchmark_set import Tables
-from builders.decisions.records import QueryDecision
-from builders.ledger import Ledger
-from builders.records import from_arrow, to_arrow
-from flows.definitions import SetDefinition
-from flows.set_publication import BuiltTables, publish_built, publish_decisions
+from builders.publication import BuiltTables, publish_built, publish_decisions
+from querytruth.definitions import SetDefinition
+from querytruth.records import from_arrow, to_arrow
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.set_files import StoredSet
 from tests.review.recall_sets import images_table, qrels_table, queries_table
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import SMALL_SET_GRADES

@@ -8,10 +8,9 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from backends.sets.set_files import StoredSet
-from review.server import guards
-from review.server.application import create_app
-from review.server.guards import PageAccess
+from querytruth.review import server as guards
+from querytruth.review.server import PageAccess, create_app
+from querytruth.sets.set_files import StoredSet
 from tests.review.server.pages import DOOR, HOME, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
@@ -169,14 +168,14 @@ def test_a_set_that_points_out_of_itself_shows_nothing_of_what_lies_there(tmp_pa
     secret = tmp_path / "secret.jpg"
     secret.write_bytes((stored.path / stored.tables.images["path"][0]).read_bytes())
     stored.tables.images["path"] = "images/../../../../secret.jpg"
-    from backends.sets.set_thumbnails import make_set_thumbnail_reader
+    from querytruth.sets.set_thumbnails import make_set_thumbnail_reader
 
     assert (stored.path / "images/../../../../secret.jpg").is_file()
     assert make_set_thumbnail_reader(stored)(image_id_of("dog"), 320) is None
 
 
 def test_a_reviewer_sees_squashed_images_in_their_true_shape(tmp_path: Path) -> None:
-    from backends.sets.set_thumbnails import make_set_thumbnail_reader, make_set_thumbnails
+    from querytruth.sets.set_thumbnails import make_set_thumbnail_reader, make_set_thumbnails
 
     stored = publish_small_set(tmp_path, small_tables(), render={"size": 24, "mode": "squash"})
     original = stored.tables.images.set_index("image_id")[["width", "height"]]

@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageDraw
 
-from backends.sets import set_files
-from backends.sets.set_files import StoredSet
-from backends.vectors.vector_store import VectorStore
-from builders.benchmark_set import Tables
-from builders.ledger import Ledger
-from builders.records import from_arrow, image_id_of_bytes, to_arrow
-from flows.definitions import SetDefinition
-from flows.set_publication import BuiltTables, publish_built, publish_decisions
+from builders.publication import BuiltTables, publish_built, publish_decisions
+from querytruth.backends.models.vector_store import VectorStore
+from querytruth.definitions import SetDefinition
+from querytruth.records import from_arrow, image_id_of_bytes, to_arrow
+from querytruth.sets import set_files
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.set_files import StoredSet
 from tests.review.recall_sets import images_table, qrels_table, queries_table
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
 from tests.small_sets import SMALL_SET_GRADES

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect
 
-from backends.sets.decision_log import read_decisions
-from backends.sets.set_files import StoredSet
-from builders.benchmark_set import Tables
-from builders.decisions.records import HumanCaption, QueryDecision
-from builders.records import from_arrow, stable_hash, to_arrow
-from flows.set_publication import BuiltTables, publish_built
+from builders.publication import BuiltTables, publish_built
+from querytruth.records import from_arrow, stable_hash, to_arrow
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import HumanCaption, QueryDecision
+from querytruth.sets.set_files import StoredSet
 from tests.resealed_sets import reseal
 from tests.review import browser_pages
 from tests.review.browser_pages import (
@@ -42,9 +42,9 @@ def jpeg(number: int, side: int = 512) -> bytes:
 
 def published(folder: Path, queries: int, each: int, images: int, texts: list[str] | None = None) -> StoredSet:
     """A set of so many queries with so many judged pictures each."""
-    from backends.sets import set_files
-    from builders.ledger import Ledger
-    from flows.definitions import SetDefinition
+    from querytruth.definitions import SetDefinition
+    from querytruth.sets import set_files
+    from querytruth.sets.ledger import Ledger
 
     image_ids = [f"img_{stable_hash('image', str(n)):020x}" for n in range(images)]
     query_ids = [f"q_{stable_hash('query', str(n)):020x}" for n in range(queries)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from review.server import guards
+from querytruth.review import server as guards
 from tests.review.pool_tables import topic_table, write_export
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN
 from tests.review.server.test_pool_views import PoolPage

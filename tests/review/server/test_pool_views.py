@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from backends import durable_files
-from builders.decisions.review_tables import ReviewExport
-from builders.errors import UserError
-from builders.self_instruct import pool_exports
-from flows.review_session.pool_tables import build_pool_routes
-from flows.review_session.review_target import find_pool_table
-from review.server.application import create_app
+from builders.generated import pool_tables as pool_exports
+from flows.review_site import build_pool_routes, find_pool_table
+from querytruth.backends.files import durable_files
+from querytruth.errors import UserError
+from querytruth.review.server import create_app
+from querytruth.sets.review_tables import ReviewExport
 from tests.review.pool_tables import (
     decision_by_text,
     edit_as_spreadsheet,
@@ -163,7 +162,7 @@ def test_another_tab_that_read_the_change_does_not_let_this_one_overwrite_it(pag
 
 
 def test_a_write_between_reading_and_writing_is_seen(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from backends.sets import review_csv
+    from querytruth.sets import review_csv
 
     write = review_csv.write_review_csv
 
@@ -179,7 +178,7 @@ def test_a_write_between_reading_and_writing_is_seen(page: PoolPage, monkeypatch
 
 
 def test_a_write_while_the_table_is_read_is_read_too(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from backends.sets import review_csv
+    from querytruth.sets import review_csv
 
     read, late = review_csv.read_review_csv, [True]
 
@@ -263,7 +262,7 @@ def test_hostile_texts_stay_texts_in_the_page_and_in_the_table(tmp_path: Path, h
 
 
 def test_a_full_disk_takes_nothing(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from backends.sets import review_csv
+    from querytruth.sets import review_csv
 
     def full(_export: ReviewExport, _path: Path) -> None:
         raise OSError(28, "No space left on device")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import APIResponse, Browser, Page, Route, expect
 
-from builders.decisions.review_tables import ReviewExport
-from builders.self_instruct import pool_exports
-from flows.definitions.generated import GeneratedDefinition
-from flows.topics_and_objects import run_objects_stage, run_topics_stage
+from builders.generated import pool_tables as pool_exports
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.stages import run_objects_stage, run_topics_stage
+from querytruth.sets.review_tables import ReviewExport
 from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_topics_and_objects import answering, definition
 from tests.loopback import loopback

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from backends.sets import decision_log, set_files
-from backends.sets.set_files import StoredSet
-from builders.benchmark_set import Tables
-from builders.errors import UserError
-from builders.records import from_arrow, to_arrow
-from flows.set_publication import publish_decisions
+from builders.publication import publish_decisions
+from querytruth.errors import UserError
+from querytruth.records import from_arrow, to_arrow
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.set_files import StoredSet
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 

@@ -10,17 +10,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from backends.sets import decision_log, set_files
-from backends.sets.set_files import StoredSet
-from backends.sets.trusted_sources import record_own_version
-from builders.decisions.records import Override
-from builders.records import image_id_of_bytes
-from flows.definitions import load_definition
-from flows.review_session.rejected_files import open_rejected_files
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
-from review.actions import ActionError
-from review.server import guards
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.records import image_id_of_bytes
+from querytruth.review import server as guards
+from querytruth.review.deck import ActionError
+from querytruth.review.rejected_files import open_rejected_files
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_records import Override
+from querytruth.sets.published_files import record_own_version
+from querytruth.sets.set_files import StoredSet
 from tests.flows.test_gallery_set import photo, scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
@@ -227,8 +227,8 @@ def test_a_list_may_name_files_anywhere_but_not_the_web(stored: StoredSet, tmp_p
 
 @pytest.mark.thorough
 def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path: Path) -> None:
-    from backends.web.page_store import PageStore
-    from backends.web.web_records import FetchedResource, WebRequest
+    from querytruth.backends.web.page_store import PageStore
+    from querytruth.backends.web.web_records import FetchedResource, WebRequest
 
     url, data = "https://example.org/1.jpg", (tmp_path / "pile/0.jpg").read_bytes()
     files = open_rejected_files(defined(stored, collect={"search": "openverse"}))

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from backends.sets import set_files
-from backends.sets.decision_log import read_decisions
-from builders.decisions.records import Override
-from builders.recall.caption_ids import caption_query_id
-from flows.definitions import load_definition
+from builders.recall.caption_rules import caption_query_id
+from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from flows.steps import BuildRun, active_run
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.sets import set_files
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import Override
 from tests.flows.test_gallery_set import photo
 from tests.resealed_sets import reseal
 from tests.review.browser_pages import (

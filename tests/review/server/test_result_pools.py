@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from backends.sets import set_files
-from backends.sets.set_files import StoredSet
-from builders.errors import UserError
-from flows.evaluation_run import EvaluationOptions, evaluate_systems
-from flows.review_session.result_pools import read_result_pool
-from flows.scoring.judged_sets import load_judged_set
-from flows.scoring.systems import load_run_system
-from flows.set_publication import publish_decisions
+from builders.publication import publish_decisions
+from flows.evaluation import evaluate_systems
+from querytruth.errors import UserError
+from querytruth.evaluation.judged_sets import load_judged_set
+from querytruth.evaluation.steps import EvaluationOptions
+from querytruth.evaluation.systems import load_run_system
+from querytruth.review.review_exports import read_result_pool
+from querytruth.sets import set_files
+from querytruth.sets.set_files import StoredSet
 from tests.resealed_sets import reseal
 from tests.review.server.pages import ReviewClient, open_client
 from tests.review.server.test_equivalent_queries import TEXTS, publish_dogs

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from builders.benchmark_set import Tables
-from builders.gallery.gallery_summary import summarize_gallery
-from builders.records import empty_frame
-from builders.visible_text import make_visible
-from review.set_pages.gallery_page import render_gallery_page
-from review.set_pages.gallery_selection import GallerySelection, ThumbnailKey, select_gallery
+from builders.gallery.page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
+from builders.gallery.selection import summarize_gallery
+from querytruth.backends.files.text_formats import make_visible
+from querytruth.records import empty_frame
+from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.browser_pages import collect_messages
 from tests.review.galleries import make_gallery_tables, make_manifest, scan_table

@@ -5,9 +5,9 @@ import time
 import pandas as pd
 import pytest
 
-from builders.benchmark_set import Tables
-from builders.records import LEDGER_SCHEMA, empty_frame
-from review.set_pages.gallery_selection import ThumbnailKey, select_gallery
+from builders.gallery.page import ThumbnailKey, select_gallery
+from querytruth.records import LEDGER_SCHEMA, empty_frame
+from querytruth.sets.benchmark_set import Tables
 from tests.review.galleries import groups_table, images_table, make_gallery_tables, scan_table
 
 

@@ -6,11 +6,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from builders.benchmark_set import Tables
+from builders.generated.page import render_generated_page, select_generated
 from builders.lint import lint_tables
-from builders.records import empty_frame
-from review.set_pages.generated_page import render_generated_page
-from review.set_pages.generated_selection import select_generated
+from querytruth.records import empty_frame
+from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.ledgers import make_ledger
 from tests.review.page_reader import ParsedPage

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from builders.benchmark_set import Tables
 from builders.lint import lint_tables
-from builders.records import empty_frame
-from builders.visible_text import make_visible
-from review.set_pages.recall_page import render_recall_page
-from review.set_pages.recall_selection import select_recall
+from builders.recall.page import render_recall_page, select_recall
+from querytruth.backends.files.text_formats import make_visible
+from querytruth.records import empty_frame
+from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import (

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.benchmark_set import Tables
-from builders.records import categorical_from_codes, empty_frame
-from review.set_pages.recall_selection import RecallSelection, select_recall
+from builders.recall.page import RecallSelection, select_recall
+from querytruth.records import categorical_from_codes, empty_frame
+from querytruth.sets.benchmark_set import Tables
 from tests.review.ledgers import LedgerRow, make_ledger
 from tests.review.recall_sets import (
     images_table,

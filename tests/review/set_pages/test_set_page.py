@@ -9,16 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from backends.sets import set_publishing
-from backends.sets.trusted_sources import record_own_version
-from builders.benchmark_set import Tables, count_set
-from builders.errors import UserError
 from builders.lint import lint_tables
-from builders.records import categorical_from_codes, empty_frame
-from builders.visible_text import make_visible
+from builders.set_page import SetSelection, render_set_page, select_set_queries
 from flows.set_kinds import write_set_page
-from review.set_pages.set_page import render_set_page
-from review.set_pages.set_selection import SetSelection, select_set_queries
+from querytruth.backends.files.text_formats import make_visible
+from querytruth.errors import UserError
+from querytruth.records import categorical_from_codes, empty_frame
+from querytruth.sets import set_publishing
+from querytruth.sets.benchmark_set import Tables, count_set
+from querytruth.sets.published_files import record_own_version
 from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
 from tests.small_sets import make_whole_manifest

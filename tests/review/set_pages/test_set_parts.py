@@ -2,7 +2,7 @@
 
 import pytest
 
-from review.set_pages.set_parts import get_covering_size
+from querytruth.review.set_parts import get_covering_size
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Annotation files and label tables."""

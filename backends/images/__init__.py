@@ -1,1 +1,0 @@
-"""Image files: read, decoded and rendered."""

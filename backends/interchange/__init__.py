@@ -1,1 +1,0 @@
-"""What exporters and importers share: text files, images, captions and Parquet shards."""

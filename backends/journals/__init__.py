@@ -1,1 +1,0 @@
-"""Append-only files of long runs, with the summaries and exported tables beside them."""

@@ -1,1 +1,0 @@
-"""Requests to chat models and their stored answers."""

@@ -1,1 +1,0 @@
-"""Published sets on disk, their decision logs and their review tables."""

@@ -1,1 +1,0 @@
-"""Sources of images, and the stored results of scanning them."""

@@ -1,1 +1,0 @@
-"""Stored vectors of images and texts, and stored pixels."""

@@ -1,1 +1,0 @@
-"""HTTP with limits on time and on patience."""

@@ -1,1 +1,0 @@
-"""Worker processes: an item that crashes its decoder affects no other."""

@@ -1,1 +1,0 @@
-"""Reference systems for comparison: random (lowest), oracle (highest), lexical, and a trainable dual encoder."""

@@ -1,0 +1,323 @@
+"""The page of a gallery: its images, its duplicates, what was rejected and why.
+
+The images on the page of a gallery: the same for the same gallery, however large.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+
+from querytruth.review import page_parts, set_parts
+from querytruth.review.plots import build_histogram, build_scatter_plot, build_timeline, format_location
+from querytruth.review.set_parts import RejectionReason, sample_rejections
+from querytruth.sets.benchmark_set import Tables, get_render_options
+
+MATCH_NAMES = {  # the kinds of matches, the most certain first
+    "bytes": "same bytes",
+    "pixels": "same pixels",
+    "person": "the same, a person decided",
+    "hash": "looks alike",
+    "patches": "an edited copy",
+    "embedding": "similar to the embedder",
+}
+_NAMED = 40  # further members of a group, by name
+_SCORES = {  # what 0 and 1 mean
+    "brightness": ("dark", "light"),
+    "contrast": ("uniform", "rich"),
+    "sharpness": ("soft", "sharp"),
+    "flatness": ("photograph", "screen or text"),
+}
+_METADATA_STATES = ("place_and_time", "place_only", "time_only", "neither")
+_NARROWEST, _WIDEST = 0.6, 2.2  # limits of the aspect ratio on the contact sheet
+_OPEN = 12  # groups shown without unfolding
+_BAND = 20  # images side by side, wider than any screen
+_MAX_ROWS = 6  # of places, days, sizes: the most frequent
+_TemplateData = dict[str, Any]
+
+
+class ThumbnailKey(NamedTuple):
+    """The key of a thumbnail: an image of the set by its image_id, or a listed item by its name. The kind is needed, as
+    a file may have an image id as its name."""
+
+    kind: Literal["image", "item"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """An image of a duplicate group; `matched_by` is None on the representative, `edit` without a match by patches."""
+
+    key: ThumbnailKey
+    item: str
+    width: int
+    height: int
+    is_representative: bool
+    matched_by: str | None
+    distance: int | None
+    edit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateGroupSample:
+    """A duplicate group of `size` members: some as images, more by name."""
+
+    size: int
+    members: tuple[GroupMember, ...]
+    further_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GallerySelection:
+    """The content of the page, and the number of all groups. A reason has no examples where the groups show all of its
+    items."""
+
+    image_ids: list[str]
+    groups: list[DuplicateGroupSample]
+    group_total: int
+    rejection_reasons: list[RejectionReason]
+
+    @property
+    def thumbnail_keys(self) -> list[ThumbnailKey]:
+        """The keys of all images with a thumbnail, once, in the order of the page."""
+        shown = [ThumbnailKey("image", image_id) for image_id in self.image_ids]
+        shown += [member.key for group in self.groups for member in group.members]
+        shown += [ThumbnailKey("item", one.item) for reason in self.rejection_reasons for one in reason.examples]
+        return list(dict.fromkeys(shown))
+
+
+def select_gallery(
+    tables: Tables, *, images: int = 150, groups: int = 60, members: int = 6, examples: int = 6
+) -> GallerySelection:
+    """Select images by their ids, which are digests; the largest duplicate groups with some members each; and examples
+    of each reason for a rejection."""
+    ids = heapq.nsmallest(images, tables.images["image_id"])
+    chosen = tables.images[tables.images["image_id"].isin(ids)]
+    chosen = chosen.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
+    group_sizes = tables.duplicates["duplicate_group"].value_counts()
+    return GallerySelection(
+        [str(image_id) for image_id in chosen["image_id"]],
+        list(_groups(tables, group_sizes, groups, members)),
+        len(group_sizes),
+        list(_rejection_reasons(tables, examples)),
+    )
+
+
+def _groups(tables: Tables, sizes: pd.Series, groups: int, members: int) -> Iterator[DuplicateGroupSample]:
+    least = sizes.iloc[min(groups, len(sizes)) - 1] if len(sizes) else 0
+    largest = sorted(sizes[sizes >= least].items(), key=lambda pair: (-pair[1], str(pair[0])))[:groups]
+    rows = tables.duplicates[tables.duplicates["duplicate_group"].isin([name for name, _ in largest])]
+    image_ids_in_set = set(tables.images["image_id"][tables.images["image_id"].isin(rows["image_id"])])
+    by_group = dict(list(rows.groupby("duplicate_group", observed=True)))
+    for name, size in largest:
+        every = sorted((_group_member(row, image_ids_in_set) for row in by_group[name].itertuples()), key=_match_order)
+        further = tuple(member.item for member in every[members : members + _NAMED])
+        yield DuplicateGroupSample(int(size), tuple(every[:members]), further)
+
+
+def _group_member(row: Any, image_ids_in_set: set[str]) -> GroupMember:
+    in_set = bool(row.is_representative) and row.image_id in image_ids_in_set
+    return GroupMember(
+        ThumbnailKey("image", row.image_id) if in_set else ThumbnailKey("item", row.item),
+        row.item,
+        int(row.width),
+        int(row.height),
+        bool(row.is_representative),
+        row.matched_by if isinstance(row.matched_by, str) else None,
+        None if pd.isna(row.distance) else int(row.distance),
+        row.edit if isinstance(row.edit, str) else None,
+    )
+
+
+def _match_order(member: GroupMember) -> tuple[bool, int, int, str]:
+    matches = [*MATCH_NAMES, member.matched_by]
+    return not member.is_representative, matches.index(member.matched_by), member.distance or 0, member.item
+
+
+def _rejection_reasons(tables: Tables, examples: int) -> Iterator[RejectionReason]:
+    """Yield the reasons, without examples where the duplicate groups show all items."""
+    ledger, duplicates = tables.ledger, tables.duplicates
+    shown_in_groups = set(duplicates.loc[~duplicates["is_representative"].astype(bool), "item"])
+    elsewhere = ledger.loc[~ledger["item"].isin(shown_in_groups), ["stage", "reason"]].astype("str")
+    with_examples = set(elsewhere.itertuples(index=False, name=None))
+    for one in sample_rejections(ledger, examples):
+        yield one if (one.stage, one.reason) in with_examples else replace(one, examples=())
+
+
+def render_gallery_page(
+    tables: Tables,
+    manifest: dict[str, Any],
+    summary: dict[str, Any],
+    thumbnails: Mapping[ThumbnailKey, bytes],
+    selection: GallerySelection,
+) -> str:
+    """Return one HTML document without other files and scripts. `summary`: that of builders.gallery.selection;
+    `thumbnails`: JPEGs by the keys of `selection`; an image without one is shown by its name."""
+    render = get_render_options(manifest).get("mode")
+    classes, images = _classes(selection, thumbnails)
+    rejection_reasons = [_rejection_reason(one, classes) for one in selection.rejection_reasons]
+    sheet = list(_sheet(tables, selection, classes, render))
+    return page_parts.render_page(
+        "gallery_page.html",
+        manifest,
+        tables.images,
+        images,
+        about="A gallery: the pictures to search in. Queries are made for them, and answered with them.",
+        figures=_figures(tables, manifest, summary, selection),
+        metadata_states=[(state, summary["known"][state]) for state in _METADATA_STATES],
+        facts=[(name, values) for name, values in _facts(summary) if values],
+        sheet=sheet,
+        band=_band(sheet),
+        image_total=len(tables.images),
+        groups=[_group(one, classes, render) for one in selection.groups],
+        group_total=selection.group_total,
+        open=_OPEN,
+        rejection_reasons=rejection_reasons,
+        rejection_total=sum(one.count for one in selection.rejection_reasons),
+        timeline=build_timeline(tables.images["taken_at"]),
+        places=build_scatter_plot(tables.images["latitude"], tables.images["longitude"]),
+        most=list(_most(summary)),
+        scores=list(_scores(summary, manifest["thresholds"])),
+    )
+
+
+def _classes(
+    selection: GallerySelection, thumbnails: Mapping[ThumbnailKey, bytes]
+) -> tuple[dict[ThumbnailKey, str], list[tuple[str, bytes]]]:
+    """Return the class of each image in the style sheet, and the JPEG of each class; equal JPEGs share one."""
+    classes: dict[bytes, str] = {}
+    for key in selection.thumbnail_keys:
+        if key in thumbnails:
+            classes.setdefault(thumbnails[key], f"p{len(classes)}")
+    return (
+        {key: classes[thumbnails[key]] for key in selection.thumbnail_keys if key in thumbnails},
+        [(name, jpeg) for jpeg, name in classes.items()],
+    )
+
+
+def _figures(
+    tables: Tables, manifest: dict[str, Any], summary: dict[str, Any], selection: GallerySelection
+) -> list[tuple[str, int, str]]:
+    funnel, days, places = manifest["funnel"], summary["days"], summary["places"]
+    left_out = int((~tables.duplicates["is_representative"].astype(bool)).sum())
+    return [
+        ("Pictures", len(tables.images), f"of {funnel[0]['entered']:,} listed" if funnel else ""),
+        ("Duplicate groups", selection.group_total, f"{left_out:,} pictures left out as twins"),
+        ("Places", places["distinct"], f"cells of {places['cell_degrees']:g} degrees"),
+        ("Days", days["distinct"], f"from {days['first'][:10]} to {days['last'][:10]}" if days["first"] else ""),
+    ]
+
+
+def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, int | None]]]]:
+    """Yield names with their values and the number of images of each."""
+    sizes = summary["sizes"]
+    yield "Shapes", [(name, number) for name, number in sizes["shapes"].items() if number]
+    yield "Sizes", _most_frequent(sizes)
+    if megapixels := sizes["megapixels"]:
+        spread = f"{megapixels['50']:.3g}, from {megapixels['0']:.3g} to {megapixels['100']:.3g}"
+        yield "Megapixels", [(f"median {spread}", None)]
+    yield "Formats", _most_frequent(summary["formats"])
+
+
+def _most_frequent(counts: dict[str, Any]) -> list[tuple[str, int | None]]:
+    most: list[tuple[str, int | None]] = [(name.replace(" x ", " × "), n) for name, n in counts["most"][:_MAX_ROWS]]
+    others = counts["rest"] + sum(number for _, number in counts["most"][_MAX_ROWS:])
+    return most + ([("others", others)] if others else [])
+
+
+def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
+    """Yield title, note and rows (label, images, images of the first) for places and days."""
+    places, days = summary["places"], summary["days"]
+    spots = [(format_location(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]]
+    for title, counts, rows in (
+        ("Places with the most pictures", places, spots),
+        ("Days with the most pictures", days, days["most"]),
+    ):
+        if rows:
+            note = f"{min(len(rows), _MAX_ROWS)} of {counts['distinct']:,}"
+            yield title, note, [(label, number, rows[0][1]) for label, number in rows[:_MAX_ROWS]]
+
+
+def _scores(summary: dict[str, Any], thresholds: list[dict[str, Any]]) -> Iterator[_TemplateData]:
+    for name, (low, high) in _SCORES.items():
+        score = summary["scores"][name]
+        cuts = [cut for cut in thresholds if cut["name"] in (f"filter.min_{name}", f"filter.max_{name}")]
+        if plot := build_histogram(score["histogram"], cuts):
+            median = f"{score['quantiles']['50']:.2f}"
+            yield {"name": name, "low": low, "high": high, "median": median, "plot": plot, **score}
+
+
+def _sheet(
+    tables: Tables, selection: GallerySelection, classes: dict[ThumbnailKey, str], render: str | None
+) -> Iterator[_TemplateData]:
+    rows = tables.images[tables.images["image_id"].isin(selection.image_ids)].set_index("image_id")
+    for image_id in selection.image_ids:
+        row = rows.loc[image_id]
+        width, height = int(row["width"]), int(row["height"])
+        true = 1.0 if render == "crop" else set_parts.get_aspect_ratio(width, height)
+        ratio = min(max(true, _NARROWEST), _WIDEST)
+        name, taken_at = (page_parts.text_or_empty(row[column]) for column in ("file_name", "taken_at"))
+        size = set_parts.format_size(width, height)
+        place = format_location(row["latitude"], row["longitude"])
+        yield {
+            "name": name or image_id,
+            "size": size,
+            "taken_at": taken_at,
+            "place": place,
+            "description": ", ".join(part for part in (name or image_id, size, taken_at, place) if part),
+            "ratio": f"{ratio:.3f}",
+            # An image wider or taller than its box is cropped at both ends.
+            "fill": f";background-size:{100 * max(1, true / ratio):.1f}% {100 * max(1, ratio / true):.1f}%"
+            if true != ratio and render not in ("fit", "crop")
+            else "",
+            "class": classes.get(ThumbnailKey("image", image_id)),
+        }
+
+
+def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
+    """Return images from all over the sheet for the top of the page; none where there are too few."""
+    available = [image for image in sheet if image["class"]]
+    return [available[n * len(available) // _BAND] for n in range(_BAND)] if len(available) >= _BAND else []
+
+
+def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
+    members = [_member(member, classes, render) for member in group.members]
+    further = group.size - len(members)
+    return {"record": group, "members": members, "further": further, "unnamed": further - len(group.further_names)}
+
+
+def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
+    match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
+    if member.distance is not None:
+        match += f", {member.distance} {'bit' if member.distance == 1 else 'bits'} apart"
+    if member.edit is not None:
+        match += f": {member.edit.replace('+', ', ')}"
+    size = set_parts.format_size(member.width, member.height)
+    cropped = render == "crop" and member.key.kind == "image"
+    return {
+        "name": member.item,
+        "size": size,
+        "match": match,
+        "is_representative": member.is_representative,
+        "description": ", ".join(part for part in (member.item, size, match or "kept") if part),
+        "ratio": f"{1.0 if cropped else set_parts.get_aspect_ratio(member.width, member.height):.3f}",
+        "fill": "",
+        "class": classes.get(member.key),
+    }
+
+
+def _rejection_reason(one: RejectionReason, classes: dict[ThumbnailKey, str]) -> _TemplateData:
+    examples = [
+        {
+            "name": example.item,
+            "details": example.description,
+            "description": ", ".join((example.item, *example.description)),
+            "ratio": None,  # not in the ledger
+            "fill": "",
+            "class": classes.get(ThumbnailKey("item", example.item)),
+        }
+        for example in one.examples
+    ]
+    return {"record": one, "examples": examples, "has_images": any(example["class"] for example in examples)}

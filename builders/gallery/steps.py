@@ -1,0 +1,206 @@
+""""""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from builders.gallery import image_filters, selection
+from builders.gallery import selection as gallery_summary
+from builders.gallery.definition import GalleryDefinition
+from builders.gallery.duplicate_steps import duplicate_columns, group_duplicates
+from builders.gallery.image_scan import OverriddenImages, ScannedImages, find_overridden_images, scan_images
+from builders.gallery.near_duplicates import DuplicateGroups
+from builders.gallery.render_steps import render_images
+from querytruth.array_types import RowIndices
+from querytruth.backends.images import image_sources
+from querytruth.backends.images.image_sources import ImageSource
+from querytruth.backends.images.source_readers import SourceListing
+from querytruth.backends.steps import current_run, step
+from querytruth.errors import UserError
+from querytruth.records import IMAGES_SCHEMA
+from querytruth.sets import decision_log, decision_outcomes, decision_records
+from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.manifest import Provenance, ThresholdRecord
+
+_IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedImages:
+    """The images of the gallery before they are rendered: `images` with their `item`, the name in the source;
+    `selected_rows` are their rows among all scanned ones. `found_by`: the models and cuts that
+    the `groups` of duplicates were found by; `decision_outcome`: what became of people's decisions."""
+
+    source: ImageSource
+    scanned: ScannedImages
+    listed_count: int
+    readable_rows: RowIndices
+    selected_rows: RowIndices
+    images: pd.DataFrame
+    groups: DuplicateGroups
+    found_by: Provenance
+    decision_outcome: decision_outcomes.DecisionOutcome
+
+
+def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImages:
+    """The selected images: all steps of a build but rendering."""
+    source, listing = list_images(definition, ledger)
+    folder = definition.out / definition.name
+    listed_count = len(listing.items)
+    scanned = scan_images(source, listing.items, folder, listing.carried)
+    del listing  # the jobs of the scan have the names, too
+    readable = split_readable(scanned, listed_count, ledger)
+    overridden = find_overridden_images(
+        scanned, readable, decision_log.load_decisions(folder, decision_records.Override)
+    )
+    filtered = filter_images(scanned, readable, overridden, definition, ledger)
+    groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
+    unique = filtered[groups.is_kept]
+    rows = select_images(scanned, unique, overridden, definition, ledger)
+    images = describe_selected(scanned, groups, unique, rows)
+    decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
+    return SelectedImages(source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome)
+
+
+@step("list pictures")
+def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSource, SourceListing]:
+    """The source and what it lists. Raises UserError where it lists no image."""
+    source = image_sources.open_source(definition.images, skip=definition.out / definition.name)
+    listing = source.list_items()
+    refused = listing.refused.to_pandas()
+    rejections = rejection_rows(refused["item"], "rejected", refused["reason"], detail=refused["detail"])
+    ledger.record_stage("list", "image", len(listing.items) + len(refused), len(listing.items), rejections)
+    if not len(listing.items):
+        raise UserError("list pictures", definition.images, "lists no picture", "fix `images` in the definition")
+    return source, listing
+
+
+@step("scan pictures")
+def split_readable(images: ScannedImages, listed_count: int, ledger: Ledger) -> RowIndices:
+    """The rows of the images that could be read."""
+    scan_results = images.to_frame(["item", "reason", "detail"])
+    broken = scan_results[scan_results["reason"].notna()]
+    readable = np.flatnonzero(scan_results["reason"].isna())
+    rejections = rejection_rows(broken["item"], "quarantined", broken["reason"], detail=broken["detail"])
+    ledger.record_stage("scan", "image", listed_count, len(readable), rejections)
+    return readable
+
+
+@step("filter pictures")
+def filter_images(
+    images: ScannedImages,
+    readable: RowIndices,
+    overridden: OverriddenImages,
+    definition: GalleryDefinition,
+    ledger: Ledger,
+) -> RowIndices:
+    """The rows of the images that pass every rule or are overridden."""
+    frame = images.to_frame(["item", *image_filters.list_filter_columns()], readable)
+    passes, failures = image_filters.apply_filters(frame, build_filter_rules(definition))
+    is_overridden = overridden.is_overridden(readable)
+    rejections = rejection_rows(frame["item"][~passes].to_numpy(), "rejected", **failures)[~is_overridden[~passes]]
+    if large := int((rejections["reason"] == "too_large").sum()):
+        limit = f"{definition.filter.model_dump()['max_side']:,} pixels (filter.max_side; the seed article's is 5,000)"
+        advice = "a greater filter.max_side keeps them, as camera photos of 24 megapixels need (10000)"
+        current_run().reporter.log(f"{large:,} pictures are left out: a side reaches {limit}; {advice}")
+    passes |= is_overridden
+    ledger.record_stage("filter", "image", len(readable), int(passes.sum()), rejections)
+    return readable[passes]
+
+
+def build_filter_rules(definition: GalleryDefinition) -> tuple[image_filters.ImageFilterRule, ...]:
+    """The definition's filter as rules."""
+    return image_filters.build_filter_rules(**definition.filter.model_dump())
+
+
+def remove_duplicates(
+    source: ImageSource, images: ScannedImages, filtered: RowIndices, definition: GalleryDefinition, ledger: Ledger
+) -> tuple[DuplicateGroups, Provenance]:
+    """The duplicate groups of the filtered rows, and the models and cuts that they were found by."""
+    rules, folder = definition.near_duplicates, definition.out / definition.name
+    codes = {name: images.factorize_column(name, filtered) for name in ("sha256", "pixels")}
+    frame = images.to_frame(duplicate_columns(rules), filtered).assign(**codes)
+    groups, found_by = group_duplicates(frame, rules, source.locate_all, folder)
+    ledger.record_stage("duplicates", "image", len(filtered), int(groups.is_kept.sum()), groups.rejections)
+    return groups, found_by
+
+
+@step("select pictures")
+def select_images(
+    images: ScannedImages,
+    unique: RowIndices,
+    overridden: OverriddenImages,
+    definition: GalleryDefinition,
+    ledger: Ledger,
+) -> RowIndices:
+    """The rows of as many images as the definition asks for, of as many places and times as possible, and those of all
+    overridden images, which do not count towards that number."""
+    rules = definition.select
+    if rules.count is not None and rules.count > len(unique):
+        reported = f"select.count asks for {rules.count:,} images, and {len(unique):,} are left: all of them are taken"
+        current_run().reporter.log(reported)
+    chosen = overridden.is_overridden(unique)
+    others: RowIndices = np.flatnonzero(~chosen)
+    frame = images.to_frame(["image_id", "taken_at", "latitude", "longitude"], unique[others])
+    chosen[others] = selection.select_images(
+        frame, count=rules.count, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed
+    ).chosen
+    rest = images.to_frame(["item", "image_id"], unique[~chosen])
+    rejections = rejection_rows(rest["item"], "rejected", "not_selected", item_id=rest["image_id"])
+    ledger.record_stage("select", "image", len(unique), int(chosen.sum()), rejections)
+    rows: RowIndices = unique[chosen]
+    return rows
+
+
+def describe_selected(
+    images: ScannedImages, groups: DuplicateGroups, unique: RowIndices, rows: RowIndices
+) -> pd.DataFrame:
+    """The selected rows with what is known of the images; `unique` are the rows that the groups keep."""
+    return images.to_frame(_IMAGES, rows).assign(duplicate_group=groups.group[groups.is_kept][np.isin(unique, rows)])
+
+
+def summarize_gallery(
+    images: ScannedImages, readable: RowIndices, selected_rows: RowIndices, definition: GalleryDefinition
+) -> dict[str, Any]:
+    """The summary of the gallery's images, for the page."""
+    gallery = images.to_frame(["taken_at", "latitude", "longitude", "format", "width", "height"], selected_rows)
+    scores = images.to_frame(gallery_summary.QUALITY_SCORE_NAMES, readable)
+    return gallery_summary.summarize_gallery(gallery, scores, place_degrees=definition.select.place_degrees)
+
+
+def render_gallery(
+    source: ImageSource, images: pd.DataFrame, definition: GalleryDefinition, ledger: Ledger
+) -> tuple[pd.DataFrame, Path | None]:
+    """The images table, and the folder of the rendered images: None without rendering, where `path` is the source's."""
+    images = images.rename(columns={"item": "file_name"}).reindex(columns=IMAGES_SCHEMA.names)
+    texts = [field.name for field in IMAGES_SCHEMA if field.type == pa.string()]
+    images = images.astype(dict.fromkeys(texts, "str"))  # a column without any value is text, too
+    entered = len(images)
+    # A file that is gone since it was scanned has no path, and cannot be rendered.
+    paths = [place if isinstance(place, str) else "" for place in source.locate_all(images["file_name"])]
+    if definition.render is not None:
+        folder = definition.out / definition.name
+        images, rejections, rendered = render_images(images, paths, list(images["sha256"]), definition.render, folder)
+        ledger.record_stage("render", "image", entered, len(images), rejections)
+        return images, rendered
+    is_utf8 = np.array([not re.search("[\udc80-\udcff]", path) for path in paths], dtype=bool)
+    rejections = rejection_rows(images["file_name"][~is_utf8], "rejected", "name_not_utf8")
+    ledger.record_stage("name", "image", entered, int(is_utf8.sum()), rejections)
+    utf8_paths = [path for path, ok in zip(paths, is_utf8, strict=True) if ok]
+    return images[is_utf8].assign(path=pd.array(utf8_paths, dtype="str")), None
+
+
+def list_gallery_thresholds(
+    definition: GalleryDefinition, of_duplicates: Sequence[ThresholdRecord]
+) -> list[ThresholdRecord]:
+    """All thresholds of the build, for the manifest."""
+    thresholds = [*(rule.threshold_record() for rule in build_filter_rules(definition)), *of_duplicates]
+    if definition.select.count is not None:
+        thresholds.append(ThresholdRecord("select.count", "at most", definition.select.count))
+    return thresholds

@@ -1,0 +1,175 @@
+"""The rounds of the second stage: more objects for every topic that people accepted, each different from all others."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import prompts
+from builders.generated import generation_journal, object_pools, reply_grammar, row_rules, topic_pools
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.generation_rounds import (
+    GenerationRounds,
+    RoundQuestion,
+    build_row_rules,
+    build_wave_entry,
+    load_chat_model,
+    open_rounds,
+    parse_reply,
+)
+from prompts import PromptTemplate
+from querytruth.backends.models.chat import ChatModel
+from querytruth.backends.models.embedders import TextEmbedder, load_text_embedder
+from querytruth.backends.models.reply_store import ReplyStore
+from querytruth.backends.steps import step
+from querytruth.questions import load_prompt
+from querytruth.sets.image_vectors import CosineBackground, check_cosine_cut, measure_cosine_background
+
+_NOTHING = reply_grammar.ParsedAnswer("", ())
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStage:
+    """Everything that the objects depend on. `sample_template` formats people's objects as samples (None: as lines of a
+    list); `human_objects` are people's objects by topic; an object above `similarity_threshold` to another is not
+    new."""
+
+    definition: GeneratedDefinition
+    model: ChatModel
+    prompt: PromptTemplate
+    sample_template: PromptTemplate | None
+    rules: row_rules.RowRules
+    human_objects: Mapping[str, Sequence[str]]
+    embedder: TextEmbedder
+    similarity_threshold: float
+    background: CosineBackground | None
+
+    @property
+    def strategy(self) -> topic_pools.GenerationStrategy:
+        """Returns the strategy by which the model arrives at objects."""
+        return topic_pools.STRATEGIES[self.definition.strategy]
+
+    @property
+    def prompts(self) -> list[PromptTemplate]:
+        """Returns all templates that the questions are made of."""
+        return [self.prompt] if self.sample_template is None else [self.prompt, self.sample_template]
+
+    @property
+    def initial_pools(self) -> Mapping[str, Sequence[str]]:
+        """Returns people's objects by the topics that are asked about; one pool for all where the model is given no
+        topic."""
+        if not self.strategy.asks_for_thoughts:
+            return self.human_objects
+        together = [text for topic in sorted(self.human_objects) for text in self.human_objects[topic]]
+        return {topic_pools.SINGLE_POOL_TOPIC[self.definition.language]: together}
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings of the stage that its journal depends on."""
+        chosen = json.dumps({topic: sorted(texts) for topic, texts in self.human_objects.items()}, sort_keys=True)
+        return {
+            "keys": self.definition.objects.model_dump(mode="json", exclude={"embedder", "prompt"}),
+            "prompts": [prompt.sha256 for prompt in self.prompts],
+            "chosen": hashlib.sha256(chosen.encode()).hexdigest(),
+            "novelty": [self.embedder.fingerprint, self.similarity_threshold],
+        }
+
+
+@step("load embedder")
+def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping[str, Sequence[str]]) -> ObjectStage:
+    """Prepares prompt, rules, model and embedder. Raises UserError for an embedder that does not cover the language."""
+    wanted, strategy = definition.objects, topic_pools.STRATEGIES[definition.strategy]
+    strategy_prompt = f"{definition.language}/{strategy.prompt_name}"
+    prompt = load_prompt(wanted.prompt or strategy_prompt, definition.prompt_files, like=strategy_prompt)
+    form = None
+    if strategy.asks_for_thoughts:
+        form = prompts.load_template(f"{definition.language}/{strategy.prompt_name}_sample")
+    embedder = load_text_embedder(wanted.embedder)
+    embedder.check_language([text for texts in human_objects.values() for text in texts])
+    threshold, background = choose_novelty_threshold(definition, embedder, human_objects)
+    rules, model = build_row_rules(prompt, form.text if form else "", wanted.max_length), load_chat_model(definition)
+    return ObjectStage(definition, model, prompt, form, rules, human_objects, embedder, threshold, background)
+
+
+def choose_novelty_threshold(
+    definition: GeneratedDefinition, embedder: TextEmbedder, human_objects: Mapping[str, Sequence[str]]
+) -> tuple[float, CosineBackground | None]:
+    """Returns the similarity from which an object is not new, and the background of people's objects. The article's is
+    for its own model; that of another model is derived from the background. Raises UserError for one among random
+    pairs, before the chat model is asked."""
+    texts = sorted({text for objects in human_objects.values() for text in objects})
+    background = measure_cosine_background(embedder.encode_texts(texts))
+    threshold = definition.objects.novelty
+    if threshold is None and embedder.compares_spelling:
+        return object_pools.SPELLING_THRESHOLDS[definition.language], background
+    if threshold is None:
+        threshold = object_pools.SEMANTIC_THRESHOLD
+        if background is not None and embedder.name != object_pools.SEMANTIC_THRESHOLD_MODEL:
+            threshold = background.derive_cut()
+    check_cosine_cut("load embedder", "objects.novelty", threshold, background, embedder.name)
+    return threshold, background
+
+
+@step("find objects")
+def find_objects(setup: ObjectStage, store: ReplyStore) -> tuple[object_pools.ObjectPools, GenerationRounds]:
+    """Asks about every topic until it reaches its limit of rounds, yields nothing new, or a budget is spent."""
+    definition, wanted = setup.definition, setup.definition.objects
+    pools = object_pools.ObjectPools(
+        setup.initial_pools, object_pools.NoveltyFilter(setup.embedder.encode_texts, setup.similarity_threshold)
+    )
+    max_rounds = len(pools.pools) * wanted.rounds
+    with open_rounds(definition, "objects", setup.model, setup.initial_pools, max_rounds, setup.settings()) as rounds:
+        pools.replay(rounds.waves)
+        while (active_pools := pools.active_pools(wanted.rounds, wanted.barren)) and not rounds.exhausted_budget:
+            left = len(active_pools) if wanted.calls is None else wanted.calls - rounds.question_count
+            wave = _wave(setup, pools, active_pools[:left], rounds, store)
+            pools.add(wave)
+            rounds.store_wave(wave)
+    return pools, rounds
+
+
+def count_stop_reasons(
+    pools: object_pools.ObjectPools, rounds: GenerationRounds, definition: GeneratedDefinition
+) -> dict[str, int]:
+    """Counts topics by why they stopped."""
+    wanted = definition.objects
+    stop_reasons = (pool.stop_reason(wanted.rounds, wanted.barren) for pool in pools.pools.values())
+    reasons = [reason or rounds.exhausted_budget for reason in stop_reasons]
+    return {reason: reasons.count(reason) for reason in sorted(set(reasons))}
+
+
+def _wave(
+    setup: ObjectStage,
+    pools: object_pools.ObjectPools,
+    active_pools: Sequence[object_pools.ObjectPool],
+    rounds: GenerationRounds,
+    store: ReplyStore,
+) -> list[generation_journal.ReplyRecord]:
+    """Asks one question about each topic that continues, and judges all their rows."""
+    questions = [_question(setup, pool) for pool in active_pools]
+    answers = rounds.ask(store, questions)
+    topic_replies = []
+    for question, (_, answer) in zip(questions, answers, strict=True):
+        parsed = parse_reply(answer, setup.strategy.parse_reply, _NOTHING)
+        topic_replies.append(object_pools.ParsedReply(question.topic, parsed, question.asking.shown_objects))
+    judged = zip(questions, answers, pools.classify_rows(topic_replies, setup.rules), strict=True)
+    return [build_wave_entry(question, key, answer, rows) for question, (key, answer), rows in judged]
+
+
+def _question(setup: ObjectStage, pool: object_pools.ObjectPool) -> RoundQuestion:
+    wanted, number = setup.definition.objects, pool.rounds + 1
+    size = topic_pools.SampleSize(wanted.from_people, wanted.from_model, wanted.per_prompt)
+    seed = setup.definition.seed
+    if setup.sample_template is None:
+        asking = topic_pools.build_object_prompt(
+            setup.prompt, pool.topic, pool.human_objects, pool.model_objects, size, seed, number
+        )
+    else:
+        topics = {
+            text: topic for topic in sorted(setup.human_objects, reverse=True) for text in setup.human_objects[topic]
+        }
+        of_people = {text: topics[text] for text in pool.human_objects}
+        asking = topic_pools.build_phrase_prompt(
+            setup.prompt, setup.sample_template, of_people, pool.thoughts, size, seed, number
+        )
+    return RoundQuestion(pool.topic, number, asking)

@@ -1,0 +1,86 @@
+"""Which rows of a reply can be topics or objects at all: language, length, characters, and no words of the prompt."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from builders.generated.reply_grammar import TEMPLATE_WORDS
+from querytruth.backends.models.reply_markup import is_in_language, letters_and_digits
+from querytruth.sets.query_texts import is_broken, is_empty_value, join_spellings
+
+MAX_LENGTH = {"zh": 10, "en": 5}  # characters in Chinese (the seed article's), words in English
+MAX_CHARACTERS = 60
+ROW_REJECTION_REASONS = {
+    "bad_characters": "punctuation, symbols, control characters, a broken encoding, or no value at all",
+    "wrong_language": "mostly in another language than asked for",
+    "too_long": "longer than a search for one thing",
+    "word_of_prompt": "a word of the prompt itself",
+    "refusal": "the model declined",
+    "talk": "speaks to the person who asks, or thinks about the task",
+    "cut_off": "the limit on tokens cut the reply here",
+    "no_topic": "the answer names no topic that can be one",
+    "in_prompt": "an example that the prompt showed",
+    "known": "in a pool already",
+    "repeated": "said already in the same reply, or by another of the same round",
+    "too_similar": "too close to an object that is in a pool",
+}
+_INSIDE = {"zh": " ·・", "en": " -'’"}
+_BETWEEN_CHINESE = re.compile(r"[\u3400-\u9fff] | [\u3400-\u9fff]")
+_WORD = re.compile(r"[^\W_]+")
+
+
+def normalize_text(text: str) -> str:
+    """What makes two spellings one: full and half width, case, spaces and characters of no width make no difference."""
+    return join_spellings(unicodedata.normalize("NFKC", text).casefold())
+
+
+def measure_length(text: str, language: str) -> int:
+    """Characters in Chinese, words in English."""
+    return len(text) if language == "zh" else len(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """The rules of one language. `max_length`: characters (zh) or words (en); `template`: the prompt and the form of
+    its samples, nothing filled in; `refusal`: how models decline; `talk`: how
+    they speak to the person who asks or think about the task (None: not looked for)."""
+
+    language: str
+    max_length: int
+    template: str
+    refusal: re.Pattern[str]
+    talk: re.Pattern[str] | None = None
+
+    def find_rejection_reason(self, text: str) -> str:
+        """Why this is no object, as a key of REASONS; '' where nothing is wrong with it."""
+        is_of_prompt = normalize_text(text) in TEMPLATE_WORDS[self.language] or self._is_of_template(text)
+        return self._unfit(text) or ("word_of_prompt" if is_of_prompt else "")
+
+    def find_topic_rejection_reason(self, text: str) -> str:
+        """The same for a topic: the prompt may propose topics, but none of the words that its form is made of."""
+        return self._unfit(text) or ("word_of_prompt" if normalize_text(text) in TEMPLATE_WORDS[self.language] else "")
+
+    def _unfit(self, text: str) -> str:
+        if not text or len(text) > MAX_CHARACTERS * 4 or not all(self._is_allowed(char) for char in text):
+            return "bad_characters"
+        if is_broken(text) or is_empty_value(text):
+            return "bad_characters"
+        if self.language == "zh" and _BETWEEN_CHINESE.search(text):
+            return "bad_characters"
+        if not is_in_language(text, self.language):
+            return "wrong_language"
+        if measure_length(text, self.language) > self.max_length or len(text) > MAX_CHARACTERS:
+            return "too_long"
+        plain = text.replace("’", "'")
+        if self.refusal.search(plain):
+            return "refusal"
+        return "talk" if self.talk and self.talk.search(plain) else ""
+
+    def _is_allowed(self, char: str) -> bool:
+        return char in _INSIDE[self.language] or unicodedata.category(char)[0] in "LMN"
+
+    def _is_of_template(self, text: str) -> bool:
+        if self.language == "zh":
+            return len(text) > 1 and letters_and_digits(text) in letters_and_digits(self.template)
+        padded = [f" {' '.join(_WORD.findall(side.casefold()))} " for side in (text, self.template)]
+        return padded[0] in padded[1]

@@ -1,0 +1,164 @@
+"""The keys of an imported set's definition."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from builders.gallery.image_scan import scan_listed_files, scan_listed_images
+from builders.gallery.render_steps import render_every_image
+from builders.lint import finding_lines, lint_tables
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.images.image_reading import DAMAGED
+from querytruth.backends.steps import step
+from querytruth.definitions import NearDuplicateOptions, RenderOptions, SetDefinition
+from querytruth.errors import UserError
+from querytruth.formats import importers
+from querytruth.formats.imported_tables import ImportedSource, join_imported_tables
+from querytruth.formats.importers import ImportedTables
+from querytruth.formats.set_images import ImageStore
+from querytruth.records import to_arrow
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.manifest import InputRecord
+
+
+class ImportDefinition(SetDefinition):
+    """A set of another publisher. `annotations`: their folder or file; `images`: the folder of the images that are not
+    inside those files, where every listed image must be present and readable. `render` null: images unchanged, copied
+    into the set if they were inside the files, else by reference."""
+
+    kind: Literal["imported"] = "imported"
+    format: str
+    annotations: Path
+    images: Path | None = None
+    split: str | None = None
+    near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
+    render: RenderOptions | None = None
+
+
+@step("read files")
+def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> ImportedTables:
+    """The tables in the publisher's files; images inside the files are unpacked into `store`.
+
+    Raises UserError if the files list no image.
+    """
+    imported = importers.import_tables(definition.format, definition.annotations, definition.split, store)
+    if not len(imported.images):
+        raise UserError("import", definition.annotations, "lists no picture", "check the path and the split")
+    return imported
+
+
+def read_images(imported: ImportedTables, store: ImageStore, definition: ImportDefinition) -> pd.DataFrame | None:
+    """A row per listed image: its scan, or the `reason` why there is none; None if the publisher ships no images and
+    the definition names no folder of them.
+
+    Raises UserError if the definition's `images` is no folder.
+    """
+    folder = definition.out / definition.name
+    places = imported.images["place"]
+    if places.isna().all():
+        if definition.images is None:
+            return None
+        return _accept_damaged(scan_listed_images(definition.images, _name_files(imported, definition.images), folder))
+    files = [store.folder / place if isinstance(place, str) else None for place in places]
+    table = _accept_damaged(scan_listed_files(store.folder, files, folder))
+    if imported.keeps_ids:  # an exported set of ours may lack images: it lacked them before
+        return table
+    return table.assign(reason=table["reason"].mask(places.isna(), "image_missing"))
+
+
+def _name_files(imported: ImportedTables, root: Path) -> list[str]:
+    """The names by which images are looked for below `root`: those that the files list, or in an export of ours the
+    files that a set names by its ids."""
+    names = dict(zip(imported.images["image"], imported.images["file_name"], strict=True))
+    if imported.keeps_ids:
+        names |= {
+            file.stem: file.relative_to(root).as_posix() for file in sorted(root.rglob("img_*")) if file.stem in names
+        }
+    return [names[image] for image in imported.images["image"]]
+
+
+def _accept_damaged(scanned: pd.DataFrame) -> pd.DataFrame:
+    """The scan with damaged images as usable ones, since the publisher's figures are made with them; `is_damaged`."""
+    is_damaged = scanned["reason"] == DAMAGED
+    columns = {name: scanned[name].mask(is_damaged) for name in ("reason", "detail")}
+    return scanned.assign(is_damaged=is_damaged, **columns)
+
+
+@step("join tables")
+def join_tables(imported: ImportedTables, images: pd.DataFrame | None, ledger: Ledger) -> Tables:
+    """The set's tables, with a reason in the ledger for every entry that is not in them. Raises UserError if no image
+    or no query is left."""
+    source = ImportedSource(imported.queries, imported.images, imported.qrels, imported.rejections, imported.keeps_ids)
+    tables, source_file = join_imported_tables(source, images, ledger), imported.files[0]
+    if not len(tables.images):
+        reason_counts = next(stage.rejected | stage.quarantined for stage in ledger.stages if stage.kind == "image")
+        shown = ", ".join(f"{reason} {number:,}" for reason, number in sorted(reason_counts.items()))
+        raise UserError("import", source_file, f"no picture is left ({shown})", "check the pictures and the split")
+    if len(imported.queries) and not len(tables.queries):
+        raise UserError("import", source_file, "no query is left", "check the pictures and the split")
+    for name in ("queries", "images"):
+        try:
+            to_arrow(name, getattr(tables, name))
+        except ValueError as error:
+            reason = str(error).splitlines()[0][:200]
+            raise UserError("import", source_file, reason, "fix the file, or get it again") from None
+    return Tables(tables.queries, tables.images, tables.qrels, duplicates=imported.duplicates)
+
+
+def resolve_image_paths(
+    tables: Tables,
+    imported: ImportedTables,
+    scanned: pd.DataFrame | None,
+    store: ImageStore,
+    definition: ImportDefinition,
+) -> tuple[Tables, Path | None]:
+    """The tables with the images' paths in the set, and the folder to link them from (None: they stay in place).
+
+    Raises UserError if an image cannot be rendered.
+    """
+    images = tables.images
+    if scanned is None or not images["path"].notna().any():
+        return tables, None
+    if definition.render is not None:
+        # Not the table's sha256: a set that was exported has reduced copies of the images that it names.
+        by_path = dict(zip(scanned["path"], scanned["sha256"], strict=True))
+        digests = [by_path[path] for path in images["path"]]
+        images, rendered = render_every_image(images, digests, definition.render, definition.out / definition.name)
+        return replace(tables, images=images), rendered
+    if imported.images["place"].isna().all():
+        return tables, None
+    at_hand = images[images["path"].notna()]
+    paths = store.link(list(zip(at_hand["image_id"], at_hand["path"], strict=True)))
+    linked = pd.Series(paths, at_hand.index, dtype="str").reindex(images.index)
+    return replace(tables, images=images.assign(path=linked)), store.named_folder
+
+
+def list_input_records(imported: ImportedTables, root: Path) -> list[InputRecord]:
+    """The files that were read, named relative to `root`. The first record has the counts of all files."""
+    counts = {"queries": len(imported.queries), "images": len(imported.images), "judgments": len(imported.qrels)}
+    records = []
+    for number, path in enumerate(imported.files):
+        name = path.relative_to(root).as_posix() if root.is_dir() and path.is_relative_to(root) else path.name
+        records.append(InputRecord(name, file_sha256(path)[0], {} if number else counts))
+    return records
+
+
+@step("lint")
+def list_lint_limitations(tables: Tables, ledger: Ledger) -> list[str]:
+    """What a lint of the tables finds, as known limitations on the card."""
+    return finding_lines(lint_tables(replace(tables, ledger=ledger.rows())))
+
+
+def list_import_limitations(imported: ImportedTables, tables: Tables) -> list[str]:
+    """The known limitation of an import without all of the publisher's images."""
+    listed = len(imported.images)
+    left_out = listed - len(tables.images)
+    if not left_out or imported.keeps_ids:
+        return []
+    return [
+        f"{left_out:,} of the {listed:,} pictures that the publisher lists are not in it (the ledger says why): "
+        "figures are not comparable with those on the whole."
+    ]

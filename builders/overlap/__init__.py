@@ -1,1 +1,0 @@
-"""Pairs of items that two collections share: near images and equal or overlapping texts."""

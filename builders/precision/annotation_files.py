@@ -1,0 +1,301 @@
+"""COCO-form annotation files (COCO, Objects365, TACO, VOC, LVIS …) as columns of numbers.
+
+An invalid record is quarantined with file, record and reason; a file that is not JSON, or not in COCO form, is one
+error. Memory holds the columns and one window of the file.
+"""
+
+import gc
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from builders.precision import annotation_records
+from builders.precision.annotated_gallery import AnnotationFile
+from builders.precision.detections import DetectionFile
+from querytruth.array_types import AnyArray
+from querytruth.backends.files.json_stream import JsonObjectReader
+from querytruth.errors import UserError, first_line, translate_read_errors
+from querytruth.sets.ledger import Rejection, rejection_table
+
+_KEYS = ("images", "annotations", "categories", "licenses")
+_COLUMN_TYPES: dict[str, Any] = {
+    "image": np.int32,
+    "category": np.int32,
+    "crowd": bool,
+    "fake": bool,
+    "record": np.int32,
+}
+
+
+_COLUMN_TYPES |= dict.fromkeys(("x", "y", "width", "height"), np.float64)
+
+
+def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> AnnotationFile:
+    """Reads one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is not COCO."""
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    boxes, images = _AnnotationCollector(name), _ImageCollector(name)
+    other_values: dict[str, Any] = {"categories": None, "licenses": None}
+    seen: set[str] = set()
+    with _without_garbage_collection(), JsonObjectReader(path, progress) as records:
+        for key in records.keys():  # noqa: SIM118 - a generator, no mapping
+            if key in seen and key in _KEYS:
+                raise UserError("read annotations", name, f"has {key!r} twice", "keep one of them in the file")
+            seen.add(key)
+            if key == "annotations":
+                for batch in records.batches(
+                    msgspec.json.Decoder(list[annotation_records.CocoAnnotation]), annotation_records.ANNOTATION_KEYS
+                ):
+                    boxes.add(*batch)
+            elif key == "images":
+                for batch in records.batches(
+                    msgspec.json.Decoder(list[annotation_records.CocoImage]), annotation_records.IMAGE_KEYS
+                ):
+                    images.add(*batch)
+            elif key in other_values:
+                other_values[key] = records.value(annotation_records.CATEGORY_KEYS)
+            else:
+                records.skip()
+        digest = records.sha256
+    if missing := [key for key in _KEYS[:3] if key not in seen]:
+        has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
+        reason = f"has no {missing[0]!r} (it has {has})"
+        raise UserError("read annotations", name, reason, "give an instances file in COCO form")
+    box_table = boxes.table()
+    return AnnotationFile(
+        name=name,
+        sha256=digest,
+        images=images.table(_licence_names(other_values["licenses"])),
+        boxes=box_table,
+        categories=_category_table(name, other_values["categories"], set(pd.unique(box_table["category"]))),
+        images_entered=images.entered,
+        boxes_entered=boxes.entered,
+        rejected_images=rejection_table(images.rejections),
+        rejected_boxes=rejection_table(boxes.rejections),
+        path=str(path),
+    )
+
+
+def read_results(path: Path) -> DetectionFile:
+    """Reads a detector's results in COCO form: a list of records with image_id, category_id, bbox and score. Raises
+    UserError where the file is no such list."""
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    give = "give a results file in COCO form: a list of image_id, category_id, bbox, score"
+    with translate_read_errors("read detections", path, give):
+        data = path.read_bytes()
+    try:
+        records = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise UserError("read detections", name, f"is not JSON: {first_line(error)}", give) from None
+    if not isinstance(records, list):
+        raise UserError("read detections", name, "holds no list", give)
+    collector = _AnnotationCollector(name)
+    collector.add(0, records, fits=False)
+    boxes = collector.table()
+    scores = np.array([_parse_score(records[number]) for number in boxes["record"]], dtype=np.float64)
+    is_good = (scores >= 0) & (scores <= 1)
+    bad = boxes.loc[~is_good, "record"].tolist()
+    rejections = [
+        Rejection(
+            f"{name}#annotations[{n}]",
+            "quarantined",
+            "bad_score",
+            detail=annotation_records.abbreviate_record(records[n]),
+        )
+        for n in bad
+    ]
+    return DetectionFile(
+        name=name,
+        sha256=hashlib.sha256(data).hexdigest(),
+        boxes=boxes.assign(score=scores)[is_good].reset_index(drop=True),
+        entered=len(records),
+        rejected=rejection_table(collector.rejections + rejections),
+    )
+
+
+def _parse_score(record: dict[str, Any]) -> float:
+    """Returns the score of a record, NaN where it is no number."""
+    score = record.get("score")
+    return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else math.nan
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Pauses the cycle collector, which takes a fifth of the time with millions of short-lived tuples."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _AnnotationCollector:
+    """Collects annotation records as arrays, batch by batch."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.entered = 0
+        self.rejections: list[Rejection] = []
+        self._columns = {name: _Column(kind) for name, kind in _COLUMN_TYPES.items()}
+
+    def add(self, first: int, records: list[Any], fits: bool) -> None:
+        self.entered += len(records)
+        numbers = np.arange(first, first + len(records), dtype=np.int32)
+        if not fits:
+            records, numbers = self._valid_records(first, records)
+        count = len(records)
+        sides = np.fromiter(itertools.chain.from_iterable([r.bbox for r in records]), np.float64, 4 * count)
+        values = (
+            _ids([r.image_id for r in records]),
+            _ids([r.category_id for r in records]),
+            np.fromiter([r.iscrowd or 0 for r in records], bool, count),
+            np.fromiter([r.isfake or 0 for r in records], bool, count),
+            numbers,
+            *sides.reshape(count, 4).T,
+        )
+        for column, batch in zip(self._columns.values(), values, strict=True):
+            column.extend(batch)
+
+    def _valid_records(self, first: int, records: list[Any]) -> tuple[list[Any], AnyArray]:
+        boxes, numbers = [], []
+        for number, record in enumerate(records, first):
+            box = annotation_records.parse_annotation(record)
+            if isinstance(box, str):
+                item = f"{self.file}#annotations[{number}]"
+                self.rejections.append(
+                    Rejection(item, "quarantined", box, detail=annotation_records.abbreviate_record(record))
+                )
+            else:
+                boxes.append(box)
+                numbers.append(number)
+        return boxes, np.array(numbers, dtype=np.int32)
+
+    def table(self) -> pd.DataFrame:
+        return pd.DataFrame({name: column.values() for name, column in self._columns.items()}, copy=False)
+
+
+class _Column:
+    """An array that grows by doubling. Memory that is allocated ahead costs nothing until it is written; joining the
+    batches at the end would hold them twice."""
+
+    def __init__(self, kind: Any) -> None:
+        self._values: AnyArray = np.empty(0, dtype=kind)
+        self._size = 0
+
+    def extend(self, batch: AnyArray) -> None:
+        end = self._size + len(batch)
+        kind = np.result_type(self._values, batch)
+        if end > len(self._values) or kind != self._values.dtype:
+            grown = np.empty(max(end, 2 * self._size), dtype=kind)
+            grown[: self._size] = self.values()
+            self._values = grown
+        self._values[self._size : end] = batch
+        self._size = end
+
+    def values(self) -> AnyArray:
+        return self._values[: self._size]
+
+
+class _ImageCollector:
+    """Collects image records as rows. Records with one id and different content are all quarantined: it is unknown
+    which of them the boxes belong to."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.entered = 0
+        self.rejections: list[Rejection] = []
+        self._rows: dict[int | str, tuple[int, annotation_records.CocoImage]] = {}
+        self._ambiguous_ids: set[int | str] = set()
+
+    def add(self, first: int, records: list[Any], fits: bool) -> None:
+        self.entered += len(records)
+        for number, record in enumerate(records, first):
+            image = record if fits else annotation_records.parse_image(record)
+            if isinstance(image, str):
+                self._reject(number, image, record)
+                continue
+            first_seen = self._rows.setdefault(image.id, (number, image))
+            if first_seen[1] is image:
+                continue
+            if first_seen[1] == image:
+                self._reject(number, "listed_twice", image)
+            else:
+                self._reject(number, "id_used_twice", image)
+                self._ambiguous_ids.add(image.id)
+
+    def _reject(self, number: int, reason: str, record: Any) -> None:
+        item = f"{self.file}#images[{number}]"
+        self.rejections.append(
+            Rejection(item, "quarantined", reason, detail=annotation_records.abbreviate_record(record))
+        )
+
+    def table(self, licences: dict[Any, str]) -> pd.DataFrame:
+        for key in sorted(self._ambiguous_ids, key=str):
+            self._reject(self._rows[key][0], "id_used_twice", self._rows.pop(key)[1])
+        rows = [row for _, row in self._rows.values()]
+        urls = [row.flickr_url or row.coco_url or row.url or None for row in rows]
+        return pd.DataFrame(
+            {
+                "id": _ids([row.id for row in rows]),
+                "file_name": pd.array([row.file_name for row in rows], dtype="str"),
+                "width": np.fromiter((row.width or 0 for row in rows), np.int32, len(rows)),
+                "height": np.fromiter((row.height or 0 for row in rows), np.int32, len(rows)),
+                "licence": pd.array([licences.get(row.license) for row in rows], dtype="str"),
+                "source_url": pd.array(urls, dtype="str"),
+            }
+        )
+
+
+def _ids(values: list[Any]) -> AnyArray:
+    """Returns integers of the smallest type that fits; objects where an id is huge or a string."""
+    if str not in set(map(type, values)):
+        for kind in (np.int32, np.int64):
+            with suppress(OverflowError):
+                return np.fromiter(values, kind, len(values))
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _licence_names(licences: Any) -> dict[Any, str]:
+    entries = [entry for entry in licences if isinstance(entry, dict)] if isinstance(licences, list) else []
+    names = {annotation_records.parse_record_id(entry.get("id")): entry.get("name") for entry in entries}
+    return {
+        key: name for key, name in names.items() if key is not None and name and annotation_records.is_utf8_text(name)
+    }
+
+
+def _category_table(file: str, categories: Any, with_boxes: set[int | str]) -> pd.DataFrame:
+    """Columns id, name, supercategory. Two ids of one name are one label, in the group of the first of them that has
+    boxes: exports add a root category that has none. Raises UserError for a missing id or name, and for an id that is
+    used twice."""
+    stage, fix = "read annotations", "fix the categories of the file"
+    if not isinstance(categories, list) or not categories:
+        raise UserError(stage, f"{file}#categories", "is no list of categories", fix)
+    rows: dict[int | str, tuple[str, str]] = {}
+    for number, entry in enumerate(categories):
+        item = f"{file}#categories[{number}]"
+        key = annotation_records.parse_record_id(entry.get("id")) if isinstance(entry, dict) else None
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if key is None or not annotation_records.is_utf8_text(name) or not name.strip():
+            raise UserError(stage, item, f"has no id or no name: {annotation_records.abbreviate_record(entry)}", fix)
+        if key in rows:
+            raise UserError(stage, item, f"uses the id {key} of {rows[key][0]!r} again", fix)
+        group = entry.get("supercategory")
+        rows[key] = (name.strip(), group.strip() if annotation_records.is_utf8_text(group) else "")
+    groups: dict[str, str] = {}
+    for _, (name, group) in sorted(rows.items(), key=lambda row: row[0] not in with_boxes):
+        groups.setdefault(name, group)
+    named = [(name, groups[name]) for name, _ in rows.values()]
+    frame = pd.DataFrame(named, columns=["name", "supercategory"], dtype="str")
+    frame.insert(0, "id", _ids(list(rows)))
+    return frame

@@ -1,0 +1,173 @@
+"""Label tables and compatible-label maps: folders with labels.csv, tree.csv and compatible.csv; some are shipped.
+
+Lists by image of the labels that are annotated whole, as in LVIS: `neg_category_ids` (verified: nothing of it is to
+be seen) and `not_exhaustive_category_ids` (some objects have no box). Nothing is known of the other labels without a
+box.
+"""
+
+import csv
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from builders.precision.annotation_records import parse_record_id
+from builders.precision.label_index import LabelListFile
+from querytruth.array_types import AnyArray
+from querytruth.backends.files import json_stream, safe_paths, text_formats
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.sets.manifest import InputRecord
+
+# A link to the folder datasets/ of a checkout; a folder of the package where that is installed.
+DATASETS_FOLDER = Path(__file__).parents[2] / "querytruth" / "shipped"
+_STAGE = "read label table"
+_NEGATIVE, _PARTIAL = "neg_category_ids", "not_exhaustive_category_ids"
+_KEYS = (f'"{_NEGATIVE}"'.encode(), f'"{_PARTIAL}"'.encode())
+_PIECE = 1 << 22  # bytes
+
+
+def list_shipped_tables() -> list[str]:
+    """Returns the names of the shipped tables."""
+    return sorted(folder.parent.name for folder in DATASETS_FOLDER.glob("*/labels.csv"))
+
+
+def find_table_folder(labels: str) -> Path:
+    """Returns the folder for a shipped name or a path. Raises UserError where it is neither."""
+    for folder in (DATASETS_FOLDER / labels, Path(labels).expanduser()):
+        if (folder / "labels.csv").is_file():
+            return folder
+    choices = ", ".join([*list_shipped_tables(), "from_annotations", "from_supercategories"])
+    reason = "is neither a shipped label table nor a folder with labels.csv"
+    raise UserError(_STAGE, labels, reason, f"choose from {choices}, or give a folder")
+
+
+def find_fitting_table(names: Iterable[str]) -> str | None:
+    """Returns the shipped table that has all of the names, whatever their case; None where there is none."""
+    wanted = {name.strip().casefold() for name in names}
+    for table in list_shipped_tables():
+        listed, _ = read_label_csv(find_table_folder(table) / "labels.csv")
+        if wanted <= {name.strip().casefold() for name in listed["name"]}:
+            return table
+    return None
+
+
+def find_compatibility_file(compatible: str) -> Path:
+    """Returns the compatible-label file for a shipped name or a path. Raises UserError where it is neither."""
+    for path in (DATASETS_FOLDER / compatible / "compatible.csv", Path(compatible).expanduser()):
+        if path.is_file():
+            return path
+    next_step = f"choose from {', '.join(list_shipped_tables())}, or give a CSV file"
+    raise UserError(_STAGE, compatible, "is neither a shipped map nor a file", next_step)
+
+
+def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
+    """Returns the cells as text, and the file's input record.
+
+    Raises UserError if the file cannot be read, is not CSV in UTF-8, is empty, or has rows of different lengths.
+    """
+    try:
+        data = safe_paths.read_regular(path)
+        rows = list(csv.reader(data.decode("utf-8-sig").splitlines(), strict=True))
+    except OSError as error:
+        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(_STAGE, path, f"is no CSV in UTF-8 ({error})", "save it as CSV UTF-8") from None
+    if not rows:
+        raise UserError(_STAGE, path, "is empty", "give it a line of column names")
+    text_formats.refuse_repeated_columns(_STAGE, path, rows[0], rows[0])
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            reason = f"has {len(row)} cells, the header {len(rows[0])}"
+            raise UserError(_STAGE, f"{path} row {number}", reason, "quote cells that hold commas")
+    frame = pd.DataFrame(rows[1:], columns=pd.Index(rows[0], dtype="str"), dtype="str")
+    frame = frame.map(text_formats.unescape_formula)
+    # Official names may contain blanks at their ends; all other cells are written by hand.
+    frame = frame.assign(**{c: frame[c].str.strip() for c in frame.columns if c != "name"})
+    name, sha256 = f"{path.parent.name}/{path.name}", hashlib.sha256(data).hexdigest()
+    return frame, InputRecord(name, sha256, {"rows": len(frame)})
+
+
+def read_former_names(folder: Path) -> dict[str, set[str]]:
+    """Returns the names of other versions of the label set, by version, from files like v1_names.csv in the folder."""
+    names_by_version = {}
+    for path in sorted(folder.glob("*_names.csv")):
+        frame, _ = read_label_csv(path)
+        names_by_version[f"{folder.name} {path.name.removesuffix('_names.csv')}"] = set(frame["name"])
+    return names_by_version
+
+
+class _Lists(msgspec.Struct, gc=False):
+    id: Any = None
+    neg_category_ids: Any = None
+    not_exhaustive_category_ids: Any = None
+
+
+def read_label_lists(path: Path) -> LabelListFile:
+    """Reads the lists of all images. A list that is none of ids is as if it were missing: nothing follows from it."""
+    absent, partial = list[tuple[Any, Any]](), list[tuple[Any, Any]]()
+    listed = list[Any]()
+    with json_stream.JsonObjectReader(path) as reader:
+        for key in reader.keys():  # noqa: SIM118 - a generator, no mapping
+            if key != "images":
+                reader.skip()
+                continue
+            for _, batch, fits in reader.batches(msgspec.json.Decoder(list[_Lists])):
+                for record in batch if fits else map(_pick, batch):
+                    found = _parse_ids(record.not_exhaustive_category_ids)
+                    image = parse_record_id(record.id)
+                    absent += [(image, category) for category in _parse_ids(record.neg_category_ids) or ()]
+                    partial += [(image, category) for category in found or ()]
+                    listed += [image] if found is not None else []
+        digest = reader.sha256
+    one, two, three, four = (_ids([pair[side] for pair in pairs]) for pairs in (absent, partial) for side in (0, 1))
+    return LabelListFile(digest, one, two, three, four, _ids(listed))
+
+
+def _pick(record: Any) -> _Lists:
+    found = record if isinstance(record, dict) else {}
+    return _Lists(*(found.get(name) for name in ("id", _NEGATIVE, _PARTIAL)))
+
+
+def _parse_ids(value: Any) -> list[int | str] | None:
+    """Returns the ids of a list, None where it is none."""
+    if not isinstance(value, list):
+        return None
+    ids = [parse_record_id(one) for one in value]
+    known = [one for one in ids if one is not None]
+    return known if len(known) == len(ids) else None
+
+
+def _ids(values: list[Any]) -> AnyArray:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def refuse_label_lists(path: Path) -> None:
+    """Raises UserError for a file whose images list labels: all others are unknown there, so that it is not exhaustive.
+    Reads until the first such key."""
+    if key := _find_key(path):
+        reason = f"lists by image which labels are annotated whole ({key}), so that not each object has a box"
+        raise UserError("families", path, reason, "set exhaustive: by_image")
+
+
+def require_label_lists(path: Path) -> None:
+    """Raises UserError for a file whose images list no labels."""
+    if not _find_key(path):
+        reason = f"has no lists of labels by image ({_NEGATIVE}, {_PARTIAL})"
+        raise UserError("families", path, reason, "set exhaustive: true if each object of each label has a box")
+
+
+def _find_key(path: Path) -> str:
+    with translate_read_errors("read annotations", path), safe_paths.open_regular(path) as file:
+        tail = b""
+        while piece := file.read(_PIECE):
+            text = tail + piece
+            if key := next((key for key in _KEYS if key in text), None):
+                return key.decode().strip('"')
+            tail = text[-len(_KEYS[1]) :]
+    return ""

@@ -1,0 +1,317 @@
+"""Publishes what a build made as the next version, with people's decisions applied.
+
+Names of sets: a folder holds the versions of one kind of set only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from PIL import features
+
+from builders.publication_guards import check_not_empty, check_shrinkage
+from querytruth.audit.answers import AUDIT_VIEW, AcceptedLabels, AuditDisputes, add_accepted_labels, find_disputes
+from querytruth.backends.steps import current_run, describe_environment, step
+from querytruth.definitions import SetDefinition
+from querytruth.errors import UserError
+from querytruth.formats.set_card import render_set_card
+from querytruth.sets import benchmark_set, decision_records, set_files, set_publishing
+from querytruth.sets.benchmark_set import Tables, make_canary
+from querytruth.sets.decision_agreement import DecisionConflict, find_disagreements, latest_decisions
+from querytruth.sets.decision_application import apply_decisions, list_edited_waiting
+from querytruth.sets.decision_log import check_no_decision_is_lost, load_decisions, make_log_records, read_decisions
+from querytruth.sets.decision_outcomes import DecisionOutcome, carry_over
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.manifest import InputRecord, Provenance, read_manifest
+from querytruth.sets.published_files import check_no_version_is_lost, newest_version, record_own_version
+from querytruth.sets.set_files import StoredSet
+
+_SUFFIXES = {
+    "gallery": "pictures",
+    "recall": "captions",
+    "precision": "objects",
+    "generated": "topics",
+    "imported": "imported",
+}
+
+
+def check_set_name(definition: SetDefinition) -> None:
+    """Raises UserError where a set of another kind has the name: its versions and decisions would be mixed with those
+    of this one."""
+    folder = definition.out / definition.name
+    other = _published_kind(folder)
+    if other in (None, definition.kind):
+        return
+    reason = f"is a {other} set; a {definition.kind} set cannot have its name"
+    next_step = (
+        f"choose another, such as --set name={propose_set_name(definition.name, definition.kind, definition.out)}"
+    )
+    raise UserError("build", f"{folder.name}/v{newest_version(folder)}", reason, next_step)
+
+
+def propose_set_name(name: str, kind: str, out: Path) -> str:
+    """Returns the name, or one like it where a set of another kind has it."""
+    suffixed = f"{name[:50]}-{_SUFFIXES.get(kind, kind)}"
+    candidates = [name, suffixed, *(f"{suffixed}-{number}" for number in range(2, 100))]
+    return next((one for one in candidates if _published_kind(out / one) in (None, kind)), suffixed)
+
+
+def _published_kind(folder: Path) -> str | None:
+    """Returns the kind of the newest version in a set's folder; None where there is none."""
+    version = newest_version(folder)
+    return None if version is None else str(read_manifest(folder / f"v{version}")["kind"])
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltTables:
+    """A set before it is published: tables, ledger, and the fields of its manifest."""
+
+    tables: Tables
+    ledger: Ledger
+    grades: dict[str, str]
+    provenance: Provenance = field(default_factory=Provenance)
+    notes: dict[str, Any] = field(default_factory=dict)
+    known_limitations: list[str] = field(default_factory=list)
+    rendered_folder: Path | None = None
+    model_calls: dict[str, Any] = field(default_factory=dict)  # made by this build: for the envelope
+    decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)  # on images and rejected items
+
+
+def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: dict[str, Any]) -> BuiltTables:
+    """A part of a published set, with its grades, prompts, models, thresholds and known limitations."""
+    manifest = parent.manifest
+    return BuiltTables(
+        tables=tables,
+        ledger=ledger,
+        grades=manifest["grades"],
+        provenance=replace(Provenance.from_dict(manifest), inputs=[InputRecord.of_set(manifest)]),
+        notes={**notes, "render": manifest["notes"].get("render")},
+        known_limitations=manifest["known_limitations"],
+        rendered_folder=_own_images_folder(parent.path, tables),
+    )
+
+
+def _own_images_folder(path: Path, tables: Tables) -> Path | None:
+    """The set's folder, if the set holds image files of its own."""
+    return path if tables.images["path"].fillna("").str.startswith("images/").any() else None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """The published version, or the newest one where nothing changed (`is_new` is False), and its stale decisions.
+    `conflicts`, `shared_count`: those of `DecisionOutcome`; `waiting_count`: number of decisions that only the next
+    build can apply; `page`: the version's page, if written; `url`: the version in a bucket; `disputed`: an answer of
+    each pair of an audit that is left out until a third person answers; `disagreement_count`: number of queries and
+    judgments on which people differ elsewhere, where the last decision holds; `edited_waiting`: queries with an edited
+    text that have no relevant image until a person says yes to one."""
+
+    path: Path
+    version: int
+    is_new: bool
+    manifest: dict[str, Any]
+    stale: Sequence[tuple[decision_records.SetDecision, str]]
+    conflicts: Sequence[DecisionConflict] = ()
+    shared_count: int = 0
+    nested_results: list[BuildResult] = field(default_factory=list)
+    waiting_count: int = 0
+    page: Path | None = None
+    url: str | None = None
+    disputed: Sequence[decision_records.QueryDecision] = ()
+    disagreement_count: int = 0
+    edited_waiting: Sequence[str] = ()
+
+
+@step("publish")
+def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
+    """Apply the decisions on earlier versions, then publish the next version if anything changed. Raises ShrinkageError
+    if too much of the last version would be lost, UserError if nothing is left or it cannot be written."""
+    folder = definition.out / definition.name
+    losses = check_decision_logs(folder)
+    log = read_decisions(folder, decision_records.QueryDecision)
+    disputes = find_disputes(log, read_decisions(folder, decision_records.UndeterminedPair))
+    tables, outcome = apply_decisions(built.tables, disputes.exclude_from(log), built.ledger)
+    tables = replace(tables, ledger=built.ledger.rows())
+    check_set_name(definition)
+    check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
+    if "nested" not in built.notes:
+        check_shrinkage(definition, tables)
+    manifest_fields = {
+        "kind": definition.kind,
+        "name": definition.name,
+        "title": definition.title or definition.name,
+        "licence": definition.licence,
+        "configuration": _configuration(definition),
+        **built.provenance.as_dict(),
+        "funnel": built.ledger.funnel(),
+        "grades": built.grades,
+        "notes": built.notes,
+        "known_limitations": [*built.known_limitations, *losses],
+    }
+    envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
+    outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
+    result = _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
+    return _record_as_own(_add_disputes(result, log, disputes))
+
+
+def _add_disputes(
+    result: BuildResult, log: list[decision_records.QueryDecision], disputes: AuditDisputes
+) -> BuildResult:
+    """The same result with what people differ on."""
+    elsewhere = latest_decisions(one for one in decision_records.effective(log) if one.view != AUDIT_VIEW)
+    return replace(result, disputed=disputes.unsettled, disagreement_count=len(find_disagreements(elsewhere)))
+
+
+def check_decision_logs(folder: Path) -> list[str]:
+    """Returns the versions that the set at `folder` lost, and what its logs lost since the newest one, as known
+    limitations of the next one. Raises UserError where something is lost and the run does not accept that."""
+    run = current_run()
+    losses: list[object] = [*check_no_version_is_lost(folder, "find set", accept_loss=run.accept_loss)]
+    newest = newest_version(folder)
+    if newest is not None:
+        losses += check_no_decision_is_lost(folder / f"v{newest}", "read decisions", accept_loss=run.accept_loss)
+    for loss in losses:
+        run.reporter.log(f"goes on without what is gone: {loss}")
+    return [f"This version goes on without what is gone. {loss}." for loss in losses]
+
+
+def _unused_decisions(folder: Path, outcome: DecisionOutcome) -> DecisionOutcome:
+    """The stale decisions on images and rejected items that no step used, as after a change of the definition."""
+    known_ids = {*outcome.in_effect, *(decision.decision_id for decision, _ in outcome.stale)}
+    pairs, overrides = (
+        load_decisions(folder, decision_records.ImagePairDecision),
+        load_decisions(folder, decision_records.Override),
+    )
+    loaded: list[decision_records.SetDecision] = [*pairs.values(), *overrides.values()]
+    reason = "nothing in this build asks about it"
+    return DecisionOutcome(stale=[(one, reason) for one in loaded if one.decision_id not in known_ids])
+
+
+def _record_as_own(result: BuildResult) -> BuildResult:
+    """The same result. A new version is recorded as this user's: what its definition names may be read."""
+    if result.is_new:
+        try:
+            record_own_version(result.path)
+        except (OSError, RuntimeError) as error:
+            current_run().reporter.log(f"{result.path}: its pictures outside the set will need --images ({error})")
+    return result
+
+
+@step("publish")
+def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> BuildResult:
+    """Publish the next version of a set with the decisions on its queries and judgments, without a build. Decisions on
+    images and rejected items wait for the next build. `accepted`: labels of a judge for pairs that nobody judged."""
+    stored = set_files.read_set(path)
+    manifest = stored.manifest
+    losses = check_decision_logs(path.parent)
+    ledger = Ledger()
+    in_effect = frozenset(manifest["decisions"]["in_effect"])
+    log = read_decisions(path.parent, decision_records.QueryDecision)
+    disputes = find_disputes(log, read_decisions(path.parent, decision_records.UndeterminedPair), in_effect)
+    tables, outcome = apply_decisions(stored.tables, disputes.exclude_from(log, in_effect), ledger, in_effect)
+    models, limits, notes = manifest["models"], [*manifest["known_limitations"], *losses], manifest["notes"]
+    if accepted is not None:
+        tables, count = add_accepted_labels(tables, accepted)
+        models = [*models, accepted.judge] if count and accepted.judge not in models else models
+        limits += [_describe_accepted(accepted, count)] if count else []
+        taken = [*notes.get("accepted_labels", ()), accepted.as_record()]
+        notes = {**notes, "accepted_labels": taken} if count else notes
+    funnel = manifest["funnel"] + ledger.funnel()
+    check_not_empty(manifest["kind"], path.parent.name, tables, funnel)
+    parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
+    tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
+    manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS}
+    manifest_fields |= {"funnel": funnel, "known_limitations": limits, "models": models, "notes": notes}
+    own_images_folder = _own_images_folder(path, tables)
+    envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
+    pair_log, override_log = (
+        read_decisions(path.parent, decision_records.ImagePairDecision),
+        read_decisions(path.parent, decision_records.Override),
+    )
+    on_images: list[decision_records.ImagePairDecision | decision_records.Override] = [*pair_log, *override_log]
+    carried, waiting_ids = carry_over(on_images, manifest["decisions"])
+    result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
+    result = _add_disputes(replace(result, waiting_count=len(waiting_ids)), log, disputes)
+    return _record_as_own(result) if stored.is_own else result
+
+
+def _describe_accepted(accepted: AcceptedLabels, count: int) -> str:
+    precise = ", ".join(f"grade {grade} {low:.2f}" for grade, low in sorted(accepted.precisions.items()))
+    return f"{count} judgments are labels of {accepted.judge['name']}; precision at least {precise} ({accepted.audit})."
+
+
+_PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
+_VERSION_KEYS = {
+    *("version", "content_digest", "canary", "build_digest", "parent", "counts"),
+    *("decisions", "files", "manifest_digest", "envelope", "decision_logs"),
+}
+
+
+def _publish(
+    folder: Path,
+    tables: Tables,
+    manifest_fields: dict[str, Any],
+    outcome: DecisionOutcome,
+    rendered_folder: Path | None,
+    envelope: dict[str, Any],
+) -> BuildResult:
+    def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+        configuration, inputs, models = (manifest_fields[key] for key in ("configuration", "inputs", "models"))
+        code_version = version_of("querytruth")
+        libjpeg = features.version("libjpeg_turbo") or features.version("jpg") or ""
+        return {
+            **manifest_fields,
+            "schema_version": benchmark_set.SCHEMA_VERSION,
+            "version": version,
+            "content_digest": digest,
+            "canary": make_canary(digest),
+            "build_digest": benchmark_set.build_digest(digest, configuration, inputs, code_version, models),
+            "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
+            "counts": benchmark_set.count_set(tables),
+            "decisions": outcome.as_record(),
+            **({"decision_logs": logs} if (logs := make_log_records(folder)) else {}),
+            "envelope": describe_environment(_PACKAGES, libjpeg=libjpeg) | envelope,
+        }
+
+    log = current_run().reporter.log
+    published = set_publishing.publish_set(
+        tables, manifest, lambda filled: render_set_card(filled, tables), folder, images=rendered_folder, log=log
+    )
+    version_manifest = read_manifest(published.path)
+    return BuildResult(
+        published.path,
+        published.version,
+        published.is_new,
+        version_manifest,
+        outcome.stale,
+        outcome.conflicts,
+        outcome.shared_count,
+        edited_waiting=list_edited_waiting(tables),
+    )
+
+
+def _configuration(definition: SetDefinition) -> dict[str, Any]:
+    """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
+    dumped = definition.model_dump(mode="json", exclude={"out", "publish_to", "work", "replies", "lose_at_most"})
+    resolved: dict[str, Any] = _strip_folders(dumped)
+    if isinstance(resolved.get("annotations"), list):
+        resolved["annotations"].sort()
+    return resolved
+
+
+def _strip_folders(value: Any) -> Any:
+    """The value with each absolute path or URL replaced by its last part."""
+    if isinstance(value, dict):
+        return {
+            # The name and version of a set, wherever it is stored.
+            key: "/".join(Path(inner).parts[-2:]) if key == "gallery" and inner else _strip_folders(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_strip_folders(inner) for inner in value]
+    is_place = isinstance(value, str) and ("://" in value or Path(value).is_absolute())
+    return Path(value).name if is_place else value

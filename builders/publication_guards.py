@@ -1,0 +1,101 @@
+"""Refuses to publish a set in which nothing is left, with the reason that took most.
+
+Stops a build that would lose more of the last version than `lose_at_most` allows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from querytruth.definitions import SetDefinition
+from querytruth.errors import UserError
+from querytruth.sets import decision_outcomes, ledger, published_files, set_files, version_difference
+from querytruth.sets.benchmark_set import Tables, content_digest
+
+_SHOWN = 3  # reasons
+# What to change in the definition, where the ledger's own advice is to override single items; by kind and reason.
+_NEXT_STEPS = {
+    ("image", None): "loosen `filter` or `select` in the definition",
+    ("caption", None): "look at the replies of another model or prompt (captions.model, captions.prompt)",
+    ("caption", "wrong_language"): "name a prompt in the language of the captions (captions.prompt: en/caption)",
+    ("caption", "cut_off"): "raise captions.max_tokens",
+    ("caption", "too_long"): "raise captions.max_length",
+    ("caption", "ambiguous"): "choose another ambiguity.policy, such as merge",
+    ("caption", "no_caption"): "give captions of these pictures: file names, paths or image ids must agree",
+    ("label", None): "lower searchable.min_images, or give annotations with larger boxes",
+    ("label", "too_few_images"): "lower searchable.min_images, or give more annotated pictures",
+    ("label", "never_prominent"): "lower searchable.area_ratio",
+    ("label", "too_seldom_prominent"): "lower searchable.min_images, or choose searchable.count: any",
+    ("label", "no_images"): "check that labels and annotations belong together, or annotate more pictures",
+}
+
+
+class ShrinkageError(UserError):
+    """The version was built and not published. `digest`: of the content that waits for a person's approval."""
+
+    digest = ""
+
+
+def check_shrinkage(definition: SetDefinition, tables: Tables) -> None:
+    """Raise ShrinkageError where a larger share than `lose_at_most` of the newest version's queries (of its images, if
+    it has no queries) is missing, and no person dropped it. `tables` have the build's ledger."""
+    folder = definition.out / definition.name
+    newest = published_files.newest_version(folder)
+    if newest is None or definition.lose_at_most is None:
+        return
+    before = set_files.read_set(folder / f"v{newest}", ("queries", "images")).tables
+    lost = version_difference.find_losses(before, tables)
+    if lost.lost_count <= definition.lose_at_most * lost.total:
+        return
+    share = f"{lost.lost_count:,} of its {lost.total:,} {lost.kind} ({lost.lost_count / lost.total:.0%})"
+    limit = f"lose_at_most ({definition.lose_at_most:.0%})"
+    reason = f"would lose {share}, more than {limit} allows ({lost.reasons}); nothing was published"
+    accept = "--lose-at-most 1" if definition.kind == "imported" else "--set lose_at_most=1"
+    next_step = f"see whether the inputs are whole, or publish all the same with {accept}"
+    error = ShrinkageError("publish", f"{definition.name}/v{newest}", reason, next_step)
+    error.digest = content_digest(tables.to_arrow_tables())
+    raise error
+
+
+class _Loss(NamedTuple):
+    """Items of a kind that one stage did not accept for one reason."""
+
+    kind: str
+    stage: str
+    bucket: str
+    reason: str
+
+
+def has_content(kind: str, tables: Tables) -> bool:
+    """Whether a set of this kind has what it is published for: a gallery images, any other set queries."""
+    return len(tables.images if kind == "gallery" else tables.queries) > 0
+
+
+def check_not_empty(kind: str, name: str, tables: Tables, funnel: Iterable[Mapping[str, Any]]) -> None:
+    """Raises UserError where a stage of the funnel accepted nothing and the set has no content for that."""
+    stages = list(funnel)
+    emptied = next((stage for stage in stages if stage["entered"] and not stage["accepted"]), None)
+    if emptied is None or has_content(kind, tables):
+        return
+    losses = Counter[_Loss]()
+    for stage in stages:
+        if stage["kind"] == emptied["kind"]:
+            for bucket in ledger.BUCKETS:
+                counts = {_Loss(stage["kind"], stage["stage"], bucket, one): n for one, n in stage[bucket].items()}
+                losses.update(counts)
+    ranked = sorted(losses.items(), key=lambda pair: (-pair[1], pair[0]))
+    listed = ", ".join(f"{number:,} {loss.reason.replace('_', ' ')}" for loss, number in ranked[:_SHOWN])
+    wanted = "picture" if kind == "gallery" else "query"
+    kinds = ledger.pluralize_kind(emptied["kind"]).replace("image", "picture")
+    entered = max(stage["entered"] for stage in stages if stage["kind"] == emptied["kind"])
+    reason = f"no {wanted} is left of {entered:,} {kinds} ({listed}); nothing was published"
+    raise UserError("publish", name, reason, _next_step(ranked[0][0]))
+
+
+def _next_step(loss: _Loss) -> str:
+    advice = _NEXT_STEPS.get((loss.kind, loss.reason)) if loss.bucket != "pending" else None
+    return (
+        advice
+        or decision_outcomes.advise_fix(loss.stage, loss.kind, loss.bucket, loss.reason)
+        or _NEXT_STEPS.get((loss.kind, None), "change the definition, then build again")
+    )

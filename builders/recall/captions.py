@@ -1,0 +1,277 @@
+"""Asks a chat model about images, and turns its replies into captions.
+
+The limits of captions: tokens of a reply, and the length of a query.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+import prompts
+from builders.recall import caption_cleaning, caption_rules
+from builders.recall.definition import CaptionOptions, RecallDefinition
+from querytruth.backends.models import chat
+from querytruth.backends.models.chat import (
+    ChatAnswer,
+    ChatImage,
+    ChatModel,
+    ChatRequest,
+    Failure,
+    GenerationParameters,
+    Message,
+    Reply,
+    has_written_answers,
+    takes_caption_limits,
+)
+from querytruth.backends.steps import step
+from querytruth.questions import ChatSession, choose_ledger_bucket, load_prompt, require_a_reply
+from querytruth.sets.decision_records import Override
+from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.manifest import ThresholdRecord
+
+_ARTICLE_MIN_TOKENS, _ARTICLE_MAX_TOKENS = 46, 48
+REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
+_MAX_REPLY_LENGTH = 200  # characters of a rejected reply in the ledger
+_MAX_OPENINGS = 20  # openings of a kind in the manifest
+
+
+def limit_caption_tokens(parameters: GenerationParameters, captions: CaptionOptions) -> GenerationParameters:
+    """Returns the parameters with the limits of the definition; else, for a model without limits of its own and in its
+    options, with those of the article, whose minimum is for the reference prompt alone (`min_tokens` None)."""
+    min_tokens, max_tokens = captions.min_tokens, captions.max_tokens
+    if takes_caption_limits(captions.model) and "max_tokens" not in captions.options:
+        max_tokens = _ARTICLE_MAX_TOKENS if max_tokens is None else max_tokens
+        if (
+            min_tokens is None
+            and parameters.min_tokens is None
+            and "min_tokens" not in captions.options.get("extra", {})
+        ):
+            min_tokens = min(_ARTICLE_MIN_TOKENS, max_tokens)
+    min_tokens = parameters.min_tokens if min_tokens is None else min_tokens
+    return replace(parameters, min_tokens=min_tokens, max_tokens=max_tokens)
+
+
+def find_max_lengths(captions: CaptionOptions) -> dict[str, int]:
+    """Returns the most characters (zh) or words (en) of a caption by language; none for captions that people or another
+    tool wrote, where the definition gives none."""
+    if captions.max_length is not None:
+        return dict.fromkeys(captions.languages, captions.max_length)
+    if has_written_answers(captions.model):
+        return {}
+    return {language: caption_cleaning.MAX_QUERY_LENGTH[language] for language in captions.languages}
+
+
+def list_caption_thresholds(captions: CaptionOptions) -> list[ThresholdRecord]:
+    """Returns the most characters or words of a caption as thresholds of the manifest."""
+    if captions.max_length is not None:
+        return [ThresholdRecord("captions.max_length", "at most", captions.max_length)]
+    lengths = sorted(find_max_lengths(captions).items())
+    return [ThresholdRecord(f"captions.max_length.{language}", "at most", most) for language, most in lengths]
+
+
+def load_caption_model(definition: RecallDefinition) -> ChatModel:
+    """Returns the model that writes captions."""
+    return chat.load_chat_model(definition.captions.model, **definition.captions.options)
+
+
+def choose_caption_prompts(definition: RecallDefinition) -> RecallDefinition:
+    """Returns the definition with the prompt in the language of captions that were written beforehand, where it names
+    no prompt."""
+    captions = definition.captions
+    if "prompt" in captions.model_fields_set or not chat.has_written_answers(captions.model):
+        return definition
+    languages = set(getattr(load_caption_model(definition), "languages", ())) & {"zh", "en"}
+    if not languages:
+        return definition
+    prompts_in_languages = [f"{language}/caption" for language in sorted(languages, reverse=True)]
+    captions = captions.model_copy(update={"prompt": prompts_in_languages})
+    return definition.model_copy(update={"captions": captions})
+
+
+def load_description_model(definition: RecallDefinition) -> ChatModel:
+    """Returns the model that writes descriptions: one of its own, or that of the captions."""
+    wanted = definition.descriptions
+    if wanted is None or wanted.model is None:
+        return load_caption_model(definition)
+    return chat.load_chat_model(wanted.model, **wanted.options)
+
+
+def build_caption_requests(
+    images: Sequence[ChatImage], definition: RecallDefinition
+) -> tuple[pd.DataFrame, list[ChatRequest]]:
+    """Returns the requests, and a row for each (query_id, image_id, prompt, language, style, item)."""
+    rows, requests = [], []
+    for name in definition.captions.prompt:
+        prompt = load_prompt(name, definition.prompt_files)
+        limits = limit_caption_tokens(choose_parameters(name), definition.captions)
+        for image in images:
+            for number in range(definition.captions.per_image):
+                query_id = caption_rules.caption_query_id(image.image_id, name, number)
+                item = caption_rules.caption_ledger_item(image.file_name, image.image_id, name, number)
+                rows.append((query_id, image.image_id, name, prompt.language, name.partition("/")[2], item))
+                requests.append(build_image_request(image, prompt, limits, number))
+    return pd.DataFrame(rows, columns=["query_id", "image_id", "prompt", "language", "style", "item"]), requests
+
+
+def build_image_request(
+    image: ChatImage, prompt: prompts.PromptTemplate, limits: GenerationParameters, number: int = 0
+) -> ChatRequest:
+    """Returns the request that asks the prompt about one image."""
+    return ChatRequest((Message("user", prompt.text, (image,)),), limits, number=number, language=prompt.language)
+
+
+def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationParameters:
+    """Returns the generation parameters of a prompt. The models' defaults suit the article's prompt; other texts may be
+    shorter."""
+    if prompt in (REFERENCE_CAPTION_PROMPT, "zh/recaption"):
+        return GenerationParameters(max_tokens=max_tokens)
+    return GenerationParameters(max_tokens=max_tokens, min_tokens=0)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionReplies:
+    """A row per request that has a reply, or a caption that a person wrote instead, with the answers; `definition` has
+    the prompts and the rules of cleaning."""
+
+    rows: pd.DataFrame
+    answers: list[ChatAnswer]
+    wanted: caption_rules.CaptionOverrides
+    definition: RecallDefinition
+
+
+@step("caption pictures")
+def caption_images(
+    images: Sequence[ChatImage],
+    definition: RecallDefinition,
+    chat_session: ChatSession,
+    overrides: Mapping[str, Override],
+    ledger: Ledger,
+) -> CaptionReplies:
+    """Asks about every image. Requests that failed for good are rejected; those that may still be answered are
+    pending."""
+    rows, requests = build_caption_requests(images, definition)
+    wanted = caption_rules.select_caption_overrides(rows, overrides)
+    answers = chat_session.ask("captions", load_caption_model(definition), requests, _make_fault_finder(definition))
+    require_a_reply("caption pictures", definition.name, answers)
+    pairs = zip(rows["query_id"], answers, strict=True)
+    has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
+    answers_with_caption = [answer for answer, good in zip(answers, has_caption, strict=True) if good]
+    pairs = zip(answers, has_caption, strict=True)
+    without_caption = [answer for answer, good in pairs if isinstance(answer, Failure) and not good]
+    buckets = [choose_ledger_bucket(failure) for failure in without_caption]
+    reasons, details = [one.reason for one in without_caption], [one.detail for one in without_caption]
+    rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
+    ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)
+    rows_with_caption = rows[has_caption].reset_index(drop=True)
+    return CaptionReplies(rows_with_caption, answers_with_caption, wanted, definition)
+
+
+def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, Reply], str]:
+    """Returns what says why a reply is no caption, by the rules of cleaning; '' for a caption."""
+    rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
+    max_lengths = find_max_lengths(definition.captions)
+
+    def find_fault(request: ChatRequest, reply: Reply) -> str:
+        language = request.language or ""
+        asked = language, rules, request.messages[-1].text, max_lengths.get(language)
+        return caption_cleaning.clean_caption(reply.text, reply.finish_reason, *asked).reason
+
+    return find_fault
+
+
+def _caption_rejections(
+    rows: pd.DataFrame, bucket: str | list[str], reasons: list[str], **columns: list[str]
+) -> pd.DataFrame:
+    ids = {"item_id": rows["query_id"], "image_id": rows["image_id"], "language": rows["language"]}
+    return rejection_rows(rows["item"], bucket, reasons, **ids, **columns)
+
+
+@step("clean captions")
+def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Returns the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
+    was rejected, what was stripped, and the frequent openings of captions that no rule changed."""
+    rows, answers, wanted = replies.rows, replies.answers, replies.wanted
+    rules, _ = caption_rules.load_cleaning_rules(replies.definition.cleaning_files)
+    own_files = replies.definition.prompt_files
+    templates = {name: load_prompt(name, own_files).text for name in rows["prompt"].unique()}
+    max_lengths = find_max_lengths(replies.definition.captions)
+    cleaned = []
+    for row, answer in zip(rows.itertuples(index=False), answers, strict=True):
+        if row.query_id in wanted.texts or isinstance(answer, Failure):
+            cleaned.append(caption_cleaning.CleanedCaption(wanted.texts.get(row.query_id, "")))
+            continue
+        asked = row.language, rules, templates[row.prompt], max_lengths.get(row.language)
+        cleaned.append(caption_cleaning.clean_caption(answer.text, answer.finish_reason, *asked))
+    notes_of = [wanted.reason(query_id) for query_id in rows["query_id"]]
+    texts = rows.assign(text=pd.array([one.text for one in cleaned], dtype="str"), note=pd.array(notes_of, dtype="str"))
+    is_repeated = _find_repeated_captions(texts)
+    reasons = [
+        one.reason or ("repeated_caption" if twice else "") for one, twice in zip(cleaned, is_repeated, strict=True)
+    ]
+    accepted = pd.Series([not reason for reason in reasons], index=rows.index)
+    rejected_replies = [
+        answer for answer, good in zip(answers, accepted, strict=True) if isinstance(answer, Reply) and not good
+    ]
+    replies_text = [reply.text[:_MAX_REPLY_LENGTH] for reply in rejected_replies]
+    rejections = _caption_rejections(
+        rows[~accepted], "rejected", [reason for reason in reasons if reason], text=replies_text
+    )
+    ledger.record_stage("clean", "caption", len(rows), int(accepted.sum()), rejections)
+    is_replied = texts["note"].isna()
+    notes = {
+        "replies": sum(isinstance(answer, Reply) for answer in answers),
+        "rejected": dict(sorted(Counter(filter(None, reasons)).items())),
+        **({"written_by_people": len(wanted.texts)} if wanted.texts else {}),
+        **_openings(texts[is_replied], [one for one, replied in zip(cleaned, is_replied, strict=True) if replied]),
+    }
+    return texts[accepted].reset_index(drop=True), notes
+
+
+def _find_repeated_captions(texts: pd.DataFrame) -> pd.Series:
+    """Whether an image has the same caption already, in the order of the requests; captions that people wrote come
+    first."""
+    first = texts.assign(replied=texts["note"].isna()).sort_values("replied", kind="stable")
+    again = first.duplicated(["image_id", "language", "style", "text"]) & (first["text"] != "")
+    return again.reindex(texts.index)
+
+
+def _openings(texts: pd.DataFrame, cleaned: list[caption_cleaning.CleanedCaption]) -> dict[str, Any]:
+    stripped, openings = {}, {}
+    for language in sorted(texts["language"].unique()):
+        own = [one for one, of in zip(cleaned, texts["language"], strict=True) if of == language]
+        counts = Counter(opening for one in own for opening in one.openings)
+        ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_OPENINGS]
+        stripped[language] = [{"text": text, "count": count} for text, count in ranked]
+        openings[language] = [
+            {"text": o.text, "count": o.count, "share": round(o.share, 4), "example": o.example}
+            for o in caption_cleaning.frequent_openings(own, language, most=_MAX_OPENINGS)
+        ]
+    return {"stripped": stripped, "openings": openings}
+
+
+@step("describe pictures")
+def describe_images(
+    images: Sequence[ChatImage], definition: RecallDefinition, chat_session: ChatSession
+) -> pd.DataFrame | None:
+    """Returns a description of each image (image_id, text) for finding confusable images; None where the definition has
+    none."""
+    wanted = definition.descriptions
+    if wanted is None:
+        return None
+    rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
+    descriptions = []
+    for language in definition.captions.languages:
+        prompt = load_prompt(f"{language}/description", definition.prompt_files)
+        limits = choose_parameters(prompt.name, wanted.max_tokens)
+        requests = [build_image_request(image, prompt, limits) for image in images]
+        answers = chat_session.ask(f"descriptions, {language}", load_description_model(definition), requests)
+        for image, answer in zip(images, answers, strict=True):
+            if isinstance(answer, Reply):
+                text = caption_cleaning.clean_description(
+                    answer.text, answer.finish_reason, language, rules, prompt.text
+                ).text
+                descriptions += [(image.image_id, text)] if text else []
+    return pd.DataFrame(descriptions, columns=["image_id", "text"])

@@ -1,0 +1,146 @@
+"""The keys of a recall set's definition."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from builders.gallery.definition import GalleryDefinition, ImageFilterOptions, SelectionOptions
+from querytruth import definitions
+from querytruth.backends.files.safe_paths import PathOrName, PathRule, resolve_path
+
+_RULES = ("filter", "near_duplicates", "render")
+
+
+class CaptionOptions(definitions.StrictModel):
+    """The chat model that writes the captions, its prompts (`language/style`), and captions per image and prompt.
+    `min_tokens`, `max_tokens` of a reply, null: the article's 46 (zh/caption alone) and 48; `max_length` of a caption:
+    characters (zh) or words (en), null: 80 or 50, and no limit for captions that people or another tool wrote."""
+
+    model: str = "qwen_vl"
+    options: definitions.ChatModelOptions = Field(default_factory=dict)
+    prompt: Annotated[list[definitions.PromptName], definitions.OneOrMore] = Field(["zh/caption"], min_length=1)
+    per_image: int = Field(1, ge=1, le=20)
+    min_tokens: int | None = Field(None, ge=0)
+    max_tokens: int | None = Field(None, ge=1)
+    max_length: int | None = Field(None, ge=1)
+    price: definitions.PriceOptions | None = Field(None, exclude=True)
+
+    @field_validator("prompt")
+    @classmethod
+    def _check_prompts(cls, value: list[str]) -> list[str]:
+        if any(name.endswith("/recaption") for name in value):
+            raise ValueError("recaption is asked where a caption is ambiguous: choose another, such as zh/caption")
+        return definitions.reject_repetition(value)
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages of the prompts, each once."""
+        return sorted({name.partition("/")[0] for name in self.prompt})
+
+
+class DescriptionOptions(definitions.StrictModel):
+    """The chat model of long descriptions, used to find confusable images only. model null: the captions' model,
+    and its price."""
+
+    model: str | None = None
+    options: definitions.ChatModelOptions = Field(default_factory=dict)
+    max_tokens: int = Field(256, ge=1)
+    price: definitions.PriceOptions | None = Field(None, exclude=True)
+
+    @model_validator(mode="after")
+    def _options_are_somebodys(self) -> DescriptionOptions:
+        if self.options and self.model is None:
+            raise ValueError("options without a model: leave them out, or name the model")
+        return self
+
+
+class CandidateOptions(definitions.StrictModel, allow_inf_nan=False):
+    """Which unjudged pairs of a caption and an image people should judge: those of at least the probability `at_least`,
+    and the `nearest` images of each caption."""
+
+    at_least: float = Field(0.5, gt=0, le=1)
+    nearest: int = Field(0, ge=0, le=50)
+
+
+class AmbiguityOptions(definitions.StrictModel, allow_inf_nan=False):
+    """How captions that fit several images are found and resolved. `at_least`: the probability from which a caption
+    counts as ambiguous; `rivals`: maximum of confusable images per caption; `calibration`: a file of `querytruth
+    calibrate`, which comes before the shipped one; `captions`: the least cosine of similar captions where nothing was
+    calibrated (null: the embedder's own); `images`: of similar images (null: 0.9, or higher where the embedder finds
+    random images alike); `margin`: of a cosine; `rounds`, `then`: rounds of recaption, and the policy after."""
+
+    policy: Literal["drop", "merge", "recaption", "review"] = "merge"
+    rivals: int = Field(5, ge=1, le=50)
+    text_embedder: PathOrName | None = "BAAI/bge-small-zh-v1.5"
+    image_embedder: PathOrName | None = None
+    at_least: float = Field(0.9, gt=0, le=1)
+    candidates: CandidateOptions = CandidateOptions()
+    calibration: definitions.Location | None = None
+    captions: float | None = Field(None, gt=0, le=1)
+    images: float | None = Field(None, gt=0, le=1)
+    margin: float = Field(0.02, ge=0, le=1)
+    rounds: int = Field(2, ge=1, le=5)
+    then: Literal["drop", "merge", "review"] = "drop"
+
+
+class RecallDefinition(definitions.SetDefinition):
+    """A recall set: each query is the caption of one image. The images are those of `gallery`, a published set with its
+    own rules, or of `images` by the rules here. `select` also chooses the images of the nested sets, one for each of
+    `sizes`. `prompt_files`: the user's own prompts, by the names that `captions.prompt` has for them; `cleaning_files`:
+    own rules of cleaning, by language."""
+
+    kind: Literal["recall"] = "recall"
+    gallery: definitions.SetPathOrName | None = None
+    images: definitions.Location | None = Field(None, min_length=1)
+    filter: ImageFilterOptions | None = ImageFilterOptions()
+    near_duplicates: definitions.NearDuplicateOptions | None = definitions.NearDuplicateOptions()
+    select: SelectionOptions = SelectionOptions()
+    render: definitions.RenderOptions | None = definitions.RenderOptions()
+    captions: CaptionOptions = CaptionOptions()
+    descriptions: DescriptionOptions | None = None
+    ambiguity: AmbiguityOptions = AmbiguityOptions()
+    sizes: list[int] = Field(default_factory=list)
+    replies: definitions.Location | None = None
+    prompt_files: definitions.PromptFiles = Field(default_factory=dict)
+    cleaning_files: Annotated[dict[Literal["zh", "en"], str], PathRule(resolve_path)] = Field(default_factory=dict)
+    budget: definitions.BudgetOptions | None = Field(None, exclude=True)
+
+    @model_validator(mode="after")
+    def _own_prompts_are_asked(self) -> RecallDefinition:
+        wanted = [("description", self.descriptions is not None), ("recaption", self.ambiguity.policy == "recaption")]
+        others = [f"{language}/{name}" for language in ("zh", "en") for name, is_asked in wanted if is_asked]
+        definitions.check_prompt_files(self.prompt_files, [*self.captions.prompt, *others])
+        return self
+
+    @field_validator("sizes")
+    @classmethod
+    def _rising(cls, value: list[int]) -> list[int]:
+        if any(size < 1 for size in value) or len(set(value)) < len(value):
+            raise ValueError("are different whole numbers over 0")
+        return sorted(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_rules_of_its_own(cls, data: Any) -> Any:
+        named = isinstance(data, dict) and data.get("gallery") is not None
+        return dict.fromkeys(_RULES) | data if named else data
+
+    @model_validator(mode="after")
+    def _one_gallery(self) -> RecallDefinition:
+        if (self.gallery is None) == (self.images is None):
+            raise ValueError("give either gallery, a published set, or images")
+        given = [name for name in _RULES if getattr(self, name) is not None]
+        if self.gallery is None and len(given) < len(_RULES):
+            missing = next(name for name in _RULES if name not in given)
+            raise ValueError(f"{missing} cannot be null, for a model is shown the pictures that it leaves")
+        if self.gallery is not None and (given or self.select.count is not None):
+            name = given[0] if given else "select.count"
+            raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")
+        return self
+
+    def as_gallery(self) -> GalleryDefinition:
+        """The definition of the gallery that the keys describe."""
+        shared = {name: getattr(self, name) for name in GalleryDefinition.model_fields if name != "kind"}
+        return GalleryDefinition(kind="gallery", **shared)

@@ -1,0 +1,169 @@
+"""The images of a recall set: those of a published set, or of a folder by a gallery's rules."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from builders.gallery import selection, steps
+from builders.gallery.render_steps import locate_rendered
+from builders.publication import BuiltTables
+from builders.recall.caption_rules import load_recall_prompts
+from builders.recall.captions import (
+    build_caption_requests,
+    build_image_request,
+    choose_parameters,
+    load_caption_model,
+    load_description_model,
+)
+from builders.recall.definition import RecallDefinition
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.files.safe_paths import contained_file
+from querytruth.backends.models.cached_replies import answer_requests
+from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest, has_written_answers
+from querytruth.backends.models.reply_store import ReplyStore
+from querytruth.backends.steps import current_run, step
+from querytruth.definitions import PriceOptions
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.questions import CallForecast, forecast_calls, load_prompt
+from querytruth.records import empty_frame
+from querytruth.sets import benchmark_set, set_files
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.manifest import InputRecord, PromptRecord, Provenance
+from querytruth.sets.set_files import read_intact_digests
+
+
+def pin_gallery_version(definition: RecallDefinition) -> RecallDefinition:
+    """Returns the definition with the version of its gallery, because the newest version changes."""
+    if definition.gallery is None:
+        return definition
+    path = set_files.find_set(definition.gallery, definition.out)
+    inside = path.parent.parent.resolve() == definition.out.resolve()
+    name = f"{path.parent.name}/{path.name}" if inside else str(path.absolute())
+    return definition.model_copy(update={"gallery": name})
+
+
+@step("read gallery")
+def load_published_gallery(path: Path) -> BuiltTables:
+    """Loads a published set's images. Raises UserError for a set without image files."""
+    stored = set_files.read_set(path, ("images", "duplicates"))
+    images, name = stored.tables.images, f"{path.parent.name}/{path.name}"
+    absent = int(images["path"].isna().sum())
+    if absent or not len(images):
+        reason = f"has no file for {absent} of its {len(images)} pictures" if absent else "holds no pictures"
+        raise UserError("read gallery", name, reason, "build it with `render`, or name another set")
+    ledger = Ledger()
+    ledger.record_stage("gallery", "image", len(images), len(images))
+    return BuiltTables(
+        tables=benchmark_set.Tables(
+            empty_frame("queries"), images, empty_frame("qrels"), duplicates=stored.tables.duplicates
+        ),
+        ledger=ledger,
+        grades={},
+        provenance=Provenance([InputRecord.of_set(stored.manifest)]),
+        notes={"render": stored.manifest["configuration"].get("render")},
+        rendered_folder=path if images["path"].str.startswith("images/").all() else None,
+    )
+
+
+@step("look up pictures")
+def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
+    """Returns the image files for a chat model, sorted by id. Raises UserError for a file that is damaged, or is not
+    the one that was scanned."""
+    images, next_step = images.sort_values("image_id"), "restore the file, or build the gallery again"
+    intact = read_intact_digests(folder) if folder is not None else None
+    columns = [images[name] for name in ("image_id", "path", "file_name", "sha256")]
+    with current_run().reporter.bar("look up pictures", len(images), "pictures") as advance:
+        shown = []
+        for image_id, image_path, name, scanned in zip(*columns, strict=True):
+            path = resolve_image_path(image_path, folder)
+            with translate_read_errors("look up pictures", path, next_step):
+                digest = file_sha256(path)[0]
+            if intact is not None and digest not in intact.get(image_path, ()):
+                raise UserError("look up pictures", path, "is damaged: its checksum differs", next_step)
+            if folder is None and isinstance(scanned, str) and digest != scanned:
+                raise UserError("look up pictures", path, "changed since it was scanned", next_step)
+            shown.append(ChatImage(path, digest, name if isinstance(name, str) else "", image_id))
+            advance(1)
+    return shown
+
+
+def resolve_image_path(image_path: str, folder: Path | None) -> Path:
+    """Returns the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
+    UserError for one that leads out of it."""
+    return Path(image_path) if folder is None else contained_file(folder, image_path, "look up pictures")
+
+
+def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:
+    """Returns per row its rank in the gallery's selection; smaller sets hold the first ranks."""
+    rules = definition.select
+    chosen = selection.select_images(
+        images, count=None, place_degrees=rules.place_degrees, time=rules.time, seed=definition.seed
+    )
+    return pd.Series(chosen.rank, index=images.index)
+
+
+@step("write queries")
+def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The queries and qrels tables: each caption is relevant to the image that it describes."""
+    captions = captions.sort_values("query_id", ignore_index=True)
+    queries = captions[["query_id", "text", "language", "style"]].assign(
+        level=np.int8(1), labels=None, topic=None, source_image_id=captions["image_id"]
+    )
+    unreviewed = "caption" if has_written_answers(definition.captions.model) else "model"
+    judge = np.where(captions["note"].isna(), unreviewed, "human")
+    qrels = captions[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by=judge, evidence=captions["note"])
+    names = ["query_id", "image_id", "judged_by", "evidence"]
+    return queries, qrels.astype(dict.fromkeys(names, "category"))
+
+
+def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
+    """The prompts of all chat models, and the cleaning rules."""
+    return [PromptRecord(template.name, template.sha256) for template in load_recall_prompts(definition)]
+
+
+def plan_images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
+    """Returns the images with the paths that a set gives them, and the folder of the rendered files."""
+    if definition.gallery is not None:
+        gallery = load_published_gallery(set_files.find_set(definition.gallery, definition.out))
+        ledger.stages.extend(gallery.ledger.stages)
+        return gallery.tables.images, gallery.rendered_folder
+    described = definition.as_gallery()
+    assert described.render is not None
+    chosen = steps.choose_images(described, ledger).images
+    inside, store = locate_rendered(chosen["image_id"], described.render, definition.out / definition.name)
+    return chosen.rename(columns={"item": "file_name"}).assign(path=inside), store
+
+
+class _QuestionGroup(NamedTuple):
+    """The questions of a role about the images that are available, and their number per image."""
+
+    role: str
+    model: ChatModel
+    requests: list[ChatRequest]
+    per_image: int
+    price: PriceOptions | None
+
+
+def forecast_group(store: ReplyStore, group: _QuestionGroup, new: int) -> CallForecast:
+    """Returns what the questions without a stored answer cost; `new`: images that are not available yet."""
+    if group.model.is_recorded:
+        return forecast_calls(store, group.model, group.role, 0)
+    stored = answer_requests(store, group.model, group.requests, offline=True)
+    calls, known = stored.missing + group.per_image * new, stored.answers
+    return forecast_calls(store, group.model, group.role, calls, known=known, price=group.price)
+
+
+def group_questions(definition: RecallDefinition, shown: list[ChatImage]) -> Iterator[_QuestionGroup]:
+    wanted = definition.captions
+    requests, per_image = build_caption_requests(shown, definition)[1], len(wanted.prompt) * wanted.per_image
+    yield _QuestionGroup("captions", load_caption_model(definition), requests, per_image, wanted.price)
+    if definition.descriptions is not None:
+        for language in wanted.languages:
+            prompt = load_prompt(f"{language}/description", definition.prompt_files)
+            limits = choose_parameters(prompt.name, definition.descriptions.max_tokens)
+            requests = [build_image_request(image, prompt, limits) for image in shown]
+            model, price = load_description_model(definition), definition.descriptions.price or wanted.price
+            yield _QuestionGroup(f"descriptions, {language}", model, requests, 1, price)

@@ -1,0 +1,314 @@
+"""The page of a precision or imported set: its description, funnel, queries and their images.
+
+The queries and images on the page of a set: a varied sample that is the same whenever the set is.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from querytruth.array_types import AnyArray
+from querytruth.errors import LintFinding
+from querytruth.records import stable_hash
+from querytruth.review import page_parts, set_parts
+from querytruth.review.page_parts import labels_or_empty
+from querytruth.review.set_parts import DisplayedWording, ImageTiles, reading_order
+from querytruth.sets.benchmark_set import Tables
+
+_CANDIDATES = 2000  # queries that are sampled from, to bound the time
+_ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
+_KINDS = {
+    "precision": "One query, many right pictures. The truth comes from annotated objects; "
+    "every judgment has a grade and says why.",
+    "imported": "Queries, pictures and judgments as another collection has them.",
+}
+_BATCHES = {1: "Single labels", 2: "Pairs", 3: "Triples"}
+_INTRODUCTIONS = {
+    (1, False): "One label is asked for. Any picture that bears it is right, or bears one that is accepted for it.",
+    (1, True): "Nodes of the tag tree. No box has their names: every label below them answers; captions say which.",
+    (2, False): "Both labels on one picture. Pictures that lack just one of them are judged not relevant: near misses.",
+}
+_MIX_INTRODUCTION = "{} labels on one picture, and the near misses that lack one."
+_RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
+_OPEN = 8  # queries of a batch shown without unfolding
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedImage:
+    """A judgment on the page; `evidence` has (language, text) once per language of the query."""
+
+    image_id: str
+    relevance: int
+    judged_by: str
+    evidence: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGroup:
+    """Queries for the same labels. Grades and images are those of the first wording; `has_differing_judgments`: another
+    wording has other judgments, as where people decided on one alone."""
+
+    labels: tuple[str, ...]
+    wordings: tuple[DisplayedWording, ...]
+    level: int
+    is_parent: bool
+    count_by_grade: dict[int, int]
+    has_differing_judgments: bool
+    images: tuple[JudgedImage, ...] = ()
+    near_misses: tuple[JudgedImage, ...] = ()
+
+    @property
+    def relevant_count(self) -> int:
+        """The number of relevant images."""
+        return sum(number for grade, number in self.count_by_grade.items() if grade > 0)
+
+    @property
+    def main_wordings(self) -> list[DisplayedWording]:
+        """The first wording of each language."""
+        return [w for n, w in enumerate(self.wordings) if w.language not in {v.language for v in self.wordings[:n]}]
+
+
+@dataclass(frozen=True, slots=True)
+class SetSelection:
+    """The queries shown and the number of all queries, by (level, whether they are parents of the tree)."""
+
+    batches: dict[tuple[int, bool], list[QueryGroup]]
+    batch_sizes: dict[tuple[int, bool], int]
+
+    @property
+    def image_ids(self) -> list[str]:
+        """The ids of all images shown, once, in the order of the page."""
+        shown = (p for batch in self.batches.values() for entry in batch for p in (*entry.images, *entry.near_misses))
+        return list(dict.fromkeys(image.image_id for image in shown))
+
+
+class _Judgments:
+    """The qrels as category codes, so that 11 million rows are never copied as text."""
+
+    def __init__(self, qrels: pd.DataFrame) -> None:
+        columns = {name: qrels[name].astype("category").cat for name in ("image_id", "judged_by", "evidence")}
+        self.texts = {name: column.categories for name, column in columns.items()}
+        self.codes: dict[str, AnyArray] = {name: column.codes.to_numpy() for name, column in columns.items()}
+        self.relevance: AnyArray = qrels["relevance"].to_numpy()
+        self._rows: dict[str, AnyArray] = qrels.groupby("query_id", observed=True).indices
+
+    def by_grade(self, query_id: str) -> dict[int, int]:
+        """Return the number of judgments per grade, the highest first."""
+        grades, counts = np.unique(self.relevance[self.rows(query_id)], return_counts=True)
+        return dict(zip(grades[::-1].tolist(), counts[::-1].tolist(), strict=True))
+
+    def rows(self, query_id: str) -> AnyArray:
+        """Return the row numbers of a query's judgments, shape (n,)."""
+        return self._rows.get(query_id, np.arange(0))
+
+    def pick(self, query_id: str, grade: int, number: int) -> AnyArray:
+        """Return up to `number` rows of a grade, each evidence in turn, starting at the query's hash."""
+        rows: AnyArray = self.rows(query_id)
+        rows = rows[self.relevance[rows] == grade]
+        if not len(rows):
+            return rows
+        rows = np.roll(rows, -(stable_hash("page", query_id) % len(rows)))[:_ROWS]
+        evidence = pd.Series(self.codes["evidence"][rows])
+        turn = evidence.groupby(evidence.to_numpy()).cumcount().to_numpy()
+        chosen = np.argsort(turn, kind="stable")[:number]
+        first, _ = pd.factorize(evidence.to_numpy()[chosen])
+        picked: AnyArray = rows[chosen[np.argsort(first, kind="stable")]]
+        return picked
+
+    def to_judged_images(self, rows: AnyArray, wordings: list[DisplayedWording]) -> tuple[JudgedImage, ...]:
+        """Return the judgments of these rows, with the evidence of each language's wording."""
+        images = self.codes["image_id"][rows]
+        evidence: dict[int, list[tuple[str, str]]] = {int(image): [] for image in images}
+        for wording in wordings:
+            own = self.rows(wording.query_id)
+            for row in own[np.isin(self.codes["image_id"][own], images)]:
+                if (code := self.codes["evidence"][row]) >= 0:
+                    entry = (wording.language, str(self.texts["evidence"][code]))
+                    evidence[int(self.codes["image_id"][row])].append(entry)
+        return tuple(
+            JudgedImage(
+                str(self.texts["image_id"][image]), int(self.relevance[row]),
+                str(self.texts["judged_by"][self.codes["judged_by"][row]]), tuple(evidence[int(image)]),
+            )
+            for row, image in zip(rows, images, strict=True)
+        )  # fmt: skip
+
+
+def select_set_queries(
+    tables: Tables, parents: Collection[str] = (), queries: int = 60, images: int = 12
+) -> SetSelection:
+    """Select up to `queries` groups of wordings with up to `images` images each; `parents`: labels that are nodes of
+    the tag tree."""
+    judgments = _Judgments(tables.qrels)
+    groups: dict[tuple[int, bool], list[QueryGroup]] = {}
+    for entry in _group_wordings(tables.queries, judgments, parents):
+        groups.setdefault((entry.level, entry.is_parent), []).append(entry)
+    keys = sorted(groups)
+    shares = _shares([len(groups[key]) for key in keys], queries)
+    batches = {}
+    for key, share in zip(keys, shares, strict=True):
+        chosen = [_with_images(entry, judgments, images) for entry in _spread(groups[key], share)]
+        batches[key] = sorted(chosen, key=lambda entry: (-entry.relevant_count, entry.wordings[0].query_id))
+    return SetSelection(batches, {key: len(groups[key]) for key in keys})
+
+
+def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Collection[str]) -> Iterator[QueryGroup]:
+    """Yield the queries for the same labels as one group; a query without labels is its own group."""
+    wordings_by_key: dict[tuple[str, ...], list[DisplayedWording]] = {}
+    level: dict[tuple[str, ...], int] = {}
+    columns = [queries[name] for name in ("query_id", "text", "language", "style", "level", "labels")]
+    for query_id, text, language, style, number, labels in zip(*columns, strict=True):
+        key = labels_or_empty(labels) or ("", str(query_id))
+        wording = DisplayedWording(str(query_id), str(text), str(language), str(style))
+        wordings_by_key.setdefault(key, []).append(wording)
+        level[key] = int(number)
+    for key, wordings in wordings_by_key.items():
+        wordings.sort(key=reading_order)
+        grades = [judgments.by_grade(wording.query_id) for wording in wordings]
+        labels = key if key[0] != "" else ()
+        parent = len(labels) == 1 and labels[0] in parents
+        differs = any(other != grades[0] for other in grades)
+        yield QueryGroup(labels, tuple(wordings), level[key], parent, grades[0], differs)
+
+
+def _shares(sizes: list[int], total: int) -> list[int]:
+    """Return shares of `total` that are as even as the sizes allow."""
+    shares = [0] * len(sizes)
+    while (left := total - sum(shares)) > 0 and (open_ := [n for n, size in enumerate(sizes) if shares[n] < size]):
+        for place in open_[:left]:
+            shares[place] += min(max(left // len(open_), 1), sizes[place] - shares[place])
+    return shares
+
+
+def _spread(entries: list[QueryGroup], number: int) -> list[QueryGroup]:
+    """Return entries by hash, preferring labels, languages and styles chosen least so far."""
+    left = sorted(entries, key=lambda entry: stable_hash("page", entry.wordings[0].query_id))[:_CANDIDATES]
+    seen: Counter[str] = Counter()
+    chosen: list[QueryGroup] = []
+    while left and len(chosen) < number:
+        best = min(left, key=lambda entry: sum(seen[trait] for trait in _traits(entry)))
+        left.remove(best)
+        chosen.append(best)
+        seen.update(_traits(best))
+    return chosen
+
+
+def _traits(entry: QueryGroup) -> list[str]:
+    return [*entry.labels, *{w.language for w in entry.wordings}, *{w.style for w in entry.wordings}]
+
+
+def _with_images(entry: QueryGroup, judgments: _Judgments, number: int) -> QueryGroup:
+    """Return the entry with images, the highest grade first; lower grades get up to a third of the space."""
+    lead = entry.wordings[0].query_id
+    rows: list[AnyArray] = []
+    grades = [grade for grade in entry.count_by_grade if grade > 0]
+    for place, grade in enumerate(grades):
+        room = number - sum(len(part) for part in rows)
+        later = sum(entry.count_by_grade[other] for other in grades[place + 1 :])
+        rows.append(judgments.pick(lead, grade, room - min(later, room // 3)))
+    right = judgments.to_judged_images(np.concatenate(rows), entry.main_wordings) if rows else ()
+    missed = judgments.to_judged_images(judgments.pick(lead, 0, max(number // 3, 1)), entry.main_wordings)
+    return replace(entry, images=right, near_misses=missed)
+
+
+def render_set_page(
+    tables: Tables,
+    manifest: dict[str, Any],
+    thumbnails: Mapping[str, bytes],
+    findings: list[LintFinding],
+    selection: SetSelection,
+) -> str:
+    """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
+    is shown by its name."""
+    images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
+    return page_parts.render_page(
+        "set_page.html",
+        manifest,
+        tables.images,
+        set_parts.list_thumbnails(images, thumbnails),
+        about=_KINDS.get(manifest["kind"], f"A {manifest['kind']} set for text-to-image search."),
+        query_group_total=sum(selection.batch_sizes.values()),
+        languages=set_parts.list_languages(tables.queries),
+        styles=[style for style, _ in page_parts.count_values(tables.queries["style"])],
+        judges=set_parts.count_judges(manifest),
+        grades=set_parts.describe_grades(manifest),
+        batches=list(_batches(selection, images)),
+        images=images,
+        any_missing=any(not image["has_thumbnail"] for image in images.values()),
+        describe=_describe,
+        findings=findings,
+    )
+
+
+def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, Any]]:
+    for number, (key, chosen) in enumerate(selection.batches.items()):
+        level, parent = key
+        title = "Parents of the tree" if parent else _BATCHES.get(level, f"Mixes of {level}")
+        description = _INTRODUCTIONS.get(key)
+        if not any(entry.labels for entry in chosen):
+            title, description = "Queries", ""
+        entries = [_entry(entry, images) for entry in chosen]
+        yield {
+            "id": f"batch-{number}",
+            "title": title,
+            "description": _MIX_INTRODUCTION.format(level) if description is None else description,
+            "first": entries[:_OPEN],
+            "more": entries[_OPEN:],
+            "shown": len(entries),
+            "total": selection.batch_sizes[key],
+        }
+
+
+def _entry(entry: QueryGroup, images: ImageTiles) -> dict[str, Any]:
+    main = entry.main_wordings
+    return {
+        "main_wordings": main,
+        "other_wordings": [wording for wording in entry.wordings if wording not in main],
+        "grades": [{"grade": grade, "count": number} for grade, number in entry.count_by_grade.items() if grade > 0],
+        "relevant_count": entry.relevant_count,
+        "nonrelevant_count": entry.count_by_grade.get(0, 0),
+        "has_differing_judgments": entry.has_differing_judgments,
+        "images": entry.images + entry.near_misses,
+        "strips": [
+            ("Right pictures", "right", list(_runs(entry.images, images))),
+            ("Near misses, judged not relevant", "missed", list(_runs(entry.near_misses, images))),
+        ],
+    }
+
+
+def _runs(images: tuple[JudgedImage, ...], tiles: ImageTiles) -> Iterator[dict[str, Any]]:
+    """Yield runs of neighbours with the same evidence, which share a caption; annotated boxes need none."""
+    runs: list[list[JudgedImage]] = []
+    for image in images:
+        if runs and _has_reason(image) and _reason(runs[-1][0]) == _reason(image) and len(runs[-1]) < _RUN:
+            runs[-1].append(image)
+        else:
+            runs.append([image])
+    for run in runs:
+        ratios = sum(float(tiles[image.image_id]["ratio"]) for image in run)
+        yield {
+            "images": run,
+            "ratios": f"{ratios:.3f}",
+            "slim": ratios < _SLIM,
+            "has_reason": _has_reason(run[0]),
+            "by_people": run[0].judged_by == "human",
+            "evidence": run[0].evidence,
+        }
+
+
+def _has_reason(image: JudgedImage) -> bool:
+    return image.relevance == 0 or image.judged_by != "detector"
+
+
+def _reason(image: JudgedImage) -> tuple[object, ...]:
+    return image.judged_by, image.evidence
+
+
+def _describe(image: JudgedImage, name: str) -> str:
+    """Return an image and its judgment in one line, for screen readers and tooltips."""
+    why = " / ".join(text for _, text in image.evidence)
+    return f"{name}, grade {image.relevance}, by {image.judged_by}" + (f": {why}" if why else "")

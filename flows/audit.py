@@ -1,0 +1,178 @@
+"""The flow of an audit: it draws the sample, asks the judge, waits for people, and reports."""
+
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.client.schemas.objects import State
+from prefect.input import RunInput
+from prefect.runtime import flow_run
+from prefect.states import Completed
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
+from flows.definition_loader import load_audit_definition
+from flows.prefect_runs.artifacts import ProgressReporter, artifact_key, call_server_if_available, create_page_link
+from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
+from flows.prefect_runs.flow_runner import ask_person, capture_final_state, is_deployed_run, use_part_threads
+from querytruth.audit import audit_files, pool
+from querytruth.audit.answers import count_waiting, load_audit, read_answers
+from querytruth.audit.definition import AuditDefinition
+from querytruth.audit.extension import extend_audit, find_new_runs, read_extension
+from querytruth.audit.judge import judge_pool
+from querytruth.audit.report import report_audit
+from querytruth.audit.steps import PreparedAudit, find_audited_version, plan_audit, prepare_audit, start_audit
+from querytruth.backends.steps import active_run, current_run
+from querytruth.definitions import StrictModel
+from querytruth.errors import UserError
+
+
+class AuditParameters(StrictModel):
+    """The definition of an audit, later systems, and how the flow runs."""
+
+    definition: Annotated[
+        Path | SkipJsonSchema[AuditDefinition],
+        Field(description="The definition, a YAML file; a relative path is below the deployment's folder."),
+    ]
+    overrides: list[str] = Field(
+        default_factory=list, description="Keys of the definition, changed for this run, such as judgments=500."
+    )
+    later_runs: list[Path] = Field(
+        default_factory=list, description="Systems that are added to the audit once it has begun; all answers stay."
+    )
+    later_judgments: int = Field(100, ge=20, le=100_000, description="Pairs of theirs that people judge in addition.")
+    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
+    page_language: str = Field("en", pattern="^(en|zh)$", description="Of the report's page.")
+    workers: int = Field(2, ge=1, le=256, description="Questions asked at once.")
+    hours: float | None = Field(None, gt=0, description="Stop after so long; the next run goes on from there.")
+
+    def load_definition(self) -> AuditDefinition:
+        """The definition with its overrides. Raises UserError for a wrong one."""
+        given = self.definition
+        return given if isinstance(given, AuditDefinition) else load_audit_definition(given, self.overrides)
+
+    @property
+    def label(self) -> str:
+        """A short name for the run, known before the definition is loaded."""
+        given = self.definition
+        return given.set if isinstance(given, AuditDefinition) else given.stem
+
+
+class JudgedSampleForm(RunInput):
+    """Confirms that people have judged the sample."""
+
+    report_now: bool = Field(False, description="Report although pairs are open, or disputed by two people.")
+
+
+def audit_run_name() -> str:
+    """The definition and the scheduled time."""
+    parameters: AuditParameters = flow_run.parameters["audit"]
+    return f"audit {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+
+
+@flow(name="audit", flow_run_name=audit_run_name, persist_result=False)
+def audit(audit: AuditParameters) -> State[Any]:
+    """Draw the sample of an audit, wait until people have judged it, and report what the set lacks."""
+
+    def run_whole() -> State[Any]:
+        reporter = ProgressReporter(current_run().reporter, f"{audit.label}-audit")
+        run = PrefectBuildRun(reporter, audit.workers, offline=audit.offline, deadline=deadline_after(audit.hours))
+        with active_run(run), use_part_threads(run.workers):
+            return audit_set(audit)
+
+    return capture_final_state(run_whole, audit.label, audit.hours)
+
+
+def audit_set(parameters: AuditParameters) -> State[Any]:
+    """Returns the state of the audit: Reported, or, in a run that cannot wait, AwaitingPeople with the next command.
+    What was drawn, judged and answered before is taken from the set's files. Raises UserError."""
+    definition = parameters.load_definition()
+    path, name = find_audited_version(definition), definition.name
+    _draw_sample(prepare_audit(definition, path))
+    _add_later_systems(path, definition, parameters)
+    last_error = ""
+    for attempt in count():
+        waiting = last_error or _describe_open_pairs(path, name)
+        if waiting:
+            if not is_deployed_run():
+                next_step = f"querytruth review {path.parent.name} (view Audit), then run this again"
+                return Completed(name="AwaitingPeople", message=f"{waiting}. Next: {next_step}")
+            audit_id = audit_files.read_audit_manifest(audit_files.audit_folder(path.parent, name))["audit_id"]
+            form = ask_person(JudgedSampleForm, f"audit-{audit_id}-{attempt}", _describe_question(path, name, waiting))
+            last_error = ""
+            if not form.report_now and _describe_open_pairs(path, name):
+                continue
+        try:
+            return _report(path, name, parameters.page_language)
+        except UserError as error:
+            if error.stage != pool.AUDIT_STAGE or not waiting:
+                raise
+            last_error = str(error)
+    raise AssertionError("people are asked until there is a report")
+
+
+def _draw_sample(prepared: PreparedAudit) -> None:
+    """Plan, judge and draw, as `querytruth audit start` does."""
+    definition, path, judge = prepared.definition, prepared.path, prepared.judge
+    planned = plan_audit(path, prepared.pooled, prepared.size, judge)
+    key = artifact_key(str(planned["set"]), "audit-plan")
+    calls = f"; {planned['judge_calls']:,} calls of {planned['judge']}" if judge is not None else ""
+    about = f"{planned['judgments']:,} judgments, about {planned['hours']} hours of people{calls}"
+    call_server_if_available(lambda: create_table_artifact(planned["strata"], key, about))
+    judged = None if judge is None else judge_pool(judge, prepared.pooled)
+    start_audit(
+        path,
+        prepared.pooled,
+        definition.name,
+        prepared.size,
+        depth=definition.depth,
+        seed=definition.seed,
+        judged=judged,
+    )
+
+
+def _add_later_systems(path: Path, definition: AuditDefinition, parameters: AuditParameters) -> None:
+    """Extend, as `querytruth audit extend` does, by those systems that an earlier run has not added."""
+    new = find_new_runs(path, definition.name, parameters.later_runs)
+    if new:
+        extend_audit(read_extension(path, definition.name, new, definition.judge), parameters.later_judgments)
+
+
+def _describe_open_pairs(path: Path, name: str) -> str:
+    """How many pairs wait for people, "" where none does."""
+    drawn, _ = load_audit(path, name)
+    answers = read_answers(path, drawn)
+    missing, disputed = count_waiting(drawn, answers), len(answers.disputed)
+    if not missing and not disputed:
+        return ""
+    return f"{missing:,} of {len(drawn.sample):,} pairs are open, {disputed:,} disputed by two people"
+
+
+def _describe_question(path: Path, name: str, waiting: str) -> str:
+    set_name = path.parent.name
+    ways = [
+        f"**{name}**, an audit of {set_name}/{path.name}, waits for people: {waiting}.",
+        f"Judge on the page (`querytruth review {set_name}`, view Audit) or in a table (`querytruth audit export-csv "
+        f"{set_name} --name {name}`, then `import-csv`), then resume.",
+    ]
+    return "\n\n".join(ways)
+
+
+def _report(path: Path, audit_name: str, page_language: str) -> State[Any]:
+    report, page = report_audit(path, audit_name, page_language)
+    set_name = f"{report['set']['name']}/v{report['set']['version']}"
+    rows = {row["measure"]: row for row in report["truth"]}
+    lines = [
+        f"{text} {rows[measure]['value']:.1%} ({rows[measure]['low']:.1%} to {rows[measure]['high']:.1%})"
+        for measure, text in (("missing_share", "missing"), ("wrong_share", "wrong"))
+        if None not in (rows[measure][end] for end in ("value", "low", "high"))
+    ]
+    answers = report["answers"]
+    message = f"{set_name}: {', '.join(lines)}; {answers['answered']:,} of {answers['sampled']:,} pairs answered"
+    name = f"{report['set']['name']}-{audit_name}"
+    key = artifact_key(name, "report")
+    call_server_if_available(lambda: create_markdown_artifact(f"# {audit_name}\n\n{message}\n", key))
+    create_page_link(page, name, f"{audit_name} of {set_name}")
+    return Completed(name="Reported", message=message)

@@ -1,1 +1,0 @@
-"""The stages of an audit: plan, sample, answers of people, report."""

@@ -1,1 +1,0 @@
-"""How captions become queries: requested, checked for ambiguity, planned, cut to smaller sets."""

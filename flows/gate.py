@@ -1,0 +1,52 @@
+"""Gates a candidate system against a baseline on one set, and writes the report for people and for CI."""
+
+from pathlib import Path
+
+from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.steps import step
+from querytruth.errors import translate_write_errors
+from querytruth.evaluation import judged_sets, release_gate, statistics, steps, systems
+from querytruth.review.gate_reports import gate_to_json, render_gate_junit, render_gate_markdown
+from querytruth.sets.benchmark_set import canonical_json
+
+GATE_FILES = ("gate.json", "gate.md", "gate.junit.xml")
+
+
+@step("gate")
+def run_gate(
+    judged: judged_sets.JudgedSet,
+    candidate: systems.EvaluatedSystem,
+    baseline: systems.EvaluatedSystem,
+    spec: release_gate.GateSpec,
+) -> release_gate.GateReport:
+    """Returns the checks of the candidate against the baseline, on the queries that both runs' versions have. Raises
+    UserError for a slice without queries, and for a latency that was not measured."""
+    view = judged_sets.build_evaluation_view(judged, "text_to_image", list(spec.margins), ())
+    scored = steps.score_on_common_queries(view, [candidate, baseline])
+    tables = [one.result.per_query for one in scored]
+    clusters = statistics.align_clusters(view.spec.clusters, tables[0].index)
+    figures = []
+    for name, rows in release_gate.find_slices(judged, tables[0].index, spec.slices).items():
+        for metric, margin in spec.margins.items():
+            values = [table[metric].to_numpy()[rows] for table in tables]
+            shared = None if clusters is None else clusters[rows]
+            figures.append(release_gate.GatedFigure(metric, name, values[0], values[1], margin, shared))
+    checks, latency = release_gate.check_gate(figures), release_gate.check_latency(candidate, spec.latency_budget)
+    verdict = release_gate.combine_verdicts([*(one.verdict for one in checks), *(one.verdict for one in latency)])
+    candidate_name, baseline_name = (str(one.description["name"]) for one in (candidate, baseline))
+    return release_gate.GateReport(judged.description, candidate_name, baseline_name, checks, latency, verdict)
+
+
+def write_gate_report(report: release_gate.GateReport, folder: Path, *, is_undecided_failure: bool) -> list[Path]:
+    """Writes GATE_FILES into the folder and returns their paths. Raises UserError."""
+    contents = (
+        canonical_json(gate_to_json(report)),
+        render_gate_markdown(report).encode(),
+        render_gate_junit(report, is_undecided_failure=is_undecided_failure),
+    )
+    paths = [folder / name for name in GATE_FILES]
+    with translate_write_errors(release_gate.GATE_STAGE, folder, "or give another folder with --report"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, content in zip(paths, contents, strict=True):
+            write_atomically(path, content)
+    return paths

@@ -1,1 +1,0 @@
-"""What every build does with images: scan, compare, embed, render."""

@@ -1,1 +1,0 @@
-"""What a set shares with other collections."""

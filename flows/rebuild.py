@@ -1,0 +1,140 @@
+"""Builds a published version again from its manifest, without publishing.
+
+Asks again what a model answered: for a model that changed behind its name.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Any
+
+from builders.generated.definition import GeneratedDefinition
+from builders.precision.definition import PrecisionDefinition
+from builders.recall.definition import RecallDefinition
+from builders.recall.nested_sets import rebuild_nested_set
+from flows.definition_loader import parse_definition
+from flows.set_kinds import SET_KINDS
+from querytruth.audit.answers import add_accepted_labels
+from querytruth.audit.corrections import reload_accepted_labels
+from querytruth.backends.models.stored_answers import replies_as_of
+from querytruth.definitions import SetDefinition
+from querytruth.errors import UserError, suggest_choice
+from querytruth.questions import open_definition_replies
+from querytruth.records import from_arrow
+from querytruth.sets import decision_application, decision_records, published_files
+from querytruth.sets.benchmark_set import Tables, content_digest
+from querytruth.sets.decision_log import check_no_decision_is_lost, pinned_decisions, read_decisions
+from querytruth.sets.manifest import read_manifest
+
+_STAGE = "refresh replies"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltVersion:
+    """The version as built now, and the names of the inputs whose bytes have changed."""
+
+    tables: Tables
+    digest: str
+    inputs_changed: list[str]
+
+    def as_stored(self) -> Tables:
+        """Returns the tables with all columns and types that a stored version has, to compare them with one."""
+        return Tables(**{name: from_arrow(table) for name, table in self.tables.to_arrow_tables().items()})
+
+
+def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _lines: False) -> RebuiltVersion:
+    """Build the version at `path` from the same inputs, configuration and decisions. Raises UserError where it has no
+    definition or its inputs cannot be read.
+
+    The definition in a set that this user did not publish here is a stranger's: its lines that name something outside
+    the set are given to `agree`, and nothing is built unless that returns True.
+    """
+    manifest = read_manifest(path)
+    check_no_decision_is_lost(path, "rebuild", accept_loss=None)
+    if manifest["notes"].get("held_out"):
+        next_step = "rebuild the set that it is a part of, and train again"
+        raise UserError("rebuild", path, "was kept back by a training", next_step)
+    definition: Any = manifest["envelope"].get("definition")
+    if not isinstance(definition, dict):
+        raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
+    if not published_files.is_own_version(path):
+        definition = _agreed_definition(definition, path, agree)
+    definition = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
+    in_effect = set(manifest["decisions"]["in_effect"])
+    # A stale decision may have changed which stage rejected an item.
+    stale = {stale["decision"] for stale in manifest["decisions"]["stale"]}
+    with pinned_decisions(in_effect | stale), replies_as_of(manifest["envelope"].get("created")):
+        if manifest["notes"].get("nested"):
+            built = rebuild_nested_set(definition, manifest, path.parent.parent)
+        else:
+            built = SET_KINDS[manifest["kind"]].build_tables(definition)
+    log = [
+        decision
+        for decision in read_decisions(path.parent, decision_records.QueryDecision)
+        if decision.decision_id in in_effect
+    ]
+    tables, _ = decision_application.apply_decisions(built.tables, log, built.ledger)
+    for record in manifest["notes"].get("accepted_labels", ()):
+        tables, _ = add_accepted_labels(tables, reload_accepted_labels(path.parent, record))
+    before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
+    changed = [entry.file for entry in built.provenance.inputs if before.get(entry.file) != entry.sha256]
+    tables = replace(tables, ledger=built.ledger.rows())
+    return RebuiltVersion(tables, content_digest(tables.to_arrow_tables()), changed)
+
+
+def _agreed_definition(definition: dict[str, Any], path: Path, agree: Callable[[list[str]], bool]) -> dict[str, Any]:
+    """The definition with the folder of the set as its output. Raises UserError without agreement."""
+    lines = list_outside_names(definition)
+    if lines and not agree(lines):
+        more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+        reason = f"was not published here, and its definition names {lines[0][:200]}{more}"
+        raise UserError("rebuild", path, reason, "say --trust-definition to read these lines and agree to them")
+    if definition.get("name") != path.parent.name:
+        reason = f"has the definition of another set, {str(definition.get('name'))[:80]!r}"
+        raise UserError("rebuild", path, reason, "name the folder as its definition does")
+    return definition | {"out": str(path.absolute().parents[1])}
+
+
+def list_outside_names(definition: dict[str, Any]) -> list[str]:
+    """The lines of a definition (`captions.options.base_url: http://…`) that name a file, a folder, an address, a key
+    or a model, in order. `out` is none of them: a rebuild writes below the set's own folder."""
+    return list(_outside_names(definition, ()))
+
+
+def _outside_names(value: Any, keys: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if keys or key not in _HARMLESS_KEYS:
+                yield from _outside_names(inner, (*keys, str(key)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _outside_names(inner, keys)
+    elif value is not None and keys[-1] != "prompt":
+        is_place = isinstance(value, str) and (value.startswith((".", "~")) or bool(set(value) & {"/", "\\"}))
+        if is_place or "options" in keys or keys[-1] in _OUTSIDE_KEYS:
+            yield f"{'.'.join(keys)}: {value}"
+
+
+_HARMLESS_KEYS = {"out", "kind", "name", "title", "licence"}
+_OUTSIDE_KEYS = {
+    *("images", "annotations", "gallery", "replies", "samples", "model", "search"),
+    *("embedder", "text_embedder", "image_embedder"),
+}
+
+
+def refresh_replies(definition: SetDefinition, model: str, before: date | None = None) -> int:
+    """Sets the stored replies of a model aside, those of before a day (UTC) or all; returns their number. The next
+    build asks again; a rebuild of an older version uses them. Raises UserError for a model without replies."""
+    if not isinstance(definition, RecallDefinition | GeneratedDefinition | PrecisionDefinition):
+        raise UserError(_STAGE, definition.name, f"is of kind {definition.kind}, which asks no model", "name another")
+    moment = None if before is None else datetime.combine(before, time(), UTC).isoformat(timespec="seconds")
+    with open_definition_replies(definition) as store:
+        known = store.identities()
+        chosen = [identity for identity in known if identity.name == model]
+        if not chosen:
+            names = sorted(Counter(identity.name for identity in known))
+            next_step = suggest_choice(model, names) if names else "build the set first"
+            raise UserError(_STAGE, model, f"has no stored reply of {definition.name}", next_step)
+        return store.refresh(chosen, moment)

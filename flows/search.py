@@ -1,0 +1,231 @@
+"""One query on a set by any system: its first results, judged by the set where that has the query.
+
+One query to a search service: what its answers map to.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+
+from querytruth.backends import search_systems
+from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.images.rendering import make_thumbnails
+from querytruth.backends.steps import current_run
+from querytruth.errors import UserError, suggest_choice, translate_read_errors, translate_write_errors
+from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, live_systems, systems
+from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, map_ids, read_named_images
+from querytruth.review.search_views import SEARCH_TEXTS, render_search, render_system_trial
+from querytruth.sets import set_files
+from querytruth.sets.set_files import locate_set_images, read_set
+
+_STAGE = "search"
+
+
+def ask_once(described: search_systems.SystemFile, query: str, k: int) -> Sequence[search_systems.SearchHit]:
+    """Returns a service's answers to one query, a text or, for a search by images, the path of one; records nothing.
+    Raises UserError where it gives none."""
+    system = described.system
+    try:
+        if isinstance(system, search_systems.ImageSearchSystem) and system.takes_images:
+            with translate_read_errors("try system", query, "name the file of an image"):
+                image = read_regular(Path(query), live_systems.MAX_IMAGE_BYTES)
+            return system.search_image(image, k)
+        return system.search(query, k)
+    except search_systems.SearchFailure as failed:
+        reason = f"gave no answer ({failed.reason}{': ' if failed.detail else ''}{failed.detail})"
+        raise UserError("try system", described.name, reason, "compare the file with docs/systems.md") from None
+
+
+def map_hits(
+    hits: Sequence[search_systems.SearchHit], described: search_systems.SystemFile, set_name: str | None, out: Path
+) -> list[dict[str, Any]]:
+    """Returns a row per hit: rank, id, score, image_id ("" where it maps to none) and a text about it. Of a search by
+    images the hits map to queries, and image_id is empty."""
+    images, column = None, described.system.options.ids
+    if set_name is not None:
+        path = set_files.find_set(set_name, out)
+        if isinstance(described.system, search_systems.ImageSearchSystem) and described.system.takes_images:
+            return _map_to_texts(hits, set_files.read_set(path, ("queries",)).tables.queries)
+        images = read_named_images(path)
+    ids = {} if images is None else map_ids(images, column)
+    names = {} if images is None else _name_first(images)
+    rows = []
+    for rank, hit in enumerate(hits, start=1):
+        image_id = ids.get(hit.id, "")
+        score = None if hit.score is None or not math.isfinite(hit.score) else hit.score
+        maps_to = "" if images is None else f"{names[image_id] or image_id}" if image_id else "no image of the set"
+        row = {"rank": rank, "id": hit.id, "score": score, "image_id": image_id, "maps_to": maps_to}
+        rows.append(row)
+    return rows
+
+
+def _name_first(images: pd.DataFrame) -> dict[str, str]:
+    own = images.drop_duplicates("image_id")  # rows of copies come after those of the images
+    return dict(zip(own["image_id"], own["file_name"].fillna(""), strict=True))
+
+
+def suggest_ids(hits: Sequence[search_systems.SearchHit], set_name: str, out: Path) -> str:
+    """Returns what to write where no hit maps to an image: the column of the set that has the ids, else examples of
+    both sides."""
+    images = read_named_images(set_files.find_set(set_name, out))
+    found = {hit.id for hit in hits}
+    columns = get_args(search_systems.SearchSystemOptions.model_fields["ids"].annotation)
+    for column in columns:
+        if found & set(images[column].dropna().astype(str)):
+            return f"they are of the column {column}: write ids: {column}"
+    examples = ", ".join(
+        f"{name} like {str(value)[:60]!r}" for name in columns for value in images[name].dropna().head(1)
+    )
+    return f"the set has {examples}"
+
+
+def _map_to_texts(hits: Sequence[search_systems.SearchHit], queries: pd.DataFrame) -> list[dict[str, Any]]:
+    ids, texts = (
+        live_systems.map_text_ids(queries),
+        dict(zip(queries["query_id"].astype(str), queries["text"], strict=True)),
+    )
+    return [
+        {
+            "rank": rank,
+            "id": hit.id,
+            "score": hit.score if hit.score is not None and math.isfinite(hit.score) else None,
+            "image_id": "",
+            "query_id": ids.get(hit.id, ""),
+            "maps_to": texts[ids[hit.id]] if hit.id in ids else "no text of the set",
+        }
+        for rank, hit in enumerate(hits, start=1)
+    ]
+
+
+def write_trial_page(page: Path, title: str, rows: Sequence[dict[str, Any]], set_name: str, out: Path) -> None:
+    """Writes the answers with thumbnails of the images that they map to. Raises UserError."""
+    stored = set_files.read_set(set_files.find_set(set_name, out), ("images",))
+    image_ids = [str(row["image_id"]) for row in rows if row["image_id"]]
+    thumbnails = make_thumbnails(locate_set_images(stored, image_ids)) if image_ids else {}
+    with translate_write_errors("write page", page, "or give another --page"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(page, render_system_trial(title, rows, thumbnails).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResults:
+    """`hits`: a row per result with rank, id, image_id ("" where the set has none), score, and grade (None: not
+    judged); `is_query`: whether the set has the query; `relevant_count`: how many relevant images it has of it;
+    `missed`: the relevant images that are not among the results, with their grades."""
+
+    text: str
+    system: str
+    hits: list[dict[str, Any]]
+    is_query: bool
+    relevant_count: int
+    missed: list[dict[str, Any]]
+
+
+def check_page_language(language: str) -> None:
+    """Raises UserError for a language that the page has no texts in."""
+    if language not in SEARCH_TEXTS:
+        raise UserError(_STAGE, language, "is no language of the page", suggest_choice(language, list(SEARCH_TEXTS)))
+
+
+def search_by_model(judged: JudgedSet, model: str, text: str, k: int) -> QueryResults:
+    """Searches the set's images with an embedder. Raises UserError where it is not there."""
+    assert judged.stored is not None
+    query = judged.stored.tables.queries.head(1).assign(query_id="typed", text=text)
+    tables = replace(judged.stored.tables, queries=query)
+    encoded = encoded_sets.encode_set(model, replace(judged, stored=replace(judged.stored, tables=tables)))
+    known = encoded.images.is_known
+    ids = [name for name, is_there in zip(encoded.images.ids.to_pylist(), known.tolist(), strict=True) if is_there]
+    gallery = exact_search.build_vector_gallery(encoded.images.vectors[known], ids)
+    found = exact_search.search_exact(encoded.texts.vectors, gallery, k, threads=current_run().workers)
+    names = _name_images(judged)
+    nearest = zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
+    hits = [(names[ids[place]], ids[place], float(score)) for place, score in nearest]
+    return _judge(judged, text, model, hits)
+
+
+def search_in_run(judged: JudgedSet, run: Path, text: str, k: int, ids: str) -> QueryResults:
+    """Looks the query up in a run. Raises UserError where the set or the run does not have it."""
+    queries = _find_queries(judged, text)
+    if not queries:
+        assert judged.queries is not None
+        next_step = f"{suggest_choice(text, judged.queries['text'].tolist())}; a new one needs --model or --system"
+        raise UserError(_STAGE, text, "is no query of the set, so that a run cannot answer it", next_step)
+    system = systems.load_run_system(run, judged)
+    system = system if ids == "image_id" else systems.name_images(system, judged, ids)
+    table = system.produce_run(build_evaluation_view(judged, evaluation_result.TEXT_TO_IMAGE, [], []), k).run
+    mine = table[table["query_id"].astype("str").isin(queries)]
+    if mine.empty:
+        raise UserError(_STAGE, run, f"has no results of {text!r}", "try a query that it answers")
+    mine = mine[mine["query_id"] == mine["query_id"].iloc[0]]
+    first = mine.sort_values(["score", "image_id"], ascending=[False, True]).head(k)
+    images = set(judged.images["image_id"]) | set(judged.representatives.index) if judged.images is not None else set()
+    hits = [
+        (name, name if name in images else "", float(score))
+        for name, score in zip(first["image_id"].astype("str"), first["score"], strict=True)
+    ]
+    return _judge(judged, text, str(system.description["name"]), hits)
+
+
+def search_by_system(judged: JudgedSet, file: Path, text: str, k: int, images: pd.DataFrame) -> QueryResults:
+    """Asks a search service; records nothing. `images`: all images of the set. Raises UserError where it gives no
+    answer."""
+    described = search_systems.load_system_file(file)
+    known = map_ids(images, described.system.options.ids)
+    hits = [(hit.id, known.get(hit.id, ""), hit.score) for hit in ask_once(described, text, k)]
+    return _judge(judged, text, described.name, hits)
+
+
+def _find_queries(judged: JudgedSet, text: str) -> list[str]:
+    """The ids of the set's queries of this text, whatever its capitals."""
+    assert judged.queries is not None
+    texts = judged.queries["text"].astype("str").str.strip().str.casefold()
+    return [str(name) for name in judged.queries.loc[texts == text.strip().casefold(), "query_id"]]
+
+
+def _name_images(judged: JudgedSet) -> dict[str, str]:
+    """File names by image id, the id itself where an image has none."""
+    assert judged.images is not None
+    names = judged.images["file_name"].astype("object").where(judged.images["file_name"].notna(), None)
+    return {str(one): str(name or one) for one, name in zip(judged.images["image_id"], names, strict=True)}
+
+
+def _judge(judged: JudgedSet, text: str, system: str, found: Sequence[tuple[str, str, float | None]]) -> QueryResults:
+    queries = _find_queries(judged, text)
+    qrels = judged.qrels[judged.qrels["query_id"].astype("str").isin(queries)]
+    best = qrels.groupby("image_id", observed=True)["relevance"].max()
+    grades = {str(name): int(grade) for name, grade in best.items()}
+    represented, names = judged.representatives.to_dict(), _name_images(judged)
+    hits = []
+    for rank, (name, image_id, score) in enumerate(found, start=1):
+        grade = grades.get(represented.get(image_id, image_id))
+        hits.append({"rank": rank, "id": name, "image_id": image_id, "score": score, "grade": grade})
+    shown = {represented.get(hit["image_id"], hit["image_id"]) for hit in hits}
+    relevant = {name: grade for name, grade in grades.items() if grade > 0}
+    missed = [
+        {"id": names.get(name, name), "image_id": name, "rank": None, "score": None, "grade": relevant[name]}
+        for name in sorted(relevant, key=lambda name: (-relevant[name], name))
+        if name not in shown
+    ]
+    return QueryResults(text, system, hits, bool(queries), len(relevant), missed)
+
+
+def write_search_page(results: QueryResults, judged: JudgedSet, page: Path, language: str) -> None:
+    """Writes the results with thumbnails, each marked as relevant, not relevant or not judged, and what is missed.
+    Raises UserError where the page cannot be written."""
+    assert judged.stored is not None
+    missed = results.missed[: len(results.hits)]
+    image_ids = sorted({str(row["image_id"]) for row in [*results.hits, *missed] if row["image_id"]})
+    stored = read_set(judged.stored.path, ("images",))  # also the copies, which `judged` lacks
+    thumbnails = make_thumbnails(locate_set_images(stored, image_ids)) if image_ids else {}
+    with translate_write_errors("write page", page, "or give another --page"):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        html = render_search(
+            results.text, results.system, results.hits, missed, thumbnails, language,
+            relevant_count=results.relevant_count, is_query=results.is_query,
+        )  # fmt: skip
+        write_atomically(page, html.encode())

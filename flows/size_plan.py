@@ -1,0 +1,110 @@
+"""Plans how many queries a set needs to find a difference of two systems, and what judging them costs."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from querytruth.audit.answers import median_seconds
+from querytruth.audit.steps import ASSUMED_SECONDS
+from querytruth.backends.steps import step
+from querytruth.errors import UserError, suggest_choice
+from querytruth.evaluation import metrics, run_evaluation, statistics, systems
+from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, build_evaluation_view
+from querytruth.evaluation.sample_size import QuerySampleSize, plan_for_discordance, plan_for_pilot
+from querytruth.evaluation.steps import ScoredSystem, score_on_common_queries
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import QueryDecision
+
+SIZE_STAGE = "plan size"
+_USUAL_DEPTH = 10  # results that are judged where the metric names no cut
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSpec:
+    """The difference to find, by which metric and with which power; `discordance`: the share of the queries on which
+    two systems differ, in place of a pilot; `stratum`: the aspect of queries to allocate by."""
+
+    difference: float
+    metric: str
+    power: float = 0.8
+    discordance: float | None = None
+    stratum: str | None = None
+
+
+@step("plan size")
+def plan_set_size(
+    judged: JudgedSet, spec: SizeSpec, pilot: tuple[systems.EvaluatedSystem, systems.EvaluatedSystem] | None
+) -> dict[str, Any]:
+    """Returns the plan: queries, strata, judgments and a person's hours. Raises UserError for a plan from both or none
+    of a pilot and a discordance, and for an unknown stratum."""
+    _check_spec(spec, pilot)
+    view = build_evaluation_view(judged, "text_to_image", [spec.metric], ())
+    if pilot is None:
+        size = plan_for_discordance(spec.discordance or 0.0, spec.difference, spec.power)
+        per_query = len(judged.qrels) / max(1, judged.qrels["query_id"].nunique())
+    else:
+        scored = score_on_common_queries(view, pilot)
+        size = _plan_from(scored, view, judged, spec)
+        per_query = _count_pooled(scored, spec.metric) / len(scored[0].result.per_query)
+    seconds = (
+        None if judged.stored is None else median_seconds(read_decisions(judged.stored.path.parent, QueryDecision))
+    )
+    judgments = round(size.queries * per_query)
+    return {
+        "set": judged.description["name"],
+        "metric": spec.metric,
+        **asdict(size),
+        "strata": [asdict(one) for one in size.strata],
+        "queries_at_hand": len(view.query_ids),
+        "judgments_per_query": round(per_query, 2),
+        "judgments": judgments,
+        "seconds_per_judgment": ASSUMED_SECONDS if seconds is None else seconds,
+        "pace_is_assumed": seconds is None,
+        "hours": round(judgments * (ASSUMED_SECONDS if seconds is None else seconds) / 3600, 1),
+    }
+
+
+def _check_spec(spec: SizeSpec, pilot: object) -> None:
+    if (spec.discordance is None) == (pilot is None):
+        next_step = "give --pilot RUN RUN, or --discordance with the share of queries that differ"
+        raise UserError(SIZE_STAGE, "variance", "needs one source", next_step)
+    if not 0 < spec.difference < 1 or not 0.5 <= spec.power < 1:
+        reason = f"difference {spec.difference:g} and power {spec.power:g} are out of range"
+        raise UserError(SIZE_STAGE, spec.metric, reason, "give 0 < difference < 1 and 0.5 <= power < 1")
+    if spec.discordance is not None and not spec.difference <= spec.discordance <= 1:
+        reason = f"is less than the difference {spec.difference:g}, which differing queries make"
+        raise UserError(SIZE_STAGE, f"--discordance {spec.discordance:g}", reason, "give a larger share, up to 1")
+    if spec.discordance is not None and metrics.parse_metric(spec.metric).name != "hit":
+        reason = "has other differences than 0 and 1, which a discordance does not describe"
+        raise UserError(SIZE_STAGE, spec.metric, reason, "give --pilot RUN RUN, or plan for hit@K")
+    if spec.stratum is not None and pilot is None:
+        raise UserError(SIZE_STAGE, "--stratum", "needs a pilot", "give --pilot RUN RUN")
+
+
+def _plan_from(scored: list[ScoredSystem], view: EvaluationView, judged: JudgedSet, spec: SizeSpec) -> QuerySampleSize:
+    first, second = (one.result.per_query[spec.metric] for one in scored)
+    differences = first - second
+    strata = None
+    if spec.stratum is not None:
+        aspects = run_evaluation.find_query_aspects(judged.queries, differences.index)
+        if spec.stratum not in aspects:
+            raise UserError(SIZE_STAGE, spec.stratum, "is no stratum", suggest_choice(spec.stratum, list(aspects)))
+        named = aspects[spec.stratum].map(_name_stratum)
+        strata = {str(name): part.to_numpy() for name, part in differences.groupby(named, sort=True)}
+    clusters = statistics.align_clusters(view.spec.clusters, differences.index)
+    return plan_for_pilot(differences, spec.difference, spec.power, clusters=clusters, strata=strata)
+
+
+def _name_stratum(value: Any) -> str:
+    """The first of several values, so that each query is in one stratum; "none" without one."""
+    values = [] if value is None else value if pd.api.types.is_list_like(value) else [value]
+    return next((str(one) for one in values if not pd.isna(one)), "none")
+
+
+def _count_pooled(scored: list[ScoredSystem], metric: str) -> int:
+    """The pairs that both systems return up to the metric's cut, each once."""
+    cut = metrics.parse_metric(metric).cut
+    depth = cut if isinstance(cut, int) else _USUAL_DEPTH
+    pairs = pd.concat([one.run.loc[one.run["rank"] <= depth, ["query_id", "image_id"]].astype(str) for one in scored])
+    return len(pairs.drop_duplicates())

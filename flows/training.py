@@ -1,0 +1,232 @@
+"""A dual encoder trained on the images and queries of a set, and evaluated on the part that it never saw.
+
+set ─► train, validation, test (by image and duplicate group) ─► pixels, tokens ─► epochs ─► checkpoint ─► figures
+
+Measures what each part of a training is worth: trains again without that part, and without all of them.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builders.publication import cut_from_set, publish_built
+from querytruth.backends.files.durable_files import open_journal, write_atomically
+from querytruth.backends.files.text_formats import parse_json
+from querytruth.backends.models.model_devices import choose_device
+from querytruth.backends.steps import current_run
+from querytruth.definitions import SetDefinition
+from querytruth.dual_encoder import retrieval_scores
+from querytruth.dual_encoder.checkpoints import delete_state, write_checkpoint
+from querytruth.dual_encoder.definition import RECURRENT_ARCHITECTURES, TrainingDefinition
+from querytruth.dual_encoder.training import TrainingJob, create_initial_model, run_training
+from querytruth.dual_encoder.training_data import SplitSet, build_training_pairs, load_split_set, read_pixels
+from querytruth.dual_encoder.training_report import format_interval, render_curves_svg, render_training_report
+from querytruth.errors import UserError
+from querytruth.evaluation.statistics import estimate_interval
+from querytruth.sets.benchmark_set import canonical_json
+from querytruth.sets.ledger import Ledger, rejection_rows
+
+HISTORY_FILE, SPLIT_FILE, FIGURES_FILE, REPORT_FILE, CURVES_FILE = (
+    "training_history.json", "split.csv", "figures.json", "report.md", "curves.svg"
+)  # fmt: skip
+History = list[dict[str, Any]]  # by epoch its losses and validation scores
+_METRIC = "hit@1"
+_SMALLER = {"microsoft/resnet-101": "microsoft/resnet-50", "microsoft/resnet-152": "microsoft/resnet-101"}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """A finished training: the model's folder, the set of the held-out images, the epochs, and by direction and metric
+    the figures on that set with their intervals; `chance`: by metric what a random order gets. `is_new` is False where
+    it was finished before."""
+
+    folder: Path
+    test_set: Path
+    history: History
+    figures: dict[str, dict[str, list[float]]]
+    chance: dict[str, float]
+    is_new: bool
+
+
+def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = None) -> TrainingResult:
+    """Train the model, or continue, or return the finished result of the same training. `test_set`: the held-out set
+    that another training on the same split published; None publishes it. Raises UserError where the folder holds
+    another model."""
+    parts = load_split_set(definition)
+    folder = definition.out / definition.name
+    key = compute_training_key(definition, parts)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_journal(folder / ".running"):  # a lock
+        if (finished := _load_finished_training(folder, key)) is not None:
+            return finished
+        device = choose_device(definition.device, "train", "say --set device=cpu")
+        test_set = test_set or publish_test_part(definition, parts)
+        history = _train_and_save(definition, parts, folder, key, device)
+        return _write_results(definition, parts, folder, key, test_set, history)
+
+
+_NOT_TRAINED_BY = {"out", "publish_to", "work", "set", "title", "licence", "lose_at_most", "name"}
+
+
+def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:
+    """The digest of what determines the weights: the definition without paths and titles, and the set's content."""
+    key_fields = definition.model_dump(mode="json", exclude=_NOT_TRAINED_BY)
+    key_fields["steps"].pop("keep_every")
+    return hashlib.sha256(
+        canonical_json({"definition": key_fields, "set": parts.summarize()["content_digest"]})
+    ).hexdigest()
+
+
+def _train_and_save(definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str, device: Any) -> History:
+    train_part = parts.part_tables("train")
+    model = create_initial_model(definition, train_part.queries["text"].tolist())
+    pixels = read_pixels(parts.stored, model.description["side"])
+    pairs = build_training_pairs(parts, "train", pixels, model.tokenizer, definition)
+    write_atomically(folder / SPLIT_FILE, parts.part_of_image.sort_index().to_csv(lineterminator="\n").encode())
+    validation = parts.part_tables("validation")
+    history = run_training(TrainingJob(definition, model, pixels, pairs, validation, folder, key, device))
+    best = max(history, key=lambda one: (one["validation"]["mean"]["hit@1"], -one["epoch"]))
+    summary, best_epoch = parts.summarize(), best["epoch"]
+    origin = {"set": parts.name, "content_digest": summary["content_digest"], "epoch": best_epoch, "key": key}
+    write_checkpoint(folder, model.description | {"trained": origin}, model.tokenizer)
+    write_atomically(folder / HISTORY_FILE, canonical_json({"epochs": history, "best": best_epoch, **summary}))
+    return history
+
+
+def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
+    """Publish the held-out images with their queries as a set beside the one that they are from."""
+    manifest, tables = parts.stored.manifest, parts.part_tables("test")
+    ledger = Ledger()
+    whole = parts.stored.tables
+    for kind, column, table, part_table in (
+        ("image", "image_id", whole.images, tables.images),
+        ("query", "query_id", whole.queries, tables.queries),
+    ):
+        outside = table.loc[~table[column].isin(part_table[column]), column].tolist()
+        rejections = rejection_rows(outside, "rejected", "outside_of_test_part", item_id=outside)
+        ledger.record_stage(f"{kind} split", kind, len(table), len(part_table), rejections)
+    held_out_record = {"of": parts.name, "seed": definition.seed, "test": definition.split.test}
+    built = cut_from_set(parts.stored, tables, ledger, {"held_out": held_out_record})
+    test_definition = SetDefinition(
+        kind=manifest["kind"],
+        name=f"{definition.name[:59]}-test",
+        title=f"{manifest['title']}, kept back from {definition.name}",
+        licence=definition.licence or manifest["licence"],
+        seed=definition.seed,
+        out=parts.stored.path.parent.parent,
+        lose_at_most=definition.lose_at_most,
+    )
+    return publish_built(test_definition, built).path
+
+
+def _write_results(
+    definition: TrainingDefinition, parts: SplitSet, folder: Path, key: str, test_set: Path, history: History
+) -> TrainingResult:
+    scores = retrieval_scores.score_model(folder, test_set)
+    figures = retrieval_scores.scores_with_intervals(scores, parts.part_tables("test").queries)
+    means, place, chance = (
+        retrieval_scores.mean_scores(scores),
+        str(test_set.absolute()),
+        retrieval_scores.chance_scores(test_set),
+    )
+    stored_figures = {"key": key, "test_set": place, "figures": figures, "means": means, "chance": chance}
+    report = render_training_report(definition, history, figures, chance, parts.summarize())
+    write_atomically(folder / CURVES_FILE, render_curves_svg(history).encode())
+    write_atomically(folder / REPORT_FILE, report.encode())
+    write_atomically(folder / FIGURES_FILE, canonical_json(stored_figures))
+    delete_state(folder)
+    current_run().reporter.log(f"model in {folder}, the pictures that it never saw in {test_set}")
+    return TrainingResult(folder, test_set, history, figures, chance, is_new=True)
+
+
+def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
+    """The result of a finished training with the same key; None where it is not finished. Raises UserError where the
+    folder holds another model."""
+    if not (folder / FIGURES_FILE).exists():
+        return None
+    stored_figures = parse_json((folder / FIGURES_FILE).read_bytes())
+    if stored_figures["key"] != key:
+        reason = "holds a model of another training (its definition or set differs)"
+        raise UserError("train", folder, reason, "give this one another name, or remove the folder")
+    history = parse_json((folder / HISTORY_FILE).read_bytes())["epochs"]
+    test_set, chance = Path(stored_figures["test_set"]), stored_figures.get("chance", {})  # older ones state none
+    return TrainingResult(folder, test_set, history, stored_figures["figures"], chance, is_new=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AblationResult:
+    """One training of the table: the mean R@1 of both directions on the test set, and its difference from the full
+    training, each with the ends of its 95% interval; that of the difference is over images that both have."""
+
+    title: str
+    trained: TrainingResult
+    mean: list[float]
+    difference: list[float]
+
+
+def list_ablation_variants(definition: TrainingDefinition) -> dict[str, dict[str, Any]]:
+    """Returns by title the changes that leave one part out; a part that the definition does not use has no row."""
+    changes_by_title: dict[str, dict[str, Any]] = {}
+    if smaller := _SMALLER.get(definition.images.name or ""):
+        changes_by_title[f"{smaller.partition('/')[2]} for pictures"] = {"images": {"name": smaller}}
+    plain = "mean" if definition.texts.architecture in RECURRENT_ARCHITECTURES else "cls"
+    if definition.heads.pooling != plain:
+        changes_by_title[f"{plain} pooling"] = {"heads": {"pooling": plain}}
+    if definition.loss.hard_negatives:
+        changes_by_title["no hard negatives"] = {"loss": {"hard_negatives": False}}
+    if definition.loss.smoothing:
+        changes_by_title["no label smoothing"] = {"loss": {"smoothing": 0.0}}
+    if definition.steps.stages and (definition.images.name or definition.texts.name):
+        changes_by_title["no stages of unfreezing"] = {"steps": {"stages": []}}
+    if definition.augmentation is not None:
+        changes_by_title["no augmentation"] = {"augmentation": None}
+    return changes_by_title
+
+
+def apply_changes(definition: TrainingDefinition, name: str, changes: dict[str, Any]) -> TrainingDefinition:
+    """Returns the definition under another name with other keys in its parts."""
+    values = definition.model_dump()
+    for part, keys in changes.items():
+        values[part] = {**values[part], **keys} if isinstance(keys, dict) else keys
+    return TrainingDefinition.model_validate({**values, "name": name})
+
+
+def run_ablation(definition: TrainingDefinition) -> list[AblationResult]:
+    """Trains the full definition, each variant, and the one without all parts; finished trainings are reused."""
+    current_run().reporter.log(f"training {definition.name}, the whole")
+    whole = train_dual_encoder(definition)
+    queries = load_split_set(definition).part_tables("test").queries
+    best = retrieval_scores.score_per_image(
+        retrieval_scores.score_model(whole.folder, whole.test_set), _METRIC, queries
+    )
+    rows = [AblationResult("all of it", whole, whole.figures["mean"][_METRIC], [0.0, 0.0, 0.0])]
+    all_changes: dict[str, Any] = {}
+    changes_by_title = list_ablation_variants(definition)
+    for changes in changes_by_title.values():
+        all_changes |= {part: {**all_changes.get(part, {}), **keys} if isinstance(keys, dict) else keys
+                  for part, keys in changes.items()}  # fmt: skip
+    for title, changes in {**changes_by_title, "none of these": all_changes}.items():
+        current_run().reporter.log(f"training {definition.name}, {title}")
+        name = f"{definition.name[:40]}-{title.replace(' ', '-')}"
+        variant = train_dual_encoder(apply_changes(definition, name, changes), whole.test_set)
+        figures = retrieval_scores.score_per_image(
+            retrieval_scores.score_model(variant.folder, variant.test_set), _METRIC, queries
+        )
+        per_image_difference, largest = best - figures, float(max(best.max(), figures.max()))
+        interval = estimate_interval(per_image_difference.to_numpy(), ends=(-largest, largest))
+        difference = [float(per_image_difference.mean()), float(interval.low[0]), float(interval.high[0])]
+        rows.append(AblationResult(title, variant, variant.figures["mean"][_METRIC], difference))
+    return rows
+
+
+def format_ablation_table(rows: Sequence[AblationResult]) -> list[str]:
+    """Formats the report's table 2 in reverse, in Markdown: from the full training, one part less at a time."""
+    whole = rows[0].mean[0]
+    lines = ["| | Mean R@1 | less than all of it | relative |", "|---|---|---|---|"]
+    for row in rows:
+        share = f"{row.mean[0] / whole - 1:+.1%}" if whole and row is not rows[0] else "-"
+        lost = format_interval(row.difference) if row is not rows[0] else "-"
+        lines.append(f"| {row.title} | {format_interval(row.mean)} | {lost} | {share} |")
+    return lines

@@ -1,1 +1,0 @@
-"""The dual encoder's training: pairs, model, epochs, figures, ablation."""

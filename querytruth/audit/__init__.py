@@ -1,0 +1,12 @@
+"""What shows that a set can be trusted: audits by people, overlaps with other collections, shortcuts.
+
+In: a version, runs of systems, answers of people. Out: estimates with intervals, and pages.
+
+An audit, in the order of work: `definition.py`, `pool.py` (which pairs may be asked), `judge.py` (a model's grades
+divide the strata), `allocation.py`, `steps.py` (plan, prepare, draw), `audit_files.py`, `cards.py` and `answers.py`
+(people), `pair_audit.py` and `query_audit.py` (estimates), `report.py`, `page.py` with `page_texts.py`,
+`corrections.py`, `extension.py`; the judge itself: `judge_check.py`, `judge_card.py`, `judge_carry_over.py`.
+
+An overlap: `overlap.py` over `overlap_sources.py`, `overlap_index.py`, `overlap_pairs.py`; `overlap_page.py`.
+Shortcuts: `shortcut_systems.py` (answers without a look at any image), `shortcuts.py`, `shortcuts_page.py`.
+"""

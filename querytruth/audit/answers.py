@@ -1,0 +1,314 @@
+"""What people answered about the pairs of an audit.
+
+Judgments of a judge that are precise enough, as people's answers show, to be those of a set.
+
+The sample of an audit as a review table: blind, in the order of the sample.
+
+The sample of an audit as CSV for people, and their answers in the set's decision log.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from querytruth.audit.audit_files import StoredAudit, audit_folder, read_audit
+from querytruth.audit.pool import AUDIT_STAGE, PAIR
+from querytruth.errors import UserError
+from querytruth.sets import benchmark_set, decision_agreement, decision_application, decision_log, review_csv, set_files
+from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
+from querytruth.sets.review_csv import ReviewTableOptions
+from querytruth.sets.review_tables import ReviewExport, build_export, read_filled_table
+from querytruth.sets.set_files import StoredSet
+
+AUDIT_VIEW = "audit"
+CANNOT_TELL = "cannot_tell"
+_LONGEST_GAP, _FEWEST_GAPS = 120, 10  # seconds; gaps
+Pair = tuple[str, str]
+MODEL_JUDGE = "model"  # `judged_by`
+CANNOT_TELL_MARK = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditAnswers:
+    """`grades`: by pair the grade that holds; `undetermined`: pairs of which the person, or two people who differ, do
+    not tell; `disputed`: those of these on which two differ; `judged_twice`, `same`: number of pairs that two people
+    graded, and on which they agree; `kappa`: Cohen's, of relevant or not, None where it is not defined; `reviewers` and
+    `notes`: by pair who answered, and what they noted."""
+
+    grades: dict[Pair, int]
+    undetermined: list[Pair]
+    disputed: list[Pair]
+    judged_twice: int
+    same: int
+    kappa: float | None
+    reviewers: dict[Pair, list[str]]
+    notes: dict[Pair, str]
+
+    def relevant(self) -> pd.Series:
+        """Returns by query_id and image_id whether the pair is relevant."""
+        index = pd.MultiIndex.from_tuples(sorted(self.grades), names=PAIR)
+        return pd.Series([self.grades[pair] > 0 for pair in index], index, dtype=bool)
+
+
+def collect_answers(
+    audit_id: str, decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair]
+) -> AuditAnswers:
+    """Returns the answers to an audit from a set's log. A person's last answer counts. Of two people who differ in
+    whether a pair is relevant, neither counts until a third person has answered; then the majority does."""
+    graded = [one for one in effective(decisions) if one.source == audit_id and one.view == AUDIT_VIEW]
+    unsure = [one for one in effective(undetermined) if one.audit == audit_id]
+    lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
+    by_pair: dict[Pair, dict[str, int | None]] = {}
+    notes: dict[Pair, dict[str, str]] = {}
+    for line in sorted(lines, key=lambda line: line.at):
+        if line.undoes is None:
+            pair = (line.query_id, str(line.image_id))
+            by_pair.setdefault(pair, {})[line.reviewer] = _grade(line)
+            notes.setdefault(pair, {})[line.reviewer] = line.note.strip()
+    grades = {pair: grade for pair, answers in by_pair.items() if (grade := _resolve(answers)) is not None}
+    disputed = sorted(pair for pair, answers in by_pair.items() if pair not in grades and _is_split(answers))
+    both = [_first_two(answers) for answers in by_pair.values()]
+    categories = [(str(two[0] > 0), str(two[1] > 0)) for two in both if two is not None]
+    return AuditAnswers(
+        grades,
+        sorted(set(by_pair) - set(grades)),
+        disputed,
+        len(categories),
+        sum(one == other for one, other in categories),
+        decision_agreement.cohen_kappa(categories),
+        {pair: sorted(answers) for pair, answers in by_pair.items()},
+        {pair: "; ".join(filter(None, texts.values())) for pair, texts in notes.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AuditDisputes:
+    """`left_out`: ids of answers that must not change a set, since people differ or the majority says otherwise;
+    `unsettled`: the last answer on each pair that waits for a third person and that nobody judged elsewhere."""
+
+    left_out: frozenset[str]
+    unsettled: list[QueryDecision]
+
+    def exclude_from(
+        self, decisions: Iterable[QueryDecision], published_ids: Collection[str] = ()
+    ) -> list[QueryDecision]:
+        """Returns the decisions without those that must not change a set; what a published version contains stays."""
+        return [one for one in decisions if one.decision_id not in self.left_out or one.decision_id in published_ids]
+
+
+def find_disputes(
+    decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair], published_ids: Collection[str] = ()
+) -> AuditDisputes:
+    """Returns the disputes in the audits of a log, by the rule of `collect_answers`. `published_ids`: decisions that a
+    published version contains."""
+    known = [one for one in effective(decisions, published_ids) if one.undoes is None and one.image_id is not None]
+    graded = [one for one in known if one.view == AUDIT_VIEW]
+    judged_elsewhere = {one.target for one in known if one.view != AUDIT_VIEW}
+    unsure = [one for one in effective(undetermined) if one.undoes is None]
+    lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
+    last: dict[tuple[str, Pair], dict[str, QueryDecision | UndeterminedPair]] = {}
+    for line in sorted(lines, key=lambda line: line.at):
+        last.setdefault(_audited_pair(line), {})[line.reviewer] = line
+    balances = {key: _balance([_grade(line) for line in answers.values()]) for key, answers in last.items()}
+    left_out = set()
+    for one in graded:
+        grade, balance = _grade(last[_audited_pair(one)][one.reviewer]), balances[_audited_pair(one)]
+        if grade is None or not balance or (grade > 0) != (balance > 0):
+            left_out.add(one.decision_id)
+    split = [
+        [one for one in last[key].values() if isinstance(one, QueryDecision)] for key in balances if not balances[key]
+    ]
+    unsettled = [lines[-1] for lines in split if lines and lines[-1].target not in judged_elsewhere]
+    return AuditDisputes(frozenset(left_out), sorted(unsettled, key=lambda line: str(line.target)))
+
+
+def _audited_pair(line: QueryDecision | UndeterminedPair) -> tuple[str, Pair]:
+    audit_id = line.source if isinstance(line, QueryDecision) else line.audit
+    return audit_id, (line.query_id, str(line.image_id))
+
+
+def _grade(line: QueryDecision | UndeterminedPair) -> int | None:
+    return line.relevance if isinstance(line, QueryDecision) else None
+
+
+def _resolve(answers: Mapping[str, int | None]) -> int | None:
+    """The last grade on the side of the majority; None where nobody tells, or as many say yes as no."""
+    known = [grade for grade in answers.values() if grade is not None]
+    balance = _balance(known)
+    sided = [grade for grade in known if (grade > 0) == (balance > 0)]
+    return sided[-1] if balance else None
+
+
+def _balance(grades: Iterable[int | None]) -> int:
+    """How many more people say yes than no."""
+    return sum(1 if grade > 0 else -1 for grade in grades if grade is not None)
+
+
+def _is_split(answers: Mapping[str, int | None]) -> bool:
+    return any(grade is not None for grade in answers.values())
+
+
+def _first_two(answers: Mapping[str, int | None]) -> tuple[int, int] | None:
+    known = [grade for _, grade in sorted(answers.items()) if grade is not None]
+    return (known[0], known[1]) if len(known) > 1 else None
+
+
+def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
+    """Returns the median time between two judgments that a person made on the page, one after the other; None of fewer
+    than ten. Longer than two minutes is a pause."""
+    last: dict[str, datetime] = {}
+    gaps = []
+    for decision in decisions:
+        if decision.image_id is None or decision.view == "csv" or not decision.at:
+            continue
+        at = datetime.fromisoformat(decision.at)
+        gap = (at - last.get(decision.reviewer, at)).total_seconds()
+        gaps += [gap] if 0 < gap <= _LONGEST_GAP else []
+        last[decision.reviewer] = at
+    return round(median(gaps), 1) if len(gaps) >= _FEWEST_GAPS else None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedLabels:
+    """`rows`: query_id, image_id, relevance and evidence of pairs that a judge graded; `judge`: its record in a
+    manifest; `precisions`: by accepted grade the lower end of its precision; `audit`: the audit's name; `extensions`:
+    how often it had been extended."""
+
+    rows: pd.DataFrame
+    judge: dict[str, Any]
+    precisions: Mapping[int, float]
+    audit: str
+    extensions: int = 0
+
+    def as_record(self) -> dict[str, Any]:
+        """Returns what a rebuild needs to find the same labels."""
+        return {"audit": self.audit, "grades": sorted(self.precisions), "extensions": self.extensions}
+
+
+def add_accepted_labels(tables: benchmark_set.Tables, accepted: AcceptedLabels) -> tuple[benchmark_set.Tables, int]:
+    """Returns the tables with the labels of pairs that the tables do not judge, and the number of these. A judgment
+    that is there, of a person or of the set, stays."""
+    judged = pd.MultiIndex.from_frame(tables.qrels[PAIR].astype("str"))
+    rows = accepted.rows[~pd.MultiIndex.from_frame(accepted.rows[PAIR]).isin(judged)]
+    rows = rows[rows["query_id"].isin(tables.queries["query_id"]) & rows["image_id"].isin(tables.images["image_id"])]
+    if not len(rows):
+        return tables, 0
+    return replace(
+        tables, qrels=decision_application.merge_judgments(tables.qrels, rows.assign(judged_by=MODEL_JUDGE))
+    ), len(rows)
+
+
+def export_sample(
+    sample: pd.DataFrame, texts: dict[str, str], names: dict[str, str], set_name: str, audit_id: str, grades: list[int]
+) -> ReviewExport:
+    """Returns the pairs to judge: neither the set's grade, nor a judge's, nor a system, nor the stratum is shown.
+    `texts`: by query id, `names`: file names by image id."""
+    rows = sample.sort_values("order")[PAIR].assign(
+        text=sample["query_id"].map(texts), picture=sample["image_id"].map(names).fillna("")
+    )
+    return replace(build_export(AUDIT_VIEW, rows, set_name, audit_id), grades=tuple(grades))
+
+
+def take_out_undetermined(
+    edited: pd.DataFrame, audit_id: str, reviewer: str, at: str
+) -> tuple[pd.DataFrame, list[UndeterminedPair]]:
+    """Returns a filled-in table without the answers that a person cannot tell, and those."""
+    if "decision" not in edited.columns:
+        return edited, []
+    answers = edited["decision"].str.strip().str.normalize("NFKC")
+    unsure = answers == CANNOT_TELL_MARK
+    found = [
+        UndeterminedPair(
+            row["query_id"], row["image_id"], audit_id, note=row["note"], reviewer=reviewer, view="csv", at=at
+        )
+        for row in edited[unsure].to_dict("records")
+    ]
+    blank = edited.assign(decision=edited["decision"].where(~unsure, ""), note=edited["note"].where(~unsure, ""))
+    return blank, found
+
+
+def mark_as_audit(decisions: list[QueryDecision], audit_id: str) -> list[QueryDecision]:
+    """Returns the decisions as answers to the audit."""
+    return [replace(decision, view=AUDIT_VIEW, source=audit_id) for decision in decisions]
+
+
+def load_audit(path: Path, name: str) -> tuple[StoredAudit, StoredSet]:
+    """Returns an audit of the set at `path` and the version that it is of. Raises UserError where that version is gone
+    or has changed."""
+    audit = read_audit(audit_folder(path.parent, name))
+    known = audit.manifest["set"]
+    stored = set_files.read_set(set_files.find_set(str(path.parent / f"v{known['version']}")))
+    if stored.manifest["content_digest"] != known["content_digest"]:
+        reason = f"is of {known['name']}/v{known['version']} as it was before that version changed"
+        raise UserError(AUDIT_STAGE, name, reason, "querytruth verify the set, or start another audit")
+    return audit, stored
+
+
+def build_sample_export(audit: StoredAudit, stored: StoredSet) -> ReviewExport:
+    """Returns the sample as a table to fill in, the same at every call."""
+    tables, manifest = stored.tables, stored.manifest
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    names = tables.images["path"].where(tables.images["path"].notna(), tables.images["file_name"]).fillna("")
+    name = f"{manifest['name']}/v{manifest['version']}"
+    return export_sample(
+        audit.sample,
+        texts,
+        dict(zip(tables.images["image_id"], names, strict=True)),
+        name,
+        audit.manifest["audit_id"],
+        sorted({0, *map(int, manifest["grades"])}),
+    )
+
+
+def import_sample(
+    path: Path, name: str, file: Path, reviewer: str, options: ReviewTableOptions
+) -> tuple[list[QueryDecision], list[UndeterminedPair], list[str]]:
+    """Returns the answers of a filled-in sample, those that the person could not tell, and the problems for which none
+    is taken; stores nothing. Raises UserError for a file that is not the sample of this audit."""
+    audit, stored = load_audit(path, name)
+    audit_id = audit.manifest["audit_id"]
+    export = build_sample_export(audit, stored)
+    filled = review_csv.read_review_csv(file, options.encoding)
+    if (filled.export_id, filled.view) != (export.export_id, export.view):
+        reason = f"is not the sample of {name} ({filled.view} of {filled.set_name}, export {filled.export_id})"
+        next_step = f"fill in what querytruth audit export-csv {path.parent.name} --name {name} writes"
+        raise UserError("import audit CSV", file, reason, next_step)
+    at = datetime.now(UTC).isoformat(timespec="microseconds")
+    rows, undetermined = take_out_undetermined(filled.rows, audit_id, reviewer, at)
+    reading = read_filled_table(export, rows, options.allow, reviewer, at)
+    return mark_as_audit(reading.decisions, audit_id), undetermined, reading.problems
+
+
+def take_answers(path: Path, decisions: list[QueryDecision], undetermined: list[UndeterminedPair]) -> int:
+    """Adds answers to the set's decision log, but none that is there already; returns the number of those that are."""
+    stored: dict[Any, Any] = {
+        replace(line, at=""): line
+        for kind in (QueryDecision, UndeterminedPair)
+        for line in decision_log.read_decisions(path.parent, kind)
+    }
+    new = [line for line in decisions if replace(line, at="") not in stored]
+    unsure = [line for line in undetermined if replace(line, at="") not in stored]
+    decision_log.append_decisions(path.parent, new)
+    decision_log.append_decisions(path.parent, unsure)
+    return len(decisions) + len(undetermined) - len(new) - len(unsure)
+
+
+def read_answers(path: Path, audit: StoredAudit) -> AuditAnswers:
+    """Returns what people answered so far. Raises UserError for a damaged log."""
+    return collect_answers(
+        audit.manifest["audit_id"],
+        decision_log.read_decisions(path.parent, QueryDecision),
+        decision_log.read_decisions(path.parent, UndeterminedPair),
+    )
+
+
+def count_waiting(audit: StoredAudit, answers: AuditAnswers) -> int:
+    """Returns the number of drawn pairs that fewer people answered than the audit asks for."""
+    people = audit.manifest.get("people", 1)
+    pairs = zip(audit.sample["query_id"], audit.sample["image_id"], strict=True)
+    return sum(len(answers.reviewers.get(pair, ())) < people for pair in pairs)

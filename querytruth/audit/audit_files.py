@@ -1,0 +1,243 @@
+"""The folder of an audit, beside the versions of its set.
+
+<set>/audits/<name>/pool.parquet    query_id, image_id, relevance (the set's, -1 without), best_rank, judge, reason,
+                                        stratum
+                    ranks.parquet   system, query_id, image_id, rank
+                    sample.parquet  query_id, image_id, stratum, probability, order
+                    audit.json      the manifest, with the digests of the tables and its own
+                    report.json     the last report, if one was made; report.html its page
+
+All but the report are written once: in a folder of its own, which one rename puts in place. An extension writes tables
+of other names (pool.2.parquet), and replaces the manifest, which names them, last.
+
+The keys of an audit's manifest that are read again, and the columns of its tables. Further ones are allowed.
+"""
+
+import io
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct, field
+
+from querytruth.backends.files.durable_files import file_sha256, make_durable_folder, sync_folder, write_atomically
+from querytruth.backends.files.parquet_files import read_parquet
+from querytruth.backends.files.safe_paths import contained_path, read_regular
+from querytruth.backends.files.text_formats import parse_bounded_json
+from querytruth.errors import UserError, translate_read_errors, translate_write_errors
+from querytruth.sets.benchmark_set import canonical_json, manifest_digest
+from querytruth.sets.manifest import Digest
+from querytruth.sets.manifest_notes import Count
+
+AUDIT_COLUMNS = {
+    "pool": {"query_id": "text", "image_id": "text", "relevance": "number", "best_rank": "number", "stratum": "text"},
+    "ranks": {"system": "text", "query_id": "text", "image_id": "text", "rank": "number"},
+    "sample": {
+        "query_id": "text",
+        "image_id": "text",
+        "stratum": "text",
+        "probability": "number",
+        "order": "number",
+    },
+}
+AUDITS_FOLDER = "audits"
+REPORT_FILE, REPORT_PAGE_FILE = "report.json", "report.html"
+_MANIFEST_FILE = "audit.json"
+_TABLES = ("pool", "ranks", "sample")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_STAGE = "read audit"
+
+
+class AuditedSet(Struct):
+    """`set`."""
+
+    name: str
+    version: Count
+    content_digest: Digest
+
+
+class AuditTable(Struct):
+    """One of `files`."""
+
+    rows: Count
+    sha256: Digest
+
+
+class AuditedSystem(Struct):
+    """One of `systems`."""
+
+    name: str
+    digest: str
+
+
+class OutsidePairs(Struct):
+    """`outside`."""
+
+    pairs: Count
+    drawn: Count
+
+
+class AuditManifest(Struct):
+    """audit.json."""
+
+    name: str
+    set: AuditedSet
+    systems: list[AuditedSystem]
+    judge: dict[str, Any] | None
+    depth: Count
+    seed: int
+    unit: str
+    queries: Count
+    drawn_queries: list[str]
+    outside: OutsidePairs
+    audit_id: str
+    files: dict[str, AuditTable]
+    people: Count = 1
+    extensions: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAudit:
+    """An audit on disk: its folder, manifest and tables."""
+
+    path: Path
+    manifest: dict[str, Any]
+    pool: pd.DataFrame
+    ranks: pd.DataFrame
+    sample: pd.DataFrame
+
+
+def audit_folder(set_folder: Path, name: str) -> Path:
+    """Returns the folder of an audit of the set at `set_folder`; it may be missing. Raises UserError for a name that no
+    audit may have."""
+    if not _NAME.fullmatch(name):
+        raise UserError("name audit", name, "is no name for an audit", "use lower-case letters, digits, '.', '_', '-'")
+    return contained_path(set_folder, f"{AUDITS_FOLDER}/{name}", _STAGE)
+
+
+def write_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Writes a new audit, whole or not at all; returns its manifest with files and digest. `tables`: pool, ranks and
+    sample. Raises UserError where it cannot be written."""
+    staging = folder.with_name(f".start-{folder.name}")
+    with translate_write_errors("start audit", folder):
+        shutil.rmtree(staging, ignore_errors=True)
+        make_durable_folder(staging)
+        try:
+            whole = _write_tables(staging, manifest, tables)
+            sync_folder(staging)
+            staging.rename(folder)
+            sync_folder(folder.parent)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+    return whole
+
+
+def replace_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Replaces the manifest and the tables of an audit, whole or not at all; returns the manifest with files and
+    digest. Raises UserError where it cannot be written."""
+    before = {_table_file(read_audit_manifest(folder), name) for name in _TABLES}
+    with translate_write_errors("extend audit", folder):
+        whole = _write_tables(folder, manifest, tables)
+        sync_folder(folder)
+        for name in before - set(whole["files"]):
+            contained_path(folder, name, _STAGE).unlink(missing_ok=True)
+    return whole
+
+
+def _write_tables(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Writes the tables, then the manifest that names them; returns it."""
+    files = {}
+    for name in _TABLES:
+        path = folder / _table_file(manifest, name)
+        write_atomically(path, _encode(tables[name]))
+        files[path.name] = {"rows": len(tables[name]), "sha256": file_sha256(path)[0]}
+    whole = {**manifest, "files": files}
+    whole["manifest_digest"] = manifest_digest(whole)
+    write_atomically(folder / _MANIFEST_FILE, canonical_json(whole))
+    return whole
+
+
+def _table_file(manifest: dict[str, Any], name: str) -> str:
+    """The file of a table; each extension of the audit has files of its own."""
+    number = len(manifest.get("extensions", ()))
+    return f"{name}.{number + 1}.parquet" if number else f"{name}.parquet"
+
+
+def read_audit(folder: Path) -> StoredAudit:
+    """Reads an audit. Raises UserError where there is none, or where a file is not as it was written."""
+    manifest = read_audit_manifest(folder)
+    tables = {}
+    for name in _TABLES:
+        path = contained_path(folder, _table_file(manifest, name), _STAGE)
+        restore = "restore the file, or start another audit"
+        with translate_read_errors(_STAGE, path, restore, also=(pa.ArrowException,)):
+            if path.name not in manifest["files"]:
+                raise UserError(_STAGE, path, "is not in the audit's manifest", restore)
+            if file_sha256(path)[0] != manifest["files"][path.name]["sha256"]:
+                raise UserError(_STAGE, path, "is not as it was written", restore)
+            tables[name] = read_parquet(path).to_pandas()
+        if missing := _find_wrong_column(tables[name], AUDIT_COLUMNS[name]):
+            raise UserError(_STAGE, path, f"has no column {missing} as an audit has it", restore)
+    return StoredAudit(folder, manifest, **tables)
+
+
+def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | None:
+    """Returns a column that is missing or of another type; None where all are there."""
+    for name, kind in columns.items():
+        if name not in table:
+            return name
+        column = table[name]
+        if kind == "number" and column.dtype.kind not in "iuf":
+            return name
+        if kind == "text" and not column.map(lambda value: isinstance(value, str)).all():
+            return name
+    return None
+
+
+def read_audit_manifest(folder: Path) -> dict[str, Any]:
+    """Reads the manifest of an audit. Raises UserError where there is none, or where it is not as it was written."""
+    path = contained_path(folder, _MANIFEST_FILE, _STAGE)
+    if not path.is_file():
+        known = ", ".join(list_audits(folder.parent.parent)) or "none yet"
+        reason = f"is no audit of this set (it has: {known})"
+        raise UserError(_STAGE, folder.name, reason, "querytruth audit start SET --run RUN")
+    with translate_read_errors(_STAGE, path, "restore the file", also=(ValueError, KeyError, TypeError)):
+        manifest: dict[str, Any] = parse_bounded_json(read_regular(path))
+        is_whole = manifest["manifest_digest"] == manifest_digest(manifest)
+    if not is_whole:
+        raise UserError(_STAGE, path, "is not as it was written", "restore the file, or start another audit")
+    try:
+        msgspec.convert(manifest, AuditManifest)
+    except msgspec.ValidationError as error:
+        reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
+        raise UserError(_STAGE, path, reason, "ask for the audit again, or start another one") from None
+    return manifest
+
+
+def list_audits(set_folder: Path) -> list[str]:
+    """Returns the names of the audits of the set at `set_folder`, sorted."""
+    return sorted(file.parent.name for file in (set_folder / AUDITS_FOLDER).glob(f"[!.]*/{_MANIFEST_FILE}"))
+
+
+def write_audit_report(folder: Path, report: dict[str, Any]) -> Path:
+    """Replaces the report of an audit and returns its file. Raises UserError where it cannot be written."""
+    path = contained_path(folder, REPORT_FILE, "write report")
+    with translate_write_errors("write report", path):
+        write_atomically(path, canonical_json(report))
+        sync_folder(folder)
+    return path
+
+
+def _encode(table: pd.DataFrame) -> bytes:
+    texts = {name: pa.string() for name in table.columns if table[name].dtype.kind not in "iuf"}
+    arrow = pa.table({name: pa.array(table[name], texts.get(name)) for name in table.columns})
+    sink = io.BytesIO()
+    pq.write_table(arrow, sink, compression="zstd")
+    return sink.getvalue()

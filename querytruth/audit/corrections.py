@@ -1,0 +1,127 @@
+"""Finds the labels of an audit's judge that are precise enough for the next version.
+
+Corrected figures of systems, from the reports of a set's audits.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from querytruth.audit.answers import AcceptedLabels, load_audit, read_answers
+from querytruth.audit.audit_files import REPORT_FILE, StoredAudit, audit_folder, list_audits, read_audit
+from querytruth.audit.judge_card import estimate_precisions
+from querytruth.audit.pool import AUDIT_STAGE, CANDIDATE, FIRST_RANKS, LATER_RANKS, PAIR, number_extension
+from querytruth.backends.files.safe_paths import contained_path, read_regular
+from querytruth.backends.files.text_formats import parse_json
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.sets.manifest import read_manifest
+
+CORRECTION_COLUMNS = ["audit", "system", "metric", "before", "value", "low", "high"]
+_RESULT = ["query_id", "image_id", "rank"]
+_UNJUDGED = (CANDIDATE, FIRST_RANKS, LATER_RANKS)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditCorrections:
+    """What audits say of results: rows of CORRECTION_COLUMNS, and how true the set's judgments are, by audit and
+    measure, with the number of pairs that people answered."""
+
+    figures: list[dict[str, Any]]
+    truth: list[dict[str, Any]]
+
+
+def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> AuditCorrections:
+    """Returns the audited figures of runs (query_id, image_id, rank) on the version at `path`. An audited system is the
+    same one where both have the same first results, whatever its name. Raises UserError where no reported audit of this
+    version has one of them."""
+    digest = read_manifest(path)["content_digest"]
+    rows: list[dict[str, Any]] = []
+    truth: list[dict[str, Any]] = []
+    for name in list_audits(path.parent):
+        audit = read_audit(audit_folder(path.parent, name))
+        file = contained_path(audit.path, REPORT_FILE, AUDIT_STAGE)
+        if audit.manifest["set"]["content_digest"] != digest or not file.is_file():
+            continue
+        with translate_read_errors(AUDIT_STAGE, file, "make the report again", also=(ValueError, KeyError, TypeError)):
+            report = parse_json(read_regular(file))
+            figures, answered = report["figures"], report["answers"]["answered"]
+            measured = [{"audit": name, "answered": answered, **row} for row in report["truth"]]
+        before = len(rows)
+        for system, results in audit.ranks.groupby("system", sort=True):
+            if any(_is_same(results[_RESULT], run) for run in runs):
+                rows += [{"audit": name, **figure} for figure in figures if figure["system"] == system]
+        truth += measured if len(rows) > before else []
+    if not rows:
+        reason = "has no report of an audit of this version with these results"
+        set_name = path.parent.name
+        next_step = f"querytruth audit start {set_name} --run RUN, judge, querytruth audit report {set_name}"
+        raise UserError(AUDIT_STAGE, f"{set_name}/{path.name}", reason, next_step)
+    return AuditCorrections([{key: row[key] for key in CORRECTION_COLUMNS} for row in rows], truth)
+
+
+def _is_same(results: pd.DataFrame, run: pd.DataFrame) -> bool:
+    """Whether both return the same images, as far down as both go, for the queries that both have."""
+    until = min(int(results["rank"].max()), int(run["rank"].max())) if len(run) else 0
+    own = run.loc[run["rank"] <= until, _RESULT].astype({"query_id": "str", "image_id": "str"})
+    audited = results[(results["rank"] <= until) & results["query_id"].isin(own["query_id"])]
+    pairs = [
+        set(part.itertuples(index=False, name=None)) for part in (own, audited.astype({"rank": own["rank"].dtype}))
+    ]
+    return until > 0 and pairs[0] == pairs[1]
+
+
+def find_accepted_labels(path: Path, name: str, accept_at: float) -> AcceptedLabels:
+    """Returns the labels of pairs that the version at `path` does not judge, of those grades of which people found,
+    with 95% certainty, at least the share `accept_at` relevant. Raises UserError for an audit of another version, one
+    without a judge, and where no grade is that precise."""
+    audit, _ = load_audit(path, name)
+    known, set_name = audit.manifest["set"], path.parent.name
+    if read_manifest(path)["content_digest"] != known["content_digest"]:
+        reason = f"is of {known['name']}/v{known['version']}, which {path.name} has changed"
+        raise UserError(AUDIT_STAGE, name, reason, "start an audit of this version, or leave out --accept-at")
+    if audit.manifest["judge"] is None:
+        next_step = f"querytruth audit start {set_name} --judge MODEL, or leave out --accept-at"
+        raise UserError(AUDIT_STAGE, name, "has no judge whose labels could be taken", next_step)
+    if "reason" not in audit.pool:
+        raise UserError(AUDIT_STAGE, name, "was drawn by an earlier release", "start another audit with --judge")
+    answers = read_answers(path, audit)
+    pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED) & (audit.pool["judge"] > 0)]
+    labels = dict(zip(zip(pool["query_id"], pool["image_id"], strict=True), pool["judge"], strict=True))
+    rows = zip(audit.sample["query_id"], audit.sample["image_id"], audit.sample["probability"], strict=True)
+    graded = [
+        (answers.grades[query, image], labels[query, image], 1 / chance)
+        for query, image, chance in rows
+        if (query, image) in answers.grades and (query, image) in labels
+    ]
+    found = estimate_precisions(*([row[column] for row in graded] for column in range(3)))
+    precise = {grade: float(one.low) for grade, one in found.items() if one.low >= accept_at}
+    if not precise:
+        shown = ", ".join(f"{grade}: {one.value:.2f} (from {one.low:.2f})" for grade, one in found.items())
+        reason = (
+            f"no grade of the judge is precise enough for {accept_at} ({shown or 'people graded none of its pairs'})"
+        )
+        raise UserError(AUDIT_STAGE, name, reason, "judge more pairs, give a lower --accept-at, or leave it out")
+    return _select_labels(audit, precise, len(audit.manifest.get("extensions", ())))
+
+
+def reload_accepted_labels(set_folder: Path, record: Mapping[str, Any]) -> AcceptedLabels:
+    """Returns the labels that an earlier version took, by its record. Raises UserError where the audit is gone or is
+    not as it was written."""
+    try:
+        name, grades, extensions = str(record["audit"]), list(map(int, record["grades"])), int(record["extensions"])
+    except (KeyError, TypeError, ValueError):
+        reason = "does not say which labels of a judge it took"
+        raise UserError(AUDIT_STAGE, set_folder.name, reason, "restore the manifest") from None
+    return _select_labels(read_audit(audit_folder(set_folder, name)), dict.fromkeys(grades, 1.0), extensions)
+
+
+def _select_labels(audit: StoredAudit, precisions: Mapping[int, float], extensions: int) -> AcceptedLabels:
+    pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
+    chosen = pool[pool["judge"].isin(list(precisions)) & (number_extension(pool["stratum"]) <= extensions)]
+    judge = audit.manifest["judge"]
+    rows = chosen[PAIR].assign(relevance=chosen["judge"], evidence=f"{judge['name']}: " + chosen["reason"])
+    record = {"role": "judge", **{key: judge[key] for key in ("name", "revision", "parameters")}}
+    return AcceptedLabels(rows.reset_index(drop=True), record, precisions, audit.manifest["name"], extensions)

@@ -1,0 +1,204 @@
+"""The judge of an audit: a chat model that sees each pooled image with its query. Its labels divide the strata; the
+estimates come from people alone.
+
+What a judge replies about an image: a grade, and one sentence.
+
+The questions of a judge about the images of a set.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import prompts
+from querytruth.audit.definition import JudgeOptions
+from querytruth.audit.pool import NO_LABEL, PooledSet
+from querytruth.backends.files.text_formats import parse_json
+from querytruth.backends.models import cached_replies, chat, reply_markup, reply_store
+from querytruth.backends.models.chat import (
+    ChatImage,
+    ChatModel,
+    ChatRequest,
+    Failure,
+    GenerationParameters,
+    Message,
+    Reply,
+)
+from querytruth.backends.steps import step
+from querytruth.errors import UserError
+from querytruth.evaluation.result_files import RESULT_FILE, read_result
+from querytruth.questions import ChatSession, load_prompt
+from querytruth.records import content_id
+from querytruth.sets.set_files import StoredSet, locate_images
+
+_OBJECT = re.compile(r"\{[^{}]{0,2000}\}", re.DOTALL)
+_GRADE = re.compile(r"[\"“”']?(?:grade|等级)[\"“”']?\s{0,4}[:：]\s{0,4}[\"“”']?(-?[0-9]{1,3})(?![0-9.])", re.IGNORECASE)
+_MAX_CHARACTERS = 20_000  # of a reply that are read
+_MAX_REASON = 300  # characters
+JUDGE_STAGE = "judge"
+_MAX_TOKENS = 200
+
+
+def parse_judge_reply(text: str, grades: Collection[int]) -> int | None:
+    """Returns the grade of a reply, or None where it gives none of the grades, or several."""
+    answer = reply_markup.strip_reasoning(text[:_MAX_CHARACTERS])
+    found = {grade for part in _OBJECT.findall(answer) if (grade := _grade_of_object(part)) is not None}
+    found = found or {int(number) for number in _GRADE.findall(answer)}
+    return found.pop() if len(found) == 1 and found <= set(grades) else None
+
+
+def parse_judge_reason(text: str) -> str:
+    """Returns the sentence that a reply gives as its reason, "" where it gives none."""
+    for part in _OBJECT.findall(reply_markup.strip_reasoning(text[:_MAX_CHARACTERS])):
+        reason = _read_key(part, "reason")
+        if isinstance(reason, str) and reason.strip():
+            return " ".join(reason.split())[:_MAX_REASON]
+    return ""
+
+
+def _read_key(part: str, key: str) -> object:
+    try:
+        return parse_json(part).get(key)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _grade_of_object(part: str) -> int | None:
+    grade = _read_key(part, "grade")
+    if isinstance(grade, str) and grade.strip().isdecimal():
+        grade = int(grade)
+    return grade if isinstance(grade, int) and not isinstance(grade, bool) else None
+
+
+class JudgeQuestions:
+    """Builds the questions about a version's queries and images. `grades`: those that it offers, 0 among them."""
+
+    def __init__(self, stored: StoredSet, image_ids: Iterable[str]) -> None:
+        grades = {int(grade): str(text) for grade, text in stored.manifest["grades"].items()}
+        self._described = {0: "not relevant", **grades}
+        self.grades = sorted(self._described)
+        self.stored, self.images = stored, _find_images(stored, set(image_ids))
+        queries = stored.tables.queries[["query_id", "text", "language"]].astype("str")
+        self.queries = {query: (text, language) for query, text, language in queries.itertuples(index=False, name=None)}
+        self._prompts = {language: _load_judge_prompt(language) for language in sorted(set(queries["language"]))}
+
+    def build(
+        self, query: str, image: ChatImage, *, text: str | None = None, is_reversed: bool = False, number: int = 0
+    ) -> ChatRequest:
+        """Returns the question whether the image fits the query. `text` replaces the query's; `is_reversed` lists the
+        grades from the highest down; `number` distinguishes several askings."""
+        own_text, language = self.queries[query]
+        listed = "\n".join(f"{grade}: {self._described[grade]}" for grade in sorted(self.grades, reverse=is_reversed))
+        question = self._prompts[language].fill(query=own_text if text is None else text, grades=listed)
+        limits = GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
+        return ChatRequest((Message("user", question, (image,)),), limits, number=number, language=language)
+
+    def describe_judge(self, judge: ChatModel) -> dict[str, Any]:
+        """Returns who judges with what: model, prompts, grades and size of the images, with a digest of these."""
+        digests = {f"{language}/judge": prompt.sha256 for language, prompt in self._prompts.items()}
+        record = {**judge.identity.as_record(), "prompts": digests, "grades": self.grades}
+        record["render"] = self.stored.manifest["notes"].get("render")  # the size of what it saw
+        return {**record, "digest": content_id("judge", repr(sorted(record.items())))}
+
+
+def open_judge_store(stored: StoredSet) -> reply_store.ReplyStore:
+    """Returns the reply store beside the set's versions."""
+    return reply_store.open_reply_store(stored.path.parent / "replies.sqlite")
+
+
+def _load_judge_prompt(language: str) -> prompts.PromptTemplate:
+    return load_prompt(f"{language}/judge")
+
+
+def _find_images(stored: StoredSet, image_ids: set[str]) -> dict[str, ChatImage]:
+    names = dict(zip(stored.tables.images["image_id"], stored.tables.images["file_name"], strict=True))
+    found = {}
+    for place in locate_images(stored):
+        if place.image_id in image_ids:
+            if place.location is None or "://" in place.location or place.sha256 is None:
+                reason = "is not at hand, so that no judge can see it"
+                raise UserError(
+                    JUDGE_STAGE, place.image_id, reason, "build the set with `render`, or leave out --judge"
+                )
+            name = names[place.image_id]
+            file_name = name if isinstance(name, str) else ""
+            found[place.image_id] = ChatImage(Path(place.location), place.sha256, file_name, place.image_id)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeLabels:
+    """A grade by pooled pair, in the pool's order, -1 without one, and the sentence that it gave; `record` says who
+    judged, and what it cost."""
+
+    grades: list[int]
+    reasons: list[str]
+    record: dict[str, Any]
+
+
+def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) -> ChatModel:
+    """Returns the judge. Raises UserError for one that is a system of the audit: it would judge its own results."""
+    names = set(pooled.systems)
+    for run in runs:
+        if (run / RESULT_FILE).is_file():
+            system = read_result(run)["system"]
+            names |= {str(system.get(key)) for key in ("name", "revision") if system.get(key)}
+    return load_outside_judge(choice, names)
+
+
+def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> ChatModel:
+    """Returns the judge. Raises UserError for one whose name or revision is among those of the systems."""
+    judge = chat.load_chat_model(choice.model, **choice.options)
+    identity = {name.casefold() for name in (judge.identity.name, judge.identity.revision) if name}
+    if not choice.allow_contestant and identity & {name.casefold() for name in names}:
+        reason = "is a system of this audit, and would judge its own results"
+        raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose another model, or say --allow-contestant")
+    return judge
+
+
+def count_judge_calls(judge: ChatModel, pooled: PooledSet) -> int:
+    """Returns the number of questions that a start would ask: those without a stored reply."""
+    return cached_replies.answer_requests(
+        open_judge_store(pooled.stored), judge, build_judge_requests(pooled)[0], offline=True
+    ).missing
+
+
+@step("judge pool")
+def judge_pool(judge: ChatModel, pooled: PooledSet) -> JudgeLabels:
+    """Asks the judge about every pair of the pool; each reply is stored before it is read. Raises UserError where it
+    gives no grade at all."""
+    questions = _ask_about(pooled)
+    requests, session = _list_requests(questions, pooled), ChatSession(open_judge_store(pooled.stored))
+    answers = session.ask("judge", judge, requests)
+    parsed = [parse_judge_reply(one.text, questions.grades) if isinstance(one, Reply) else None for one in answers]
+    if not any(grade is not None for grade in parsed):
+        failures = [one for one in answers if isinstance(one, Failure)]
+        reason = f"{failures[0].reason}: {failures[0].detail}" if failures else "no reply holds a grade"
+        raise UserError(
+            JUDGE_STAGE, judge.identity.name, f"gave no grade ({reason})", "choose a model that sees images"
+        )
+    record = questions.describe_judge(judge)
+    unusable = sum(grade is None for grade in parsed)
+    return JudgeLabels(
+        [NO_LABEL if grade is None else grade for grade in parsed],
+        [parse_judge_reason(one.text) if isinstance(one, Reply) else "" for one in answers],
+        {**record, "replies": session.provenance().inputs[0].sha256, "without_grade": unusable},
+    )
+
+
+def build_judge_requests(pooled: PooledSet) -> tuple[list[ChatRequest], list[int]]:
+    """Returns a request per pooled pair, in the pool's order, and the grades that it offers. Raises UserError for an
+    image that is not at hand."""
+    questions = _ask_about(pooled)
+    return _list_requests(questions, pooled), questions.grades
+
+
+def _ask_about(pooled: PooledSet) -> JudgeQuestions:
+    return JudgeQuestions(pooled.stored, pooled.pool.pairs["image_id"])
+
+
+def _list_requests(questions: JudgeQuestions, pooled: PooledSet) -> list[ChatRequest]:
+    pairs = zip(pooled.pool.pairs["query_id"], pooled.pool.pairs["image_id"], strict=True)
+    return [questions.build(query, questions.images[image]) for query, image in pairs]

@@ -1,0 +1,134 @@
+"""The pairs of a set and other collections, side by side, as one HTML page without scripts.
+
+Writes the page of an overlap: the pairs side by side, one HTML file with thumbnails inside.
+"""
+
+import base64
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from querytruth.audit.overlap_index import is_index
+from querytruth.audit.overlap_pairs import format_distance
+from querytruth.audit.overlap_sources import STAGE, copy_members, list_images
+from querytruth.backends.files.durable_files import write_page
+from querytruth.backends.files.tar_files import find_shards
+from querytruth.backends.images.rendering import make_thumbnails
+from querytruth.review.page_parts import render_template
+from querytruth.sets.published_files import newest_version
+from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
+
+MAX_PAIRS = 100  # shown of each kind
+PAGE_TEXTS = {
+    "en": {
+        "title": "Overlap",
+        "leaked": "leaked queries",
+        "pairs": "pairs",
+        "image": "Images",
+        "text": "Texts",
+        "set": "in the set",
+        "other": "in the other collection",
+        "evidence": "evidence",
+        "distance": "bits that differ, or cosine",
+        "shown": "The first {count} of {all} are shown; pairs.csv has all.",
+        "none": "No pair was found.",
+        "no_image": "no image here: an index has hashes alone",
+    },
+    "zh": {
+        "title": "重叠",
+        "leaked": "条泄漏的查询",
+        "pairs": "对",
+        "image": "图片",
+        "text": "文本",
+        "set": "集合中",
+        "other": "其他数据中",
+        "evidence": "证据",
+        "distance": "不同的位数或余弦",
+        "shown": "显示 {all} 对中的前 {count} 对；全部见 pairs.csv。",
+        "none": "没有找到配对。",
+        "no_image": "此处无图片：索引只有哈希",
+    },
+}
+PAGE_FILE = "pairs.html"
+
+
+def select_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Returns the pairs that the page shows: the first MAX_PAIRS of each kind."""
+    return pairs.groupby("kind", sort=False).head(MAX_PAIRS)
+
+
+def render_overlap_page(
+    manifest: Mapping[str, Any],
+    queries: pd.DataFrame,
+    tables: Mapping[str, pd.DataFrame],
+    thumbnails: Mapping[tuple[str, str], bytes],
+    language: str,
+) -> str:
+    """Returns the page. `thumbnails`: JPEGs by collection ("" is the set) and item; `tables`: pairs and queries, as
+    `querytruth.audit.overlap.OverlapResult` has them; `language`: one of PAGE_TEXTS."""
+    texts, words = dict(zip(queries["query_id"], queries["text"], strict=True)), PAGE_TEXTS[language]
+    start = Markup("data:image/jpeg;base64,")
+    data = {key: start + base64.b64encode(jpeg).decode("ascii") for key, jpeg in thumbnails.items()}
+    counts, parts = tables["pairs"]["kind"].value_counts(), []
+    for kind, shown in select_pairs(tables["pairs"]).groupby("kind", sort=False):
+        rows = [
+            {
+                **row,
+                "distance": format_distance(row["distance"]),
+                "text": texts.get(row["set_item"]),
+                "own": data.get(("", row["set_item"])),
+                "theirs": data.get((row["against"], row["other_item"])),
+            }
+            for row in shown.to_dict("records")
+        ]
+        note = words["shown"].format(count=len(rows), all=counts[kind]) if counts[kind] > len(rows) else ""
+        parts.append({"kind": kind, "rows": rows, "count": int(counts[kind]), "note": note})
+    leaked, count = int((tables["queries"]["overlap"] == "leaked").sum()), len(tables["queries"])
+    name = f"{manifest['name']}/v{manifest['version']}"
+    return render_template(
+        "overlap_page.html", t=words, language=language, name=name, parts=parts, leaked=leaked, count=count
+    )
+
+
+def write_overlap_page(
+    folder: Path, stored: StoredSet, tables: dict[str, pd.DataFrame], out: Path, language: str
+) -> Path:
+    """Writes pairs.html into the result's folder and returns it. Raises UserError where it cannot be written."""
+    shown = select_pairs(tables["pairs"])
+    images = shown[shown["kind"] == "image"]
+    wanted = set(images["set_item"])
+    locations = {("", name): place for name, place in _locate_in_set(stored).items() if name in wanted}
+    page = folder / PAGE_FILE
+    with tempfile.TemporaryDirectory(prefix="querytruth-page-") as temporary:
+        for number, (against, part) in enumerate(images.groupby("against")):
+            copies = Path(temporary) / str(number)
+            places = _locate_others(str(against), part["other_item"].tolist(), out, copies)
+            locations |= {(str(against), name): place for name, place in places.items()}
+        thumbnails = make_thumbnails(locations)
+    html = render_overlap_page(stored.manifest, stored.tables.queries, tables, thumbnails, language)
+    write_page(page, html, "or give another folder with --to")
+    return page
+
+
+def _locate_in_set(stored: StoredSet) -> dict[str, str]:
+    return {one.image_id: one.location for one in locate_images(stored) if one.location is not None}
+
+
+def _locate_others(against: str, items: Sequence[str], out: Path, copies: Path) -> dict[str, str]:
+    """Returns the places of images by their names; none of an index, which has no images. Those in shards are copied
+    into the folder `copies`."""
+    path = Path(against)
+    is_source = path.is_dir() or path.is_file() or bool(find_shards(STAGE, against))
+    if (path / "manifest.json").is_file() or newest_version(path) is not None or not is_source:
+        found = _locate_in_set(read_set(find_set(against, out)))
+        return {name: found[name] for name in items if name in found}
+    if is_index(path):
+        return {}
+    listed, wanted = list_images(against), set(items)
+    copies.mkdir()
+    found = {name: place for name, place in listed.located if name in wanted}
+    return found | copy_members(listed.shards, wanted, copies, STAGE)

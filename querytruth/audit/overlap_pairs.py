@@ -1,0 +1,337 @@
+"""Pairs of the same image in two collections: same bytes, same pixels, or near hashes.
+
+Pairs of near images between two collections, found exactly by hashes of 64 bits or a multiple.
+
+The bits are divided into bands of 16. Two hashes that differ in at most d bits differ in at most d / bands bits in one
+band at least, so that each hash of the smaller side is filed under all keys within d / bands bits of its own.
+
+Items of a set whose vectors have a high cosine with those of other items.
+
+Images of a set that no hash can find in another collection: only the same file is evidence there.
+
+Texts of a set in a stream of other texts: equal after normalisation, with 13 tokens in a row in common, or, shorter
+ones, as a part of a longer text.
+
+A token is a word, or one Chinese, Japanese or Korean character. (13-grams: Brown et al., "Language Models are Few-Shot
+Learners", 2020, appendix C.) The memory depends on the set alone, not on the stream.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querytruth.array_types import AnyArray, FloatArray, Hashes, RowIndices, Vectors
+from querytruth.backends.images.hash_similarity import HashedImages
+from querytruth.backends.images.perceptual_hashes import PDQ_DISTANCE
+from querytruth.backends.models.nearest_neighbours import COSINE_DECIMALS, find_near_pairs, pair_cosines
+
+HASH_DISTANCE = 6  # bits, as in the search for duplicates within a gallery
+_WIDTH, _BANDS_EACH = 16, 4  # bands of 64 bits
+_AT_ONCE = 1 << 14  # hashes of the larger side
+PAIR_COLUMNS = ["set_item", "other_item", "evidence", "distance"]
+_MIRRORED = 4  # the transform, in the order of `perceptual_hash`
+# Strongest first; a pair has the strongest that it shows.
+_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash", "PDQ", "mirrored PDQ", "cropped hash", "vectors"]
+_EQUAL = {"bytes": "sha256", "pixels": "pixels"}
+_PDQ = {"PDQ": "pdq", "mirrored PDQ": "pdq_mirrored"}
+_SAME_SHAPE = 1.02  # longer / shorter side: a square cut out of more, or padded to one, has another hash (measured)
+NGRAM_LENGTH = 13
+LEAST_CONTAINED = 8  # tokens of a text that is searched for inside others
+MAX_PAIRS = 20  # per query and evidence: the others are counted
+Tokens = tuple[str, ...]
+_TOKEN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]|[^\\W_\u3040-\u9fff]+")
+
+
+class NearHashIndex:
+    """The hashes (n, words) of the smaller side, 64 bits a word; `find_near` yields pairs with the other side's."""
+
+    def __init__(self, hashes: Hashes, distance: int = HASH_DISTANCE) -> None:
+        self.hashes, self.distance = hashes, distance
+        self._bands = range(hashes.shape[1] * _BANDS_EACH)
+        flips = _flips(distance // len(self._bands))
+        self._filed = [_file_rows(_keys(hashes, band), flips) for band in self._bands]
+
+    def find_near(self, others: Hashes) -> Iterator[tuple[RowIndices, RowIndices, RowIndices]]:
+        """Yields pairs with `others` (m, words) in blocks: rows of the index, rows of `others`, distances in bits; each
+        pair once."""
+        for start in range(0, len(others), _AT_ONCE):
+            block = others[start : start + _AT_ONCE]
+            found = [self._compare(block, band) for band in self._bands]
+            pairs = np.unique(np.concatenate(found, axis=1), axis=1)
+            yield pairs[0], pairs[1] + start, self._distances(block, pairs[0], pairs[1])
+
+    def _compare(self, block: Hashes, band: int) -> RowIndices:
+        rows, ends = self._filed[band]
+        keys = _keys(block, band)
+        counts = ends[keys + 1] - ends[keys]
+        firsts = np.repeat(ends[keys] - (np.cumsum(counts) - counts), counts)
+        ones = rows[firsts + np.arange(counts.sum())]
+        others = np.repeat(np.arange(len(block)), counts)
+        close = self._distances(block, ones, others) <= self.distance
+        near: RowIndices = np.stack([ones[close], others[close]])
+        return near
+
+    def _distances(self, block: Hashes, ones: RowIndices, others: RowIndices) -> RowIndices:
+        total = np.zeros(len(ones), dtype=np.int64)
+        for word in range(self.hashes.shape[1]):
+            total += np.bitwise_count(self.hashes[ones, word] ^ block[others, word])
+        return total
+
+
+def _keys(hashes: Hashes, band: int) -> RowIndices:
+    word, place = divmod(band, _BANDS_EACH)
+    return ((hashes[:, word] >> np.uint64(place * _WIDTH)) & np.uint64((1 << _WIDTH) - 1)).astype(np.int64)
+
+
+def _flips(most: int) -> RowIndices:
+    """Returns all 16-bit numbers with at most so many bits set."""
+    chosen = [sum(1 << bit for bit in bits) for count in range(most + 1) for bits in combinations(range(_WIDTH), count)]
+    return np.array(chosen, dtype=np.int64)
+
+
+def _file_rows(keys: RowIndices, flips: RowIndices) -> tuple[RowIndices, RowIndices]:
+    """Returns the rows ordered by key, and per key where its rows start (and, one further, end)."""
+    filed = (keys[:, None] ^ flips).ravel()
+    order = np.argsort(filed, kind="stable")
+    ends = np.zeros((1 << _WIDTH) + 1, dtype=np.int64)
+    ends[1:] = np.cumsum(np.bincount(filed, minlength=1 << _WIDTH))
+    return order // len(flips), ends
+
+
+class NearVectors:
+    """Items and their vectors (n, d) of length one; `find` returns pairs of at least the cosine `cut`."""
+
+    def __init__(self, items: Sequence[str], vectors: Vectors, cut: float) -> None:
+        self.items, self.cut = list(items), cut
+        self._vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+
+    def find(self, others: Vectors) -> tuple[RowIndices, RowIndices, FloatArray]:
+        """Returns all pairs with `others` (m, d): rows of the items, rows of `others`, and cosines."""
+        if not len(self.items):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        thresholds = np.full(len(others), self.cut)
+        places, rows = find_near_pairs(others, self._vectors, thresholds, max_per_vector=len(self.items))
+        cosines = pair_cosines(self._vectors, others, rows, places)
+        is_near = cosines >= round(self.cut, COSINE_DECIMALS)
+        return rows[is_near], places[is_near], cosines[is_near]
+
+
+def read_vectors(column: pd.Series) -> Vectors:
+    """Returns the vectors (n, d) of a column of float32 bytes, little-endian, without nulls."""
+    width = len(column.iloc[0]) // 4 if len(column) else 1
+    vectors: Vectors = np.frombuffer(b"".join(column), dtype="<f4").reshape(len(column), width)
+    return vectors
+
+
+class ImageOverlap:
+    """The images of a set; `find_pairs` compares them with tables of other images.
+
+    Tables of images have item, sha256, pixels, phash, mirrored and outline, of which any may be missing, and several
+    rows of an item, as of a rendered image and its original; `count` is that of the images with pixels. `mirrored` is
+    the hash of the image mirrored left-right, used of the set's images alone. They may have pdq, and pdq_mirrored
+    likewise (32 bytes), and vector (float32 as bytes), which is compared with `vectors`. `crops`: item, phash and
+    outline of the set's images with edges cut off, several of each."""
+
+    def __init__(self, images: pd.DataFrame, crops: pd.DataFrame, vectors: NearVectors | None = None) -> None:
+        self.count, self._vectors = int(images["pixels"].notna().sum()), vectors
+        self._equal = [_EqualImages(images, column, name) for name, column in _EQUAL.items()]
+        self._near = [
+            _NearImages(images, "phash", "hash", 0),
+            _NearImages(images, "mirrored", "mirrored hash", _MIRRORED),
+            _NearImages(crops, "phash", "cropped hash", 0),
+        ]
+        self._pdq = [_NearPdq(images, column, name) for name, column in _PDQ.items() if column in images]
+
+    def find_pairs(self, others: Iterable[pd.DataFrame]) -> pd.DataFrame:
+        """Returns PAIR_COLUMNS, a row per pair, sorted. `distance`: bits, or of `vectors` the cosine."""
+        found = [pairs for table in others for pairs in self._find(table)]
+        pairs = pd.concat([_table([], [], "", np.zeros(0, dtype=np.int64)), *found], ignore_index=True)
+        pairs["order"] = pairs["evidence"].map({name: order for order, name in enumerate(_EVIDENCE)})
+        pairs = pairs.sort_values(["set_item", "other_item", "order", "distance"])
+        return pairs.drop_duplicates(["set_item", "other_item"])[PAIR_COLUMNS].reset_index(drop=True)
+
+    def _find(self, others: pd.DataFrame) -> list[pd.DataFrame]:
+        found = [equal.find(others) for equal in self._equal]
+        hashed = others[others["phash"].notna()]
+        found += [near.find(hashed) for near in self._near]
+        if self._pdq and "pdq" in others:
+            hashed = others[others["pdq"].notna()]
+            found += [near.find(hashed) for near in self._pdq]
+        if self._vectors is not None and "vector" in others:
+            encoded = others[others["vector"].notna()]
+            rows, places, cosines = self._vectors.find(read_vectors(encoded["vector"]))
+            items = np.array(self._vectors.items, dtype=object)[rows], encoded["item"].to_numpy()[places]
+            found.append(_table(*items, "vectors", cosines))
+        return [pairs for pairs in found if len(pairs)]
+
+
+def format_distance(distance: float) -> str:
+    """Returns the bits, or a cosine with four digits, as people read it."""
+    return f"{distance:.4g}"
+
+
+class _EqualImages:
+    """Pairs by a digest."""
+
+    def __init__(self, images: pd.DataFrame, column: str, evidence: str) -> None:
+        self._images, self._column, self._evidence = images[["item", column]].dropna(), column, evidence
+        self._digests = pa.array(self._images[column], pa.string())
+
+    def find(self, others: pd.DataFrame) -> pd.DataFrame:
+        known = pc.is_in(pa.array(others[self._column], pa.string()), self._digests).to_numpy(zero_copy_only=False)
+        pairs = self._images.merge(others.loc[known, ["item", self._column]], on=self._column)
+        return _table(pairs["item_x"], pairs["item_y"], self._evidence, np.zeros(len(pairs), dtype=np.int64))
+
+
+class _NearImages:
+    """Pairs by 64-bit hashes and outlines. `transform`: of the set's images, in the order of `perceptual_hash`."""
+
+    def __init__(self, images: pd.DataFrame, column: str, evidence: str, transform: int) -> None:
+        hashed = images[images[column].notna()]
+        self._items, self._outlines = hashed["item"].to_numpy(), hashed["outline"].to_numpy()
+        self._evidence, self._transform = evidence, transform
+        self._index = NearHashIndex(hashed[column].to_numpy(np.uint64)[:, None])
+
+    def find(self, others: pd.DataFrame) -> pd.DataFrame:
+        rows, places, distances = _find_near(self._index, others["phash"].to_numpy(np.uint64)[:, None])
+        agrees = _agree(self._outlines[rows], others["outline"].to_numpy()[places], self._transform)
+        items = self._items[rows[agrees]], others["item"].to_numpy()[places[agrees]]
+        return _table(*items, self._evidence, distances[agrees])
+
+
+class _NearPdq:
+    """Pairs by PDQ hashes."""
+
+    def __init__(self, images: pd.DataFrame, column: str, evidence: str) -> None:
+        hashed = images[images[column].notna()]
+        self._items, self._evidence = hashed["item"].to_numpy(), evidence
+        self._index = NearHashIndex(_read_pdq(hashed[column]), PDQ_DISTANCE)
+
+    def find(self, others: pd.DataFrame) -> pd.DataFrame:
+        rows, places, distances = _find_near(self._index, _read_pdq(others["pdq"]))
+        return _table(self._items[rows], others["item"].to_numpy()[places], self._evidence, distances)
+
+
+def _find_near(index: NearHashIndex, others: Hashes) -> tuple[RowIndices, RowIndices, RowIndices]:
+    """Returns rows of the index, rows of `others`, and distances in bits."""
+    none = np.zeros(0, dtype=np.int64)
+    rows, places, distances = zip((none, none, none), *index.find_near(others), strict=True)
+    return np.concatenate(rows), np.concatenate(places), np.concatenate(distances)
+
+
+def _read_pdq(hashes: pd.Series) -> Hashes:
+    return np.frombuffer(b"".join(hashes), dtype=">u8").reshape(-1, 4).astype(np.uint64)
+
+
+def _agree(ones: AnyArray, others: AnyArray, transform: int) -> RowIndices:
+    """Returns the places of the pairs whose outlines agree after a transform; a pair without an outline does."""
+    both = pd.notna(ones) & pd.notna(others)
+    outlines = np.frombuffer(b"".join([*ones[both], *others[both]]), dtype=np.int8).reshape(-1, 64)
+    hashed = HashedImages(np.zeros((len(outlines), 1), dtype=np.uint64), outlines, (transform,), HASH_DISTANCE)
+    count = int(both.sum())
+    agrees = ~both
+    agrees[both] = hashed.has_matching_outlines(np.arange(count), np.arange(count, 2 * count))
+    return np.flatnonzero(agrees)
+
+
+def _table(ones: object, others: object, evidence: str, distances: RowIndices | FloatArray) -> pd.DataFrame:
+    names = {"set_item": pd.Series(ones, dtype="object"), "other_item": pd.Series(others, dtype="object")}
+    return pd.DataFrame({name: column.to_numpy() for name, column in names.items()}).assign(
+        evidence=evidence, distance=distances
+    )
+
+
+def count_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | None) -> dict[str, int]:
+    """Returns how many images are compared by their bytes alone, by reason: `not_read`, `little_structure`, or that
+    `render.mode` cut or framed them. `images`: image_id, width and height of the original; `hashed`: item, pixels and
+    phash of the set's copies, and the digests of the originals; `mode`: of the rendering, None without one."""
+    known = hashed.drop_duplicates("item").set_index("item")  # the copy of an image comes before its original
+    found = images[images["image_id"].isin(known.index)]
+    copies = known.loc[found["image_id"]]
+    sides = found[["width", "height"]]
+    reason = pd.Series(pd.NA, index=copies.index, dtype="string")
+    if mode in ("crop", "fit"):
+        reason[(sides.max(axis=1) > _SAME_SHAPE * sides.min(axis=1)).to_numpy()] = f"render_mode_{mode}"
+    reason[copies["phash"].isna()] = "little_structure"
+    reason[copies["pixels"].isna()] = "not_read"
+    return {str(name): int(count) for name, count in reason.value_counts().sort_index().items()}
+
+
+def describe_bytes_alone(counts: dict[str, Any]) -> str:
+    """Returns the counts of `count_bytes_alone` as people read them; nothing where there are none."""
+    return ", ".join(f"{count:,} {_WORDS[name]}" for name, count in counts.items())
+
+
+_WORDS = {
+    "not_read": "whose file in the set was not read",
+    "little_structure": "with too little structure for a hash",
+    "render_mode_crop": "that render.mode crop cut",
+    "render_mode_fit": "that render.mode fit framed",
+}
+
+
+def split_tokens(text: str) -> list[str]:
+    """Returns the words and CJK characters of a text, without case, punctuation and compatibility forms."""
+    return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+class TextOverlap:
+    """The texts of a set by id. `find_pairs` yields the pairs with other texts; `counts` has all of them by (id,
+    evidence)."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self._whole: defaultdict[Tokens, list[str]] = defaultdict(list)
+        self._parts: defaultdict[Tokens, list[str]] = defaultdict(list)
+        self._starts: defaultdict[Tokens, set[Tokens]] = defaultdict(set)
+        for name, text in texts.items():
+            tokens = tuple(split_tokens(text))
+            if tokens:
+                self._whole[tokens].append(name)
+            for part in dict.fromkeys(_ngrams(tokens, NGRAM_LENGTH)):
+                self._parts[part].append(name)
+            if LEAST_CONTAINED <= len(tokens) < NGRAM_LENGTH:
+                self._starts[tokens[:LEAST_CONTAINED]].add(tokens)
+
+    def find_pairs(self, others: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, str, int]]:
+        """Yields (id, other item, `text`, `13-gram` or `contained`, 0) for texts that come as (item, text)."""
+        for item, text in others:
+            for name, evidence in self.find_evidence(text):
+                if self.is_listed(name, evidence):
+                    yield name, item, evidence, 0
+
+    def find_evidence(self, text: str) -> list[tuple[str, str]]:
+        """Returns (id, evidence) for each text of the set that a text has whole or in part."""
+        tokens = tuple(split_tokens(text))
+        equal = self._whole.get(tokens, [])
+        parts = {name for part in _ngrams(tokens, NGRAM_LENGTH) for name in self._parts.get(part, ())}
+        found = [(name, "text") for name in equal]
+        found += [(name, "13-gram") for name in sorted(parts - set(equal))]
+        return found + [(name, "contained") for name in sorted(self._find_contained(tokens))]
+
+    def is_listed(self, name: str, evidence: str) -> bool:
+        """Counts a pair, and returns whether it is among the first MAX_PAIRS of its id and evidence."""
+        self.counts[name, evidence] += 1
+        return self.counts[name, evidence] <= MAX_PAIRS
+
+    def _find_contained(self, tokens: Tokens) -> set[str]:
+        found = {
+            whole
+            for start, part in enumerate(_ngrams(tokens, LEAST_CONTAINED))
+            for whole in self._starts.get(part, ())
+            if len(whole) < len(tokens) and tokens[start : start + len(whole)] == whole
+        }
+        return {name for whole in found for name in self._whole[whole]}
+
+
+def _ngrams(tokens: Tokens, length: int) -> Iterator[Tokens]:
+    for start in range(len(tokens) - length + 1):
+        yield tokens[start : start + length]

@@ -1,0 +1,189 @@
+"""The page of an audit: what the set lacks, the systems before and after, what was found, and the judge.
+
+Writes the page of an audit, one HTML file with thumbnails inside.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from querytruth.audit.audit_files import REPORT_PAGE_FILE
+from querytruth.audit.page_texts import AUDIT_TEXTS, PROBE_TEXTS, STRATUM_TEXTS
+from querytruth.backends.files.durable_files import write_page
+from querytruth.backends.files.safe_paths import contained_path
+from querytruth.review import page_parts, set_parts
+from querytruth.sets.set_files import StoredSet
+from querytruth.sets.set_thumbnails import make_set_thumbnails
+
+PAGE_LANGUAGES = tuple(AUDIT_TEXTS)
+_MOST_SHOWN = 24  # found pairs of a kind
+_KINDS = ("missing", "wrong")
+_SHARES = ("missing_share", "wrong_share")
+_TemplateData = dict[str, Any]
+
+
+def list_shown_images(report: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the images that the page of a report shows, each once."""
+    pairs = [pair for kind in _KINDS for pair in report["found"][kind]["pairs"][:_MOST_SHOWN]]
+    return list(dict.fromkeys(pair["image_id"] for pair in pairs))
+
+
+def render_audit_page(
+    report: Mapping[str, Any],
+    images: pd.DataFrame,
+    manifest: Mapping[str, Any],
+    thumbnails: Mapping[str, bytes],
+    language: str = "en",
+) -> str:
+    """Return one HTML document without other files and scripts, in a language of PAGE_LANGUAGES. `report`: that of
+    report_audit; `images` and `manifest`: those of the set; `thumbnails`: JPEGs by image id."""
+    tiles = set_parts.build_image_tiles(images, manifest, thumbnails, list_shown_images(report))
+    for tile in tiles.values():
+        tile["covers"] = set_parts.get_covering_size(tile, float(tile["ratio"]), manifest)
+    return page_parts.render_page(
+        "audit_page.html",
+        {"funnel": []},
+        images,
+        set_parts.list_thumbnails(tiles, thumbnails),
+        t=AUDIT_TEXTS[language],
+        language=language,
+        name=report["name"],
+        set_name=f"{report['set']['name']}/v{report['set']['version']}",
+        digest=report["set"]["content_digest"],
+        audit_id=report["audit_id"],
+        answers=report["answers"],
+        headline=[_figure(row) for row in report["truth"]],
+        undetermined=_undetermined(report),
+        unit=report["unit"],
+        metrics=_metrics(report["figures"]),
+        orders=[one for one in report["order"] if one["pairs"]],
+        slices=[_slice(row) for row in report["slices"]],
+        found=[_found(kind, report["found"][kind], tiles) for kind in _KINDS],
+        judge=_judge(report["judge"], PROBE_TEXTS[language]),
+        outside=report["outside"],
+        width=report["width"],
+        strata=_strata(report, STRATUM_TEXTS[language]),
+    )
+
+
+def _figure(row: Mapping[str, Any]) -> _TemplateData:
+    is_share = row["measure"] in _SHARES
+    return {"measure": row["measure"]} | {end: _format(row[end], is_share) for end in ("value", "low", "high")}
+
+
+def _format(value: float | None, is_share: bool) -> str:
+    """Return a share in percent, a count as a whole number, another figure with three digits."""
+    if value is None:
+        return "∞"
+    if is_share:
+        return f"{100 * value:.1f}%"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _undetermined(report: Mapping[str, Any]) -> list[str]:
+    (row,) = [row for row in report["truth"] if row["measure"] == "missing_share"]
+    return [_format(end, True) for end in row["if_undetermined"]]
+
+
+def _metrics(figures: Sequence[Mapping[str, Any]]) -> list[_TemplateData]:
+    """Return by metric a row per system, with the positions of a strip from 0 to the highest figure."""
+    metrics: dict[str, list[Mapping[str, Any]]] = {}
+    for row in figures:
+        metrics.setdefault(row["metric"], []).append(row)
+    return [
+        {"metric": metric, "rows": [_strip(row, max(_ends(rows)) or 1.0) for row in rows]}
+        for metric, rows in metrics.items()
+    ]
+
+
+def _ends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [row[end] or 0.0 for row in rows for end in ("before", "value", "high")]
+
+
+def _strip(row: Mapping[str, Any], highest: float) -> _TemplateData:
+    known = {end: 0.0 if row[end] is None else float(row[end]) for end in ("before", "value", "low", "high")}
+    at = {end: f"{96 * value / highest + 2:.2f}%" for end, value in known.items()}
+    width = f"{96 * max(known['high'] - known['low'], 0) / highest:.2f}%"
+    return {"system": row["system"], "at": at, "width": width} | {end: f"{known[end]:.3f}" for end in known}
+
+
+def _slice(row: Mapping[str, Any]) -> _TemplateData:
+    ends = {end: _format(row[key], True) for end, key in (("estimate", "estimate"), ("low", "low"), ("high", "high"))}
+    return {**row, **ends}
+
+
+def _found(kind: str, found: Mapping[str, Any], tiles: set_parts.ImageTiles) -> _TemplateData:
+    pairs = [{**pair, "image": tiles[pair["image_id"]]} for pair in found["pairs"][:_MOST_SHOWN]]
+    return {"kind": kind, "number": found["number"], "pairs": pairs}
+
+
+def _judge(judge: Mapping[str, Any] | None, probe_names: Mapping[str, str]) -> _TemplateData | None:
+    if judge is None:
+        return None
+    agreement = judge["agreement"]
+    grades = sorted({int(g) for row in agreement["confusion"].values() for g in row}) if agreement else []
+    return {
+        "name": judge["name"],
+        "revision": judge.get("revision") or "",
+        "digest": judge["digest"],
+        "agreement": agreement,
+        "probes": [_probe(probe_names[name], found) for name, found in (judge.get("probes") or {}).items()],
+        "rates": {
+            name: {end: _format(agreement[name][end], True) for end in ("value", "low", "high")}
+            for name in (("sensitivity", "specificity") if agreement else ())
+        },
+        "grades": grades,
+        "confusion": [
+            (people, [row.get(str(grade), 0) for grade in grades])
+            for people, row in (agreement["confusion"].items() if agreement else ())
+        ],
+    }
+
+
+def _probe(name: str, found: Mapping[str, Any]) -> _TemplateData:
+    """Return a row: what stayed, the share called relevant and kappa with people, before and after where both exist."""
+    if "called_relevant" in found:
+        return {
+            "name": name,
+            "pairs": found["pairs"],
+            "same": "",
+            "calls": _percent(found["called_relevant"]),
+            "kappa": "",
+        }
+    calls = " → ".join(_percent(found[f"relevant_{side}"]) for side in ("before", "after"))
+    kappas = [found[f"kappa_{side}"] for side in ("before", "after")]
+    kappa = " → ".join("–" if value is None else f"{value:.2f}" for value in kappas)
+    return {"name": name, "pairs": found["pairs"], "same": _percent(found["same"]), "calls": calls, "kappa": kappa}
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else _format(value, True)
+
+
+def _name_part(part: str, names: Mapping[str, str]) -> str:
+    """Return the text of a part of a stratum; that of an extension ends with its number."""
+    kind = part.rstrip("0123456789")
+    return f"{names[kind]} {part[len(kind) :]}".strip()
+
+
+def _strata(report: Mapping[str, Any], names: Mapping[str, str]) -> list[_TemplateData]:
+    rows = [*report["strata"], {"stratum": "outside", **report["outside"]}]
+    return [
+        {
+            "name": ", ".join(_name_part(part, names) for part in row["stratum"].split(".")),
+            **{k: row[k] for k in ("pairs", "drawn")},
+        }
+        for row in rows
+    ]
+
+
+def write_audit_page(report: dict[str, Any], folder: Path, stored: StoredSet, language: str) -> Path:
+    """Writes report.html into the audit's folder and returns it. `report` is that of report_audit; `stored` the version
+    that it is of. Raises UserError where it cannot be written."""
+    page = contained_path(folder, REPORT_PAGE_FILE, "write report")
+    thumbnails = make_set_thumbnails(stored, list_shown_images(report))
+    html = render_audit_page(report, stored.tables.images, stored.manifest, thumbnails, language)
+    write_page(page, html, "or leave out the page: --no-page")
+    return page

@@ -1,0 +1,268 @@
+"""The report of an audit: what people's answers say of the set and of the systems.
+
+What the report of an audit lists beside its estimates: the pairs that were found, and systems that change places.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from querytruth.audit.allocation import TruthEstimates
+from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, read_answers
+from querytruth.audit.audit_files import StoredAudit, write_audit_report
+from querytruth.audit.judge_card import describe_agreement, read_judge_card
+from querytruth.audit.page import write_audit_page
+from querytruth.audit.pair_audit import PairAudit, bound_undetermined, estimate_slices, estimate_systems, forecast_width
+from querytruth.audit.pool import AUDIT_STAGE, NO_LABEL, OUTSIDE, PAIR
+from querytruth.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
+from querytruth.backends.steps import step
+from querytruth.errors import UserError
+from querytruth.evaluation import ground_truth, statistics
+from querytruth.evaluation.comparison import kendall_tau_b
+from querytruth.sets.set_files import StoredSet
+
+MISSING, WRONG = "missing", "wrong"
+_MOST_PAIRS = 60  # of each kind that a report lists
+_EQUAL = 1e-9
+_MEASURES = ("missing_share", "multiplier", "missing", "wrong_share")
+_FEWEST_ANSWERS = 10
+_FEWEST_QUERIES = 5
+_MORE = 100  # judgments
+_NARROWEST = 1e-12  # of an interval that is no point
+
+
+def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+    """Returns the drawn pairs of which people say other than the set, in the order of the sample, and their numbers:
+    `missing` are relevant and the set does not say so, `wrong` are not and the set says so."""
+    queries = stored.tables.queries.astype({"query_id": "str"}).set_index("query_id")[["text", "language"]]
+    pool = audit.pool if "reason" in audit.pool else audit.pool.assign(reason="")
+    known = audit.sample[PAIR].merge(pool, how="left", on=PAIR).fillna(
+        {"relevance": NO_LABEL, "judge": NO_LABEL, "reason": ""}
+    )  # fmt: skip
+    found: dict[str, list[dict[str, Any]]] = {MISSING: [], WRONG: []}
+    for row in known.to_dict("records"):
+        pair = (row["query_id"], row["image_id"])
+        is_marked, grade = row["relevance"] > 0, answers.grades.get(pair)
+        if grade is not None and (grade > 0) != is_marked:
+            found[WRONG if is_marked else MISSING].append(
+                {
+                    "query_id": pair[0],
+                    "image_id": pair[1],
+                    **{key: str(queries.at[pair[0], key]) for key in ("text", "language")},
+                    "grade": grade,
+                    "grade_of_set": _none_without(row["relevance"]),
+                    "grade_of_judge": _none_without(row["judge"]),
+                    "reason_of_judge": row["reason"],
+                    "note": answers.notes[pair],
+                    "reviewers": answers.reviewers[pair],
+                }
+            )
+    return {name: {"number": len(pairs), "pairs": pairs[:_MOST_PAIRS]} for name, pairs in found.items()}
+
+
+def compare_orders(figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns by metric the order of the systems before and after, Kendall's tau-b of both, and how many pairs of
+    systems there are and which of these change: another one is better, or they are no longer equal, or now are."""
+    table = pd.DataFrame(figures)
+    return [_compare_order(str(metric), rows) for metric, rows in table.groupby("metric", sort=False)]
+
+
+def _compare_order(metric: str, rows: pd.DataFrame) -> dict[str, Any]:
+    before, after = (dict(zip(rows["system"], rows[key], strict=True)) for key in ("before", "value"))
+    pairs = list(combinations(sorted(before), 2))
+    changed = [[one, other] for one, other in pairs if _verdict(before, one, other) != _verdict(after, one, other)]
+    return {
+        "metric": metric,
+        "before": sorted(before, key=lambda name: (-before[name], name)),
+        "after": sorted(after, key=lambda name: (-after[name], name)),
+        "kendall_tau_b": kendall_tau_b(before, after),
+        "pairs": len(pairs),
+        "changed": changed,
+    }
+
+
+def _verdict(means: Mapping[str, float], one: str, other: str) -> int:
+    difference = means[one] - means[other]
+    return 0 if abs(difference) < _EQUAL else 1 if difference > 0 else -1
+
+
+def _none_without(grade: float) -> int | None:
+    return None if grade == NO_LABEL else int(grade)
+
+
+@step("estimate")
+def report_audit(path: Path, name: str, page_language: str | None = None) -> tuple[dict[str, Any], Path]:
+    """Estimates from the answers so far; writes report.json into the audit's folder, and report.html in a language of
+    PAGE_LANGUAGES, if one is given; returns the report and the last file. The same answers give the same bytes. Raises
+    UserError where too few are answered."""
+    audit, stored = load_audit(path, name)
+    answers = read_answers(path, audit)
+    findings = _report_pairs if audit.manifest["unit"] == "pairs" else _report_queries
+    report = {
+        **{key: audit.manifest[key] for key in ("name", "audit_id", "set", "unit", "depth", "queries", "strata")},
+        "answers": _count_answers(audit, answers),
+        **findings(audit, stored, answers),
+        "judge": _report_judge(audit, answers),
+        "outside": _report_outside(audit, answers),
+        "found": list_found_pairs(audit, stored, answers),
+    }
+    report["order"] = compare_orders(report["figures"])
+    plain = _to_json(report)
+    file = write_audit_report(audit.path, plain)
+    return plain, file if page_language is None else write_audit_page(plain, audit.path, stored, page_language)
+
+
+def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+    relevant = answers.relevant()
+    inside = audit.sample[audit.sample["stratum"] != OUTSIDE]
+    answered = relevant[relevant.index.isin(pd.MultiIndex.from_frame(inside[PAIR]))]
+    if len(answered) < _FEWEST_ANSWERS:
+        raise _too_few(
+            audit, f"{len(answered)} of {len(inside)} pairs are answered", f"at least {_FEWEST_ANSWERS} pairs"
+        )
+    known = set(answers.grades) | set(answers.undetermined)
+    done = {name for name, pair in zip(inside["stratum"], _list_pairs(inside), strict=True) if pair in known}
+    if waiting := sorted(set(inside["stratum"]) - done):
+        raise _too_few(audit, f"no pair of {waiting[0]} is answered", "one pair of each stratum")
+    estimates = PairAudit.from_answers(audit.pool, answered)
+    undetermined = pd.MultiIndex.from_tuples(
+        [pair for pair in answers.undetermined if pair not in _pairs_outside(audit)], names=PAIR
+    )
+
+    def estimate(given: pd.Series) -> TruthEstimates:
+        return PairAudit.from_answers(audit.pool, given).estimate_truth()
+
+    systems = estimate_systems(estimates, audit.ranks, audit.manifest["queries"], audit.manifest["depth"])
+    truth = estimates.estimate_truth()
+    width = float(truth.missing_share.high - truth.missing_share.low)
+    shrinks = forecast_width(estimates, _MORE) / max(forecast_width(estimates, 0), _NARROWEST)
+    return {
+        "truth": _tabulate_truth(truth, bound_undetermined(estimate, answered, undetermined)),
+        "slices": estimate_slices(estimates, stored.tables.queries).to_dict("records"),
+        "figures": systems.to_dict("records"),
+        "width": _describe_widths(width, width * min(shrinks, 1.0)),
+    }
+
+
+def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+    known = set(answers.grades) | set(answers.undetermined)
+    sampled = audit.sample.assign(done=[pair in known for pair in _list_pairs(audit.sample)])
+    waiting = set(sampled.loc[~sampled["done"], "query_id"])
+    drawn = [query for query in audit.manifest["drawn_queries"] if query not in waiting]
+    if len(drawn) < _FEWEST_QUERIES:
+        given = f"{len(drawn)} of {len(audit.manifest['drawn_queries'])} drawn queries are wholly answered"
+        raise _too_few(audit, given, f"at least {_FEWEST_QUERIES} queries")
+    queries = int(audit.manifest["queries"])
+    tables = ground_truth.fold_tables(
+        stored.tables, ground_truth.find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
+    )
+    unsure = {pair for pair in answers.undetermined if pair[0] in set(drawn)}
+
+    def estimate(given: Mapping[tuple[str, str], int]) -> TruthEstimates:
+        return estimate_truth_of_queries(complete_judgments(audit.pool, given, drawn), drawn, queries)
+
+    ends = (estimate(answers.grades), estimate(answers.grades | dict.fromkeys(unsure, 1)))
+    bounds = {name: (float(getattr(ends[0], name).value), float(getattr(ends[1], name).value)) for name in _MEASURES}
+    pairs = complete_judgments(audit.pool, answers.grades, drawn)
+    ids = [str(query) for query in tables.queries["query_id"]]
+    systems = estimate_systems_of_queries(pairs, tables.qrels, audit.ranks, drawn, ids)
+    share, more = ends[0].missing_share, len(drawn) * (1 + _MORE / max(len(pairs), 1))
+    shrinks = np.sqrt(max(1 / more - 1 / queries, 0) / (1 / len(drawn) - 1 / queries)) if len(drawn) < queries else 0
+    width = float(share.high - share.low)
+    return {
+        "truth": _tabulate_truth(ends[0], bounds),
+        "slices": [],
+        "figures": systems.to_dict("records"),
+        "width": _describe_widths(width, width * float(shrinks)),
+    }
+
+
+def _describe_widths(now: float, then: float) -> dict[str, Any]:
+    """The width of the missing share's interval, and the one to expect after more judgments."""
+    return {"measure": "missing_share", "now": now, "more_judgments": _MORE, "then": then}
+
+
+def _tabulate_truth(truth: TruthEstimates, bounds: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "measure": name,
+            **{end: float(getattr(getattr(truth, name), end)) for end in ("value", "low", "high")},
+            "if_undetermined": sorted(bounds[name]),
+        }
+        for name in _MEASURES
+    ]
+
+
+def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
+    sampled = set(_list_pairs(audit.sample))
+    return {
+        "sampled": len(audit.sample),
+        "answered": sum(pair in sampled for pair in answers.grades),
+        "cannot_tell": len(answers.undetermined) - len(answers.disputed),
+        "disputed": [list(pair) for pair in answers.disputed],
+        "people": audit.manifest.get("people", 1),
+        "waiting": count_waiting(audit, answers),
+        "judged_twice": answers.judged_twice,
+        "same": answers.same,
+        "kappa": answers.kappa,
+        "relevant_share": float(np.mean([grade > 0 for grade in answers.grades.values()])) if answers.grades else None,
+    }
+
+
+def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any] | None:
+    """The judge's card: who it is, how it agrees with people on the pairs that both graded, and what a check found.
+    Raises UserError for a stale card."""
+    if audit.manifest["judge"] is None:
+        return None
+    card = read_judge_card(audit.path.parent.parent, audit.manifest["judge"]) or {}
+    checked = {name: card.get(name) for name in ("probes", "roc", "per_1000_pairs")}
+    labels = dict(zip(_list_pairs(audit.pool), audit.pool["judge"].tolist(), strict=True))
+    chance = dict(zip(_list_pairs(audit.sample), audit.sample["probability"].tolist(), strict=True))
+    both = [pair for pair in sorted(answers.grades) if pair in chance and labels.get(pair, NO_LABEL) != NO_LABEL]
+    if not both:
+        return {**audit.manifest["judge"], **checked, "agreement": None}
+    grades, weights = [answers.grades[pair] for pair in both], [1 / chance[pair] for pair in both]
+    return {
+        **audit.manifest["judge"],
+        **checked,
+        "agreement": describe_agreement(grades, [labels[pair] for pair in both], weights),
+    }
+
+
+def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
+    """What the pool cannot see: an upper bound from the pairs that were drawn outside of it."""
+    judged = [answers.grades[pair] > 0 for pair in _pairs_outside(audit) if pair in answers.grades]
+    size = int(audit.manifest["outside"]["pairs"])
+    bound = statistics.bound_proportion(sum(judged), len(judged)) * size if judged else None
+    drawn = int(audit.manifest["outside"]["drawn"])
+    return {"pairs": size, "drawn": drawn, "answered": len(judged), "relevant": sum(judged), "at_most": bound}
+
+
+def _pairs_outside(audit: StoredAudit) -> set[tuple[str, str]]:
+    return set(_list_pairs(audit.sample[audit.sample["stratum"] == OUTSIDE]))
+
+
+def _list_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
+    return list(zip(table["query_id"], table["image_id"], strict=True))
+
+
+def _too_few(audit: StoredAudit, reason: str, needed: str) -> UserError:
+    set_name, name = audit.manifest["set"]["name"], audit.manifest["name"]
+    next_step = f"judge {needed}: querytruth audit export-csv {set_name} --name {name}"
+    return UserError(AUDIT_STAGE, name, reason, next_step)
+
+
+def _to_json(value: Any) -> Any:
+    """Returns plain values; None for what is not finite, floats to twelve digits."""
+    convert: Callable[[Any], Any] = _to_json
+    if isinstance(value, dict):
+        return {str(key): convert(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [convert(inner) for inner in value]
+    if isinstance(value, float | np.floating):
+        return round(float(value), 12) if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value

@@ -1,0 +1,170 @@
+"""How well a set is answered without a look at its images: a row per shortcut, with its interval and its test.
+
+Whether a shortcut beats chance: its nDCG beside that of a random order, and of the same answers to permuted truths.
+
+A permuted truth gives all queries the relevant images at other places: the images change their names together, so that
+queries with a common truth keep it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from querytruth.array_types import AnyArray, FloatArray, RowIndices
+from querytruth.audit.shortcut_systems import JudgedSample, ShortcutSystem, draw_sample, list_systems
+from querytruth.audit.shortcuts_page import render_shortcuts_page
+from querytruth.backends.files.durable_files import write_atomically, write_page
+from querytruth.backends.files.text_formats import write_csv
+from querytruth.errors import translate_write_errors
+from querytruth.evaluation.statistics import estimate_interval
+from querytruth.sets.benchmark_set import Tables, canonical_json
+from querytruth.sets.set_files import StoredSet
+
+FEWEST_QUERIES = 10
+PERMUTATIONS = 199
+DEVIATIONS = 4.0  # above the mean of the permuted truths
+_AT_ONCE = 1 << 22  # pairs of all permutations
+PAGE_FILE = "shortcuts.html"
+_LEADING = 10  # queries listed per shortcut
+
+
+@dataclass(frozen=True, slots=True)
+class ShortcutResult:
+    """nDCG over the whole gallery, every relevant image alike: `values` and `chance` per measured query
+    (`query_ids`), `null` the mean of each permuted truth."""
+
+    name: str
+    query_ids: list[str]
+    values: FloatArray
+    chance: FloatArray
+    null: FloatArray
+
+    @property
+    def deviations(self) -> float:
+        """How many standard deviations of the permuted truths the system is above chance."""
+        spread = float(self.null.std(ddof=1))
+        return float(self.values.mean() - self.chance.mean()) / spread if spread > 0 else 0.0
+
+    @property
+    def beats_chance(self) -> bool:
+        """Whether it is 4 deviations above chance, and above every permuted truth."""
+        return self.deviations >= DEVIATIONS and bool(self.values.mean() > self.null.max())
+
+    def leading_queries(self, count: int) -> list[str]:
+        """Returns the ids of the queries that it answers best beside chance, the best first."""
+        gains = self.values - self.chance
+        return [self.query_ids[place] for place in np.argsort(-gains, kind="stable")[:count] if gains[place] > 0]
+
+
+def measure_shortcuts(tables: Tables) -> list[ShortcutResult]:
+    """Returns the result of every shortcut that at least FEWEST_QUERIES queries measure; none for a gallery."""
+    sample = draw_sample(tables)
+    if len(sample.queries) < FEWEST_QUERIES:
+        return []
+    rng = np.random.default_rng(0)
+    permutations = np.array([rng.permutation(len(sample.images)) for _ in range(PERMUTATIONS)])
+    tie_order = rng.random(len(sample.images))
+    systems = [system for system in list_systems(sample) if (system.row >= 0).sum() >= FEWEST_QUERIES]
+    return [_measure(system, sample, permutations, tie_order) for system in systems]
+
+
+def _measure(
+    system: ShortcutSystem, sample: JudgedSample, permutations: RowIndices, tie_order: FloatArray
+) -> ShortcutResult:
+    count = len(sample.images)
+    discounts = 1 / np.log2(np.arange(count) + 2)
+    worth = np.empty(system.scores.shape)
+    np.put_along_axis(worth, _order(system.scores, tie_order), np.broadcast_to(discounts, worth.shape), axis=1)
+    relevant = sample.relevant_counts()
+    ideal = np.cumsum(discounts)[relevant - 1]
+    measured = np.flatnonzero(system.row >= 0)
+    chosen = system.row[sample.query] >= 0
+    query, image = sample.query[chosen], sample.image[chosen]
+    rows, shares = system.row[query], 1 / ideal[query]
+    values = np.bincount(query, worth[rows, image] * shares, minlength=len(relevant)).astype(np.float64)[measured]
+    null = _permute(worth, rows, image, shares, permutations) / len(measured)
+    ids = sample.queries["query_id"].astype(str).to_numpy()[measured].tolist()
+    chance: FloatArray = (relevant / ideal * discounts.mean())[measured]
+    return ShortcutResult(system.name, ids, values, chance, null)
+
+
+def _permute(
+    worth: FloatArray, row: RowIndices, image: RowIndices, shares: FloatArray, permutations: RowIndices
+) -> FloatArray:
+    """Returns the sum of all pairs' worth for each permutation of the images."""
+    places, pair = np.unique(row * worth.shape[1] + image, return_inverse=True)
+    if len(places) < len(image):  # queries that one row answers share many pairs
+        (row, image), shares = np.divmod(places, worth.shape[1]), np.bincount(pair, shares).astype(np.float64)
+    parts = np.array_split(permutations, 1 + permutations.shape[0] * len(image) // _AT_ONCE)
+    null: list[FloatArray] = [(worth[row, part[:, image]] * shares).sum(axis=1) for part in parts if len(part)]
+    return np.concatenate(null)
+
+
+def _order(scores: FloatArray, tie_order: FloatArray) -> AnyArray:
+    """Returns the images of each row, the best first; equal ones in the order of `tie_order`."""
+    shuffled = np.argsort(tie_order)
+    order: AnyArray = shuffled[np.argsort(-scores[:, shuffled], axis=1, kind="stable")]
+    return order
+
+
+def describe_shortcuts(tables: Tables) -> list[str]:
+    """Returns a sentence per shortcut that beats chance, for the card of the set."""
+    return [
+        f"A system that looks at no image beats chance: {one.name} (nDCG {one.values.mean():.3f}, random "
+        f"{one.chance.mean():.3f}), such as for {', '.join(one.leading_queries(3))}."
+        for one in measure_shortcuts(tables)
+        if one.beats_chance
+    ]
+
+
+def find_shortcuts(stored: StoredSet) -> dict[str, pd.DataFrame]:
+    """Returns `shortcuts` (system, queries, ndcg, low, high, random, deviations, p, beats_chance), the most deviations
+    first, and `queries` (system, query_id, text, ndcg, random) of each system that beats chance."""
+    results = sorted(measure_shortcuts(stored.tables), key=lambda one: (-one.deviations, one.name))
+    texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
+    columns = ["system", "queries", "ndcg", "low", "high", "random", "deviations", "p", "beats_chance"]
+    rows = pd.DataFrame([_summarize(one) for one in results], columns=columns)
+    leading = [row for one in results if one.beats_chance for row in _list_queries(one, texts)]
+    return {
+        "shortcuts": rows,
+        "queries": pd.DataFrame(leading, columns=["system", "query_id", "text", "ndcg", "random"]),
+    }
+
+
+def summarize_shortcuts(stored: StoredSet, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """Returns both tables, for JSON."""
+    rows = {name: table.to_dict("records") for name, table in tables.items()}
+    return {"schema_version": 1, "set": str(stored.path), "permutations": PERMUTATIONS, **rows}
+
+
+def write_shortcuts(
+    folder: Path, stored: StoredSet, tables: dict[str, pd.DataFrame], summary: dict[str, Any], language: str = "en"
+) -> None:
+    """Writes shortcuts.csv, queries.csv, shortcuts.json and the page shortcuts.html in a language of PAGE_TEXTS. Raises
+    UserError."""
+    for name, table in tables.items():
+        write_csv(folder / f"{name}.csv", table.columns, table.itertuples(index=False))
+    with translate_write_errors("write shortcuts", folder):
+        write_atomically(folder / "shortcuts.json", canonical_json(summary))
+    page = render_shortcuts_page(stored.manifest, tables, language)
+    write_page(folder / PAGE_FILE, page, "or give another folder with --to")
+
+
+def _summarize(one: ShortcutResult) -> tuple[Any, ...]:
+    interval = estimate_interval(one.values[:, None])
+    value = float(one.values.mean())
+    p = float(1 + np.count_nonzero(one.null >= value)) / (1 + len(one.null))
+    ends = float(interval.low[0]), float(interval.high[0])
+    figures = value, *ends, float(one.chance.mean()), one.deviations, p
+    return one.name, len(one.values), *(round(figure, 6) for figure in figures), one.beats_chance
+
+
+def _list_queries(one: ShortcutResult, texts: dict[str, str]) -> list[tuple[Any, ...]]:
+    places = {name: place for place, name in enumerate(one.query_ids)}
+    return [
+        (one.name, name, texts[name], *(round(float(part[places[name]]), 6) for part in (one.values, one.chance)))
+        for name in one.leading_queries(_LEADING)
+    ]

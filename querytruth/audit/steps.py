@@ -1,0 +1,246 @@
+"""Decides how many pairs of each stratum people judge, and what that costs and gives.
+
+From an audit's definition to its version, the pool of its runs, and its judge.
+
+Draws the sample of an audit and stores it beside the set's versions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from querytruth.audit import answers, judge_card
+from querytruth.audit.allocation import allocate_sample, split_by_judge
+from querytruth.audit.audit_files import audit_folder, list_audits, read_audit_manifest, write_audit
+from querytruth.audit.definition import AuditDefinition, StrataOptions
+from querytruth.audit.judge import JudgeLabels, JudgeQuestions, count_judge_calls, load_judge, open_judge_store
+from querytruth.audit.pair_audit import expected_width
+from querytruth.audit.pool import (
+    AUDIT_STAGE,
+    JUDGED_RELEVANT,
+    AuditPool,
+    PooledSet,
+    draw_outside,
+    draw_pairs,
+    draw_queries,
+    expect_relevant,
+    order_sample,
+    pool_set,
+)
+from querytruth.backends.models.chat import ChatModel
+from querytruth.backends.steps import step
+from querytruth.errors import UserError
+from querytruth.questions import forecast_calls
+from querytruth.records import content_id
+from querytruth.sets import decision_log, decision_records, set_files
+from querytruth.sets.benchmark_set import canonical_json
+
+DEFAULT_JUDGMENTS = 300
+PILOT_JUDGMENTS = 100  # of an audit to a width: what they show decides how many follow
+_MOST_JUDGMENTS = 100_000
+ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
+_SIZE_KEYS = ("judgments", "width", "queries", "strata", "people")
+_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSize:
+    """What people judge: so many pairs, or as many as the width of the missing share's interval needs, of which a start
+    draws the first 100; or so many whole queries. `strata`: where they look; `people`: how many judge each pair."""
+
+    judgments: int = DEFAULT_JUDGMENTS
+    width: float | None = None
+    queries: int | None = None
+    strata: StrataOptions = field(default_factory=StrataOptions)
+    people: int = 1
+
+
+def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int], int]:
+    """Returns the number of pairs to draw at the start, by stratum, and from outside the pool. Raises UserError for a
+    width that no number of judgments gives where strata are as relevant as usual."""
+    total = size.judgments if size.width is None else min(PILOT_JUDGMENTS, count_for_width(pool, size, size.width))
+    return _allocate(pool, total, size.strata)
+
+
+def count_for_width(pool: AuditPool, size: AuditSize, width: float) -> int:
+    """Returns how many judgments the width needs where strata are as relevant as usual. Raises UserError."""
+    total = DEFAULT_JUDGMENTS // 6
+    while total < _MOST_JUDGMENTS:
+        if expect_width(pool, _allocate(pool, total, size.strata)[0]) <= width:
+            return total
+        total = total * 5 // 4
+    reason = f"intervals of {width} would need more than {_MOST_JUDGMENTS:,} judgments"
+    raise UserError(AUDIT_STAGE, "--width", reason, "give a larger --width, or --judgments")
+
+
+def _allocate(pool: AuditPool, total: int, options: StrataOptions) -> tuple[dict[str, int], int]:
+    parts: dict[str, dict[str, int]] = {}
+    for name, count in pool.count_strata().items():
+        parts.setdefault(name.partition(".")[0], {})[name] = count
+    sizes = {stratum: sum(counts.values()) for stratum, counts in parts.items()}
+    outside = min(_share_of(total, options.outside), pool.outside_size)
+    judged = min(sizes.get(JUDGED_RELEVANT, 0), max(_share_of(total - outside, options.judged_relevant), options.floor))
+    others = [stratum for stratum in sizes if stratum != JUDGED_RELEVANT]
+    expected = [expect_relevant(stratum) for stratum in others]
+    rest = max(total - outside - judged, 0)
+    drawn = allocate_sample([sizes[stratum] for stratum in others], expected, rest, options.floor)
+    wanted = {JUDGED_RELEVANT: judged} | dict(zip(others, map(int, drawn), strict=True))
+    allocation: dict[str, int] = {}
+    for stratum, counts in parts.items():
+        split = split_by_judge(list(counts.values()), [expect_relevant(name) for name in counts], wanted[stratum])
+        allocation |= dict(zip(counts, map(int, split), strict=True))
+    return allocation, outside
+
+
+def _share_of(total: int, share: float) -> int:
+    return math.floor(total * share + 1e-9)  # 0.1 of 30 is 3
+
+
+def expect_width(pool: AuditPool, allocation: dict[str, int]) -> float:
+    """Returns the width of the missing share's interval if the strata are as relevant as plans expect."""
+    strata = pool.count_strata()
+    names = [name for name in strata if allocation.get(name)]
+    sizes, drawn = (np.array([by[name] for name in names], dtype=np.float64) for by in (strata, allocation))
+    expected = np.array([expect_relevant(name) for name in names])
+    return expected_width(sizes, drawn, expected, np.array([name.startswith(JUDGED_RELEVANT) for name in names]))
+
+
+def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel | None = None) -> dict[str, Any]:
+    """Returns what an audit would judge: the strata, the width expected, a person's hours, and the calls of the
+    judge. Writes nothing, asks nothing."""
+    pool, strata = pooled.pool, pooled.pool.count_strata()
+    decisions = decision_log.read_decisions(path.parent, decision_records.QueryDecision)
+    seconds = answers.median_seconds(decisions)
+    if size.queries is None:
+        allocation, outside = allocate_judgments(pool, size)
+    else:
+        share = min(size.queries, len(pooled.query_ids)) / len(pooled.query_ids)
+        allocation, outside = {name: round(count * share) for name, count in strata.items()}, 0
+    judgments = sum(allocation.values()) + outside
+    calls = 0 if judge is None else count_judge_calls(judge, pooled)
+    return {
+        "set": pooled.name,
+        "systems": list(pooled.systems),
+        "strata": [
+            {"stratum": name, "pairs": count, "to_judge": allocation.get(name, 0)} for name, count in strata.items()
+        ]
+        + [{"stratum": "outside", "pairs": pool.outside_size, "to_judge": outside}],
+        "judgments": judgments,
+        "expected_width": None if size.queries else round(expect_width(pool, allocation), 4),
+        "judgments_for_width": None if size.width is None else count_for_width(pool, size, size.width),
+        "seconds_per_pair": ASSUMED_SECONDS if seconds is None else seconds,
+        "judge": None if judge is None else judge.identity.name,
+        "judge_calls": calls,
+        "judge_cost": None if judge is None else _forecast_cost(judge, pooled, calls),
+        "pace_is_assumed": seconds is None,
+        "people": size.people,
+        "hours": round(judgments * size.people * (ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
+    }
+
+
+def _forecast_cost(judge: ChatModel, pooled: PooledSet, calls: int) -> dict[str, float | None]:
+    """Returns the tokens and seconds of the calls: as the judge's card has them, else as the reply store measured
+    them; None where nothing was measured."""
+    record = JudgeQuestions(pooled.stored, ()).describe_judge(judge)
+    card = judge_card.read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
+    rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
+    forecast = forecast_calls(open_judge_store(pooled.stored), judge, "judge", calls)
+    measured = {
+        "tokens": None if forecast.tokens is None else float(sum(forecast.tokens)),
+        "seconds": round(forecast.seconds, 1) if forecast.is_measured else None,
+    }
+    return {unit: measured[unit] if rate is None else round(rate * calls / 1000, 1) for unit, rate in rates.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAudit:
+    """What an audit is to be, the folder of its version, the pool of its runs, and its judge."""
+
+    definition: AuditDefinition
+    path: Path
+    pooled: PooledSet
+    judge: ChatModel | None
+
+    @property
+    def size(self) -> AuditSize:
+        """What people judge."""
+        return AuditSize(**{key: getattr(self.definition, key) for key in _SIZE_KEYS})
+
+
+def find_audited_version(definition: AuditDefinition) -> Path:
+    """Returns the folder of the version of an audit that has begun, whatever was published since, else of the version
+    that the definition names. Raises UserError where it is not there."""
+    path = set_files.find_set(definition.set, definition.out)
+    if definition.name not in list_audits(path.parent):
+        return path
+    known = read_audit_manifest(audit_folder(path.parent, definition.name))["set"]
+    return set_files.find_set(str(path.parent / f"v{known['version']}"))
+
+
+def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
+    """Returns the audit of the version at `path` with its pool. Raises UserError for wrong runs or a wrong judge."""
+    pooled = pool_set(path, definition.runs, definition.depth)
+    judge = None if definition.judge is None else load_judge(definition.judge, pooled, definition.runs)
+    return PreparedAudit(definition, path, pooled, judge)
+
+
+@step("draw sample")
+def start_audit(
+    path: Path, pooled: PooledSet, name: str, size: AuditSize, *, depth: int, seed: int, judged: JudgeLabels | None
+) -> dict[str, Any]:
+    """Draws and stores an audit of the set at `path`; returns its manifest. The same set, runs, judge, size and seed
+    give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
+    if judged is not None:
+        pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons))
+    folder = audit_folder(path.parent, name)
+    sample, drawn_queries = _draw(pooled, size, seed)
+    manifest: dict[str, Any] = {
+        "schema_version": _SCHEMA_VERSION,
+        "name": name,
+        "set": {key: pooled.judged.description[key] for key in ("name", "version", "content_digest")},
+        "systems": [{"name": system, "digest": digest} for system, digest in pooled.systems.items()],
+        "judge": None if judged is None else judged.record,
+        "depth": depth,
+        "seed": seed,
+        "unit": "pairs" if size.queries is None else "queries",
+        "queries": len(pooled.query_ids),
+        "drawn_queries": drawn_queries,
+        "strata": count_strata(pooled.pool, sample),
+        "outside": {"pairs": pooled.pool.outside_size, "drawn": int((sample["stratum"] == "outside").sum())},
+    }
+    if size.people > 1:
+        manifest["people"] = size.people
+    pairs = sample[["query_id", "image_id"]].to_csv(index=False)
+    manifest["audit_id"] = content_id("a", canonical_json(manifest).decode(), pairs)
+    if name in list_audits(path.parent):
+        stored = read_audit_manifest(folder)
+        if stored["audit_id"] == manifest["audit_id"]:
+            return stored
+        reason = "is an audit of another version, with another seed, size or judge, or other runs"
+        raise UserError(AUDIT_STAGE, name, reason, "give another --name, or add systems: audit extend")
+    return write_audit(folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample})
+
+
+def _draw(pooled: PooledSet, size: AuditSize, seed: int) -> tuple[pd.DataFrame, list[str]]:
+    pool = pooled.pool
+    if size.queries is not None:
+        return draw_queries(pool, pooled.query_ids, size.queries, seed)
+    allocation, outside_count = allocate_judgments(pool, size)
+    inside = draw_pairs(pool, allocation, seed)
+    outside = draw_outside(pool, pooled.query_ids, pooled.image_ids, outside_count, seed)
+    return order_sample(pd.concat([inside, outside], ignore_index=True), seed), []
+
+
+def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[dict[str, Any]]:
+    """Returns the pairs and the drawn ones by stratum, for a manifest."""
+    drawn = sample["stratum"].value_counts()
+    return [
+        {"stratum": name, "pairs": count, "drawn": int(drawn.get(name, 0))}
+        for name, count in pool.count_strata().items()
+    ]

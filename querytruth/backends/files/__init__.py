@@ -1,0 +1,10 @@
+"""Files and buckets. Everything from outside is read within limits; everything of ours is written durably.
+
+In: paths and URLs of object storage. Out: bytes, lines, tables.
+
+In reading order: `durable_files.py` (atomic writes, append-only logs, journals), `safe_paths.py` (no path leads out of
+its folder), `text_formats.py` (JSON, YAML, CSV, each strict), `text_files.py` (lines of other publishers),
+`json_stream.py` (one large JSON object in pieces), `parquet_files.py` and `tar_files.py` (a stranger's, in bounded
+memory), `bucket_urls.py` (addresses in object storage, and the cache on this machine), `bucket.py` (the only one that
+connects).
+"""

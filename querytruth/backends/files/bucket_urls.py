@@ -1,0 +1,152 @@
+"""Addresses of sets in object storage, and the keys of what a version consists of.
+
+    s3://bucket/prefix/<name>/v<N>/manifest.json           written last, on the condition that none is there
+    s3://bucket/prefix/<name>/v<N>/logs-<digest>/<log>     the decision logs as they were when it was published
+    s3://bucket/prefix/<name>/objects/<2 hex>/<sha256>     every file of every version, by its bytes
+
+A file's key is the digest of its bytes: two publishers never write different bytes to one key, what a killed one left
+is used by the next, and an image of several versions is stored once.
+
+Where this machine keeps what it read from object storage. It may be deleted at any time: nothing is written there
+that is not in a bucket, too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from querytruth.errors import UserError
+
+_STAGE = "object storage"
+_SCHEME = re.compile(r"s3a?:/{1,2}(?=[^/])", re.IGNORECASE)  # pathlib makes one slash of two
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,62}")
+_PART = re.compile(r"[A-Za-z0-9._=+ -]{1,255}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_VERSION = re.compile(r"v([1-9][0-9]{0,8})")
+_FORM = "write s3://bucket/folder; the endpoint and the credentials come from the environment (AWS_…)"
+
+
+def is_object_url(text: str) -> bool:
+    """Whether the text is an address in object storage, and no path or name."""
+    return _SCHEME.match(text) is not None
+
+
+def join_set_url(spec: str, out: str) -> str | None:
+    """Returns the URL of a set that is given by its URL, or by its name and a URL as `out`; None for a set on disk."""
+    if is_object_url(spec):
+        return spec
+    return f"{out}/{spec}" if is_object_url(out) else None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFolder:
+    """A folder of a bucket; `prefix` is "" or ends without a slash."""
+
+    bucket: str
+    prefix: str
+
+    @classmethod
+    def parse(cls, url: str) -> BucketFolder:
+        """Returns the folder of a URL. Raises UserError for any other form, with a password not even named."""
+        rest = _SCHEME.sub("", url, count=1)
+        if "@" in rest:
+            raise UserError(_STAGE, "s3://…@…", "holds a user or a password", _FORM)
+        bucket, *parts = rest.rstrip("/").split("/")
+        is_name = all(_PART.fullmatch(part) and part.strip(".") for part in parts)
+        if not is_object_url(url) or not _BUCKET.fullmatch(bucket) or not is_name:
+            raise UserError(_STAGE, url, "is no address of a folder in a bucket", _FORM)
+        return cls(bucket, "/".join(parts))
+
+    def __str__(self) -> str:
+        """The URL."""
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+    def below(self, name: str) -> BucketFolder:
+        """Returns a folder below this one."""
+        return BucketFolder(self.bucket, f"{self.prefix}/{name}".lstrip("/"))
+
+    def set_url(self, name: str, version: int | None = None) -> SetUrl:
+        """Returns the address of a set in the folder."""
+        return SetUrl(self.below(name), name, version)
+
+
+@dataclass(frozen=True, slots=True)
+class SetUrl:
+    """The folder of a set in a bucket, its name, and the version (None: the newest)."""
+
+    folder: BucketFolder
+    name: str
+    version: int | None
+
+    @classmethod
+    def parse(cls, url: str) -> SetUrl:
+        """Returns the set of `s3://bucket/…/name` or `s3://bucket/…/name/v3`. Raises UserError for another form."""
+        folder = BucketFolder.parse(url)
+        parent, _, last = folder.prefix.rpartition("/")
+        version = int(match[1]) if parent and (match := _VERSION.fullmatch(last)) else None
+        whole = parent if version is not None else folder.prefix
+        name = whole.rpartition("/")[2]
+        if not _NAME.fullmatch(name):
+            raise UserError(_STAGE, url, "names no set", "write s3://bucket/folder/name or s3://bucket/folder/name/v3")
+        return cls(BucketFolder(folder.bucket, whole), name, version)
+
+    def __str__(self) -> str:
+        """The URL."""
+        return str(self.folder) if self.version is None else f"{self.folder}/v{self.version}"
+
+    def at_version(self, version: int) -> SetUrl:
+        """Returns the address of a version of the same set."""
+        return SetUrl(self.folder, self.name, version)
+
+    @property
+    def manifest_key(self) -> str:
+        """The key of the version's manifest."""
+        return f"{self.folder.prefix}/v{self.version}/manifest.json"
+
+    @property
+    def objects_prefix(self) -> str:
+        """What the keys of all files begin with."""
+        return f"{self.folder.prefix}/objects/"
+
+    def object_key(self, sha256: str) -> str:
+        """Returns the key of the file with these bytes."""
+        return f"{self.objects_prefix}{sha256[:2]}/{sha256}"
+
+    def log_key(self, manifest_sha256: str, name: str) -> str:
+        """Returns the key of a decision log that the publisher of this manifest had."""
+        return f"{self.folder.prefix}/v{self.version}/logs-{manifest_sha256[:32]}/{name}"
+
+
+def list_versions(names: list[str]) -> list[int]:
+    """Returns the numbers of the versions among the names in a set's folder, the newest first."""
+    return sorted((int(match[1]) for name in names if (match := _VERSION.fullmatch(name))), reverse=True)
+
+
+def cache_folder() -> Path:
+    """Returns the folder: below XDG_CACHE_HOME, or ~/.cache."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    cache = Path(given) if given.startswith("/") else Path.home() / ".cache"
+    return cache / "querytruth" / "object-storage"
+
+
+def object_path(sha256: str) -> Path:
+    """Returns where the file with these bytes is kept."""
+    return cache_folder() / "objects" / sha256[:2] / sha256
+
+
+def is_fetched_copy(path: Path) -> bool:
+    """Whether a folder or file is a copy of what is in a bucket."""
+    return path.is_absolute() and path.is_relative_to(cache_folder())
+
+
+def refuse_fetched_copy(path: Path, stage: str) -> None:
+    """Raises UserError where something is to be written beside a copy: it would be lost with the cache."""
+    if is_fetched_copy(path):
+        reason = "is a set in object storage, which can be read here and not written"
+        raise UserError(stage, path.name if path.suffix else path, reason, FETCH_FIRST)
+
+
+FETCH_FIRST = "run querytruth fetch s3://… --to datasets, work on that set, and publish it again"

@@ -1,0 +1,337 @@
+"""Requests to a chat model through the reply store: known answers are reused, new ones are stored at once."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from querytruth.backends.models.chat import (
+    ChatAnswer,
+    ChatModel,
+    ChatRequest,
+    Failure,
+    Reply,
+    count_calls_at_once,
+    explain_failure,
+)
+from querytruth.backends.models.question_leases import QuestionPace, Spending
+from querytruth.backends.models.reply_store import ReplyStore
+from querytruth.backends.models.stored_answers import answers_digest, reply_key
+from querytruth.errors import BudgetSpentError, UserError
+
+_POLL_SECONDS = 0.5, 2.0  # between two looks for replies that another run is asking for: at first, at most
+_AT_ONCE = 1000  # questions given to the model at once, to bound memory
+# A wrong option, or a model that was withdrawn, makes every request invalid: 400, 410, 418, 422 and the like.
+_ENDPOINT_WIDE = frozenset({"invalid_request"})
+# What some servers send for an image that they cannot take, and any server in distress.
+_MAY_BE_OF_ITEM = "server_error", "status 500"
+_NEVER_OF_ITEM = frozenset({"connection_failed", "proxy_error", "rate_limited"})
+# Failures that say the same as a useless reply: each is about its question, many in a row are about the model.
+_USELESS = frozenset({"only_reasoning", "empty_content", "tool_call", "refused"})
+_MAX_QUOTE = 80  # characters of a useless reply in a message
+_MORE_FAULTS = 2  # times as many useless replies in a row are borne once one was usable
+FindFault = Callable[[ChatRequest, Reply], str]
+NOT_RECORDED = Failure("not_recorded", "transient", "no reply is stored, and none was asked for")
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequests:
+    """Answers in the order of the requests. Counts are of distinct questions: `calls` were sent to the model, `hits`
+    were stored, `missing` have no lasting answer (offline: the calls that a run would make)."""
+
+    answers: list[ChatAnswer]
+    keys: list[str]
+    calls: int
+    hits: int
+    missing: int
+
+    @property
+    def digest(self) -> str:
+        """The digest of the answers, independent of their order and origin."""
+        return answers_digest(zip(self.keys, self.answers, strict=True))
+
+
+def answer_requests(
+    store: ReplyStore,
+    model: ChatModel,
+    requests: Sequence[ChatRequest],
+    *,
+    offline: bool = False,
+    retry_failures: bool = False,
+    give_up_after: int = 10,
+    role: str = "",
+    spending: Spending | None = None,
+    advance: Callable[[int], None] = lambda _requests: None,
+    find_fault: FindFault = lambda _request, _reply: "",
+) -> AnsweredRequests:
+    """Returns stored answers and asks the model for the others. `offline` makes no call; `retry_failures` repeats final
+    failures; `role` is that of the measured pace; no call starts once the budget of `spending` is spent. Raises
+    BudgetSpentError where that leaves questions open, and UserError after `give_up_after` failures of the endpoint
+    in a row; stored answers remain. `find_fault` says why a reply is of no use; many such replies in a row are a
+    failure of the endpoint, and are asked for again. Before it stops, a question that was answered well is asked again:
+    if it is answered well, the items are at fault, and the others go on."""
+    keys = [reply_key(model.identity, request) for request in requests]
+    if model.is_recorded:
+        recorded = model.reply(requests)
+        advance(len(requests))
+        missing = sum(isinstance(answer, Failure) for answer in recorded)
+        return AnsweredRequests([replace(a, raw="") for a in recorded], keys, 0, len(requests) - missing, missing)
+    times, calls = Counter(keys), 0
+
+    def find(some: Sequence[str]) -> dict[str, ChatAnswer]:
+        stored = store.find(some)
+        return {key: a for key, a in stored.items() if not (retry_failures and isinstance(a, Failure))}
+
+    def report(some: Iterable[str]) -> None:
+        advance(sum(times[key] for key in some))
+
+    known = find(sorted(times))
+    report(known)
+    if not offline:
+        open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
+        pace, spending = QuestionPace(count_calls_at_once(model)), spending or Spending()
+        asked = {key: request for key, request in zip(keys, requests, strict=True) if key in known}
+        probe = _EndpointProbe(model, find_fault, _find_good(asked, known, find_fault))
+        arrived, calls = _ask_model(store, find, model, open_questions, give_up_after, report, pace, spending, probe)
+        store.record_pace(model.identity, role, pace)
+        known |= arrived
+        if (limit := spending.exhausted_limit) and times.keys() - known.keys():
+            raise _budget_error(model, role, spending.describe_limit(limit), limit, len(times), len(known))
+    answers = [known.get(key, NOT_RECORDED) for key in keys]
+    lasting = sum(not isinstance(a, Failure) or a.kind == "final" for a in known.values())
+    hits = len(known) - calls
+    return AnsweredRequests(answers, keys, calls, hits, len(times) - lasting)
+
+
+def _find_good(
+    asked: dict[str, ChatRequest], known: dict[str, ChatAnswer], find_fault: FindFault
+) -> ChatRequest | None:
+    """Returns a question with a stored reply that is of use; None where there is none."""
+    replies = ((request, known[key]) for key, request in asked.items())
+    good = (request for request, answer in replies if isinstance(answer, Reply) and not find_fault(request, answer))
+    return next(good, None)
+
+
+@dataclass(slots=True)
+class _EndpointProbe:
+    """Tells a faulty endpoint from faulty items: asks a question again that was answered well, `good`."""
+
+    model: ChatModel
+    find_fault: FindFault
+    good: ChatRequest | None
+
+    def is_endpoint_well(self, spending: Spending) -> bool:
+        if self.good is None or not spending.count_allowed(1):
+            return False
+        answer = self.model.reply([self.good])[0]
+        spending.count(self.good, answer)
+        return isinstance(answer, Reply) and not self.find_fault(self.good, answer)
+
+
+def _ask_model(
+    store: ReplyStore,
+    find: Callable[[Sequence[str]], dict[str, ChatAnswer]],
+    model: ChatModel,
+    questions: dict[str, ChatRequest],
+    give_up_after: int,
+    report_stored: Callable[[Iterable[str]], None],
+    pace: QuestionPace,
+    spending: Spending,
+    probe: _EndpointProbe,
+) -> tuple[dict[str, ChatAnswer], int]:
+    """Returns answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
+    the answers to questions that another run is asking. Once the budget is spent, the other questions stay open."""
+    answers: dict[str, ChatAnswer] = {}
+    calls, leases = 0, store.create_leases()
+    breaker, doubts = _Breaker(give_up_after), _DoubtfulAnswers()
+    keys: list[str] = []
+    has_arrived, suspected = set[str](), set[str]()
+
+    def save(some: Sequence[tuple[str, ChatAnswer]]) -> None:
+        stored = store.save(model.identity, [(key, questions[key], answer) for key, answer in some])
+        answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
+
+    def arrived(some: Sequence[tuple[int, ChatAnswer]]) -> bool:
+        judged = [(keys[place], answer, _find_fault(probe, questions[keys[place]], answer)) for place, answer in some]
+        save(doubts.resolve(judged))
+        has_arrived.update(key for key, _, _ in judged)
+        report_stored([key for key, _, _ in judged])
+        pace.count([answer for _, answer in some])
+        for key, answer, fault in judged:
+            spending.count(questions[key], answer)
+            if _may_be_of_item(answer):
+                suspected.add(key)
+            if isinstance(answer, Reply) and not fault:
+                probe.good = questions[key]
+        breaker.record([(answer, fault) for _, answer, fault in judged])
+        return breaker.last is None and not spending.exhausted_limit
+
+    waiting, pause = list(questions), _POLL_SECONDS[0]
+    while waiting:
+        part = waiting[:_AT_ONCE]
+        with leases.hold(part) as held:
+            found = find(part)  # another run may have stored them since
+            answers |= found
+            report_stored(found)
+            wanted = [key for key in part if key in held and key not in found]
+            keys[:] = wanted[: spending.count_allowed(len(wanted))]
+            calls += len(keys)
+            if keys:
+                with pace.timing():
+                    model.reply([questions[key] for key in keys], arrived)
+        not_asked: list[str] = []
+        if breaker.last is not None:
+            is_of_endpoint = breaker.last.kind == "blocked" or breaker.last.reason in _NEVER_OF_ITEM
+            if is_of_endpoint or not probe.is_endpoint_well(spending):
+                raise _give_up_error(model, breaker)
+            save(doubts.prove())
+            breaker.reset()
+            not_asked = [key for key in keys if key not in has_arrived]
+            calls -= len(not_asked)
+        if spending.exhausted_limit:
+            save(doubts.end(has_good=probe.good is not None))
+            return answers, calls
+        leased_elsewhere = [key for key in part if key not in held and key not in found]
+        waiting = not_asked + waiting[_AT_ONCE:] + leased_elsewhere
+        if len(leased_elsewhere) < len(part):
+            pause = _POLL_SECONDS[0]
+            continue
+        time.sleep(pause)
+        pause = min(2 * pause, _POLL_SECONDS[1])
+    save(doubts.end(has_good=probe.good is not None))
+    save(_ask_suspects(model, {key: questions[key] for key in sorted(suspected)}, probe, spending))
+    return answers, calls
+
+
+def _ask_suspects(
+    model: ChatModel, questions: dict[str, ChatRequest], probe: _EndpointProbe, spending: Spending
+) -> list[tuple[str, ChatAnswer]]:
+    """Asks once more what a server failed with status 500, and returns the answers. A failure is final where the
+    endpoint answers a question well before and after it: the server cannot take the item."""
+    if not questions or not probe.is_endpoint_well(spending):
+        return []
+    allowed = list(questions)[: spending.count_allowed(len(questions))]
+    answers = dict(zip(allowed, model.reply([questions[key] for key in allowed]), strict=True))
+    for key, answer in answers.items():
+        spending.count(questions[key], answer)
+    if any(_may_be_of_item(answer) for answer in answers.values()) and probe.is_endpoint_well(spending):
+        for key, answer in answers.items():
+            if isinstance(answer, Failure) and _may_be_of_item(answer):
+                answers[key] = replace(answer, kind="final")
+    return list(answers.items())
+
+
+def _may_be_of_item(answer: ChatAnswer) -> bool:
+    reason, detail = _MAY_BE_OF_ITEM
+    return isinstance(answer, Failure) and answer.reason == reason and answer.detail.startswith(detail)
+
+
+def _find_fault(probe: _EndpointProbe, request: ChatRequest, answer: ChatAnswer) -> str:
+    if isinstance(answer, Reply):
+        return probe.find_fault(request, answer)
+    return answer.reason if answer.kind == "final" and answer.reason in _USELESS else ""
+
+
+class _DoubtfulAnswers:
+    """Answers that the endpoint may give to every question. One is about its question, and so final, only where a
+    usable reply came before it and another one after it; until then it is transient."""
+
+    def __init__(self) -> None:
+        self._has_reply = False
+        self._open: dict[str, ChatAnswer] = {}  # after the last usable reply
+
+    def resolve(self, arrived: Iterable[tuple[str, ChatAnswer, str]]) -> list[tuple[str, ChatAnswer]]:
+        """Returns the answers, each with its key and its fault, as they are to be stored now, and earlier ones that are
+        final by now."""
+        resolved: list[tuple[str, ChatAnswer]] = []
+        for key, answer, fault in arrived:
+            if isinstance(answer, Reply) and not fault:
+                resolved += [*self.prove(), (key, answer)]
+                self._has_reply = True
+            elif isinstance(answer, Reply):
+                self._open[key] = answer
+                resolved.append((key, Failure(fault, "transient", _quote(answer), answer.raw or answer.text)))
+            elif fault:
+                self._open[key] = answer
+                resolved.append((key, replace(answer, kind="transient")))
+            elif answer.kind == "final" and answer.reason in _ENDPOINT_WIDE:
+                if self._has_reply:
+                    self._open[key] = answer
+                resolved.append((key, replace(answer, kind="transient")))
+            else:
+                resolved.append((key, answer))
+        return resolved
+
+    def prove(self) -> list[tuple[str, ChatAnswer]]:
+        """Returns the open answers as final: the endpoint answers other questions well."""
+        proven, self._open = list(self._open.items()), {}
+        return proven
+
+    def end(self, *, has_good: bool) -> list[tuple[str, ChatAnswer]]:
+        """Returns what came after the last usable reply and is too little to doubt the model: failures that say so
+        themselves and, where the model answered another question well, useless replies."""
+        useless = [(key, one) for key, one in self._open.items() if getattr(one, "reason", "") in _USELESS]
+        return useless + [pair for pair in self._open.items() if has_good and isinstance(pair[1], Reply)]
+
+
+def _quote(answer: ChatAnswer) -> str:
+    return " ".join((answer.text if isinstance(answer, Reply) else answer.detail).split())[:_MAX_QUOTE]
+
+
+class _Breaker:
+    """Opens when the endpoint fails, or its replies are of no use; not for single questions."""
+
+    def __init__(self, give_up_after: int) -> None:
+        self._limit = give_up_after
+        self._has_usable = False
+        self.in_a_row = self.faults_in_a_row = 0
+        self.last: Failure | None = None  # set once it is open
+
+    def record(self, answers: Iterable[tuple[ChatAnswer, str]]) -> None:
+        """Counts answers, each with the fault of a reply that is of no use."""
+        for answer, fault in answers:
+            is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason in _ENDPOINT_WIDE)
+            self.in_a_row = self.in_a_row + 1 if is_systemic else 0
+            is_useless = bool(fault)
+            self.faults_in_a_row = self.faults_in_a_row + 1 if is_useless else 0
+            self._has_usable |= isinstance(answer, Reply) and not fault
+            is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
+            if isinstance(answer, Failure) and is_over and self.last is None:
+                self.last = answer
+            if is_useless and self.last is None and self.faults_in_a_row >= self._fault_limit:
+                self.last = Failure(fault, "transient", _quote(answer))
+
+    @property
+    def _fault_limit(self) -> int:
+        return self._limit * (_MORE_FAULTS if self._has_usable else 1)
+
+    def reset(self) -> None:
+        """Closes it again: the endpoint is well."""
+        self.in_a_row = self.faults_in_a_row = 0
+        self.last = None
+
+
+def _budget_error(model: ChatModel, role: str, spent: str, limit: str, total: int, done: int) -> BudgetSpentError:
+    reason = f"the budget of {spent} is spent: {done:,} of {total:,} questions ({role}) are answered, "
+    reason += f"{total - done:,} remain"
+    next_step = f"run the same command, which goes on from there, or raise budget.{limit}"
+    return BudgetSpentError("ask chat model", model.identity.name, reason, next_step)
+
+
+def _give_up_error(model: ChatModel, breaker: _Breaker) -> UserError:
+    last = breaker.last or NOT_RECORDED
+    if breaker.faults_in_a_row:
+        reason = (
+            f"{breaker.faults_in_a_row} replies in a row are of no use, the last one: {last.reason} ({last.detail})"
+        )
+        next_step = (
+            "check that the model sees the images and answers without reasoning (prompt, max_tokens, template of "
+        )
+        next_step += "the server), then run the same command: these questions are asked again"
+        return UserError("ask chat model", model.identity.name, reason, next_step)
+    often = "" if last.kind == "blocked" else f"{breaker.in_a_row} questions in a row failed, "
+    reason = f"{often}{last.reason}" + (f" ({last.detail})" if last.detail else "")
+    if where := explain_failure(model, last):
+        reason += f" {where}"
+    next_step = "fix that, then run the same command: received replies are stored and not requested again"
+    return UserError("ask chat model", model.identity.name, reason, next_step)

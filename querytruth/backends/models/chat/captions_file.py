@@ -1,0 +1,214 @@
+"""Captions that a person or another tool wrote beforehand, found by an image's name, id or digest.
+
+Files of existing captions: CSV, JSON lines, COCO. Each record names its image.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.files.text_files import detect_language
+from querytruth.backends.files.text_formats import parse_json, refuse_repeated_columns, require_text
+from querytruth.backends.models import chat
+from querytruth.backends.plugins import ModelIdentity, PluginOptions
+from querytruth.errors import UserError, translate_read_errors
+
+NAME_COLUMNS = ("file_name", "path", "image", "image_id", "sha256")
+TEXT_COLUMNS = ("caption", "captions", "text")
+_STAGE = "read captions"
+ANSWERS_ARE_WRITTEN = True
+_NO_CAPTION = chat.Failure("no_caption", "final", "the file has no caption for this picture")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionRecord:
+    """A caption, its language where the file gives one, and the names of its image in the file."""
+
+    names: tuple[str, ...]
+    text: str
+    language: str = ""
+
+
+def read_caption_file(path: Path, data: bytes, encoding: str = "utf-8") -> list[CaptionRecord]:
+    """Returns all captions that are not empty, in the order of the file. The suffix determines the format. Raises
+    UserError for what cannot be read."""
+    readers = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _coco}
+    if path.suffix.lower() not in readers:
+        raise UserError(_STAGE, path, "has none of the known suffixes", "name it " + ", ".join(sorted(readers)))
+    if encoding.lower().replace("-", "").startswith("utf8"):
+        require_text(_STAGE, path, data[:4096])
+    try:
+        text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+    except (UnicodeDecodeError, LookupError):
+        raise UserError(_STAGE, path, f"is not {encoding}", "give its encoding, such as gb18030") from None
+    return [caption for caption in readers[path.suffix.lower()](path, text) if caption.text.strip()]
+
+
+def _csv(path: Path, text: str) -> Iterator[CaptionRecord]:
+    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    try:
+        columns = [column or "" for column in rows.fieldnames or []]
+    except csv.Error as error:
+        raise UserError(_STAGE, f"{path} line 1", str(error), "fix that line") from None
+    if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
+        next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
+        raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)
+    refuse_repeated_columns(_STAGE, path, columns, {*NAME_COLUMNS, *TEXT_COLUMNS})
+    try:
+        for row in rows:
+            yield from _of_record(path, rows.line_num, row)
+    except csv.Error as error:
+        raise UserError(_STAGE, f"{path} line {rows.line_num}", str(error), "fix that line") from None
+
+
+def _json_lines(path: Path, text: str) -> Iterator[CaptionRecord]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield from _of_record(path, number, _json(path, line, f" line {number}"))
+
+
+def _coco(path: Path, text: str) -> Iterator[CaptionRecord]:
+    """COCO: `images` with names, `annotations` with image ids and captions; or a plain list of records."""
+    whole = _json(path, text, "")
+    if isinstance(whole, list):
+        for number, record in enumerate(whole, start=1):
+            yield from _of_record(path, number, record)
+        return
+    images, annotations = (whole.get(key) if isinstance(whole, dict) else None for key in ("images", "annotations"))
+    if not isinstance(images, list) or not isinstance(annotations, list):
+        reason = "has no lists `images` and `annotations`"
+        raise UserError(_STAGE, path, reason, "give COCO captions, CSV or JSON lines")
+    complete = [image for image in images if isinstance(image, dict) and {"id", "file_name"} <= image.keys()]
+    names = {str(image["id"]): str(image["file_name"]) for image in complete}
+    for number, record in enumerate(annotations, start=1):
+        image = str(record.get("image_id")) if isinstance(record, dict) else ""
+        if image not in names or not isinstance(record.get("caption"), str):
+            raise UserError(_STAGE, f"{path} annotation {number}", "has no known image_id or no caption", "fix it")
+        yield CaptionRecord((names[image],), record["caption"])
+
+
+def _of_record(path: Path, number: int, record: Any) -> Iterable[CaptionRecord]:
+    """Returns the captions of a record: several where its caption is a list."""
+    if not isinstance(record, dict):
+        raise UserError(_STAGE, f"{path} line {number}", "is no record with names", "fix that line")
+    names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))
+    given = next((record[column] for column in TEXT_COLUMNS if record.get(column) is not None), None)
+    texts = given if isinstance(given, list) else [] if given is None else [given]
+    if not names or not all(isinstance(text, str) for text in texts):
+        raise UserError(_STAGE, f"{path} line {number}", "names no picture, or its caption is no text", "fix that line")
+    return [CaptionRecord(names, text, str(record.get("language") or "")) for text in texts]
+
+
+def _json(path: Path, text: str, place: str) -> Any:
+    try:
+        return parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(_STAGE, f"{path}{place}", f"is no JSON ({error})", "fix it") from None
+
+
+class CaptionsFileOptions(PluginOptions):
+    """`language` excludes captions that the file labels with another language."""
+
+    path: Path
+    language: str | None = None
+    encoding: str = "utf-8"
+
+
+def load(options: CaptionsFileOptions) -> StoredCaptionModel:
+    """Reads the captions of a file. Raises UserError where it cannot be read or is not a file of captions."""
+    with translate_read_errors("read captions", options.path, "give a file of captions"):
+        data = read_regular(options.path)
+    captions = read_caption_file(options.path, data, options.encoding)
+    identity = ModelIdentity(options.path.name, hashlib.sha256(data).hexdigest(), {"language": options.language})
+    return StoredCaptionModel(identity, _in_language(captions, options.language))
+
+
+class StoredCaptionModel:
+    """Answers a question about one image with a caption of it; the request's `number` selects which."""
+
+    is_recorded = True
+
+    def __init__(self, identity: ModelIdentity, captions: Sequence[CaptionRecord]) -> None:
+        self.identity = identity
+        self.languages = _list_languages(captions)
+        self._captions: dict[str, list[CaptionRecord]] = defaultdict(list)  # by the whole name, digest or id
+        self._whole_names: dict[str, set[str]] = defaultdict(set)  # by base name
+        for caption in captions:
+            names = [_normalize_name(name) for name in caption.names]
+            for name in set(names):
+                self._captions[name].append(caption)
+            self._whole_names[_base_name(names[0])].add(names[0])  # the other names are of the same image
+
+    def reply(
+        self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
+    ) -> list[chat.ChatAnswer]:
+        """Returns the captions. All images should come in one call, so that two with the same base name are noticed."""
+        shown = [[image for message in request.messages for image in message.images] for request in requests]
+        images = [some[0] if len(some) == 1 else None for some in shown]
+        matches = [self._match(image) if image else None for image in images]
+        images_by_name: dict[str, set[str]] = defaultdict(set)  # of the images that only a base name fits
+        for image, match in zip(images, matches, strict=True):
+            if image and match and len(match[0]) == 1 and not match[1]:
+                images_by_name[match[0][0]].add(_normalize_name(image.file_name))
+        answers = [self._answer(r, match, images_by_name) for r, match in zip(requests, matches, strict=True)]
+        on_answers(list(enumerate(answers)))
+        return answers
+
+    def _match(self, image: chat.ChatImage) -> tuple[list[str], bool]:
+        """Returns the image's digest, id or whole name in the file and True, else all whole names with its base name
+        and False."""
+        file_name = _normalize_name(image.file_name)
+        exact = [name for name in (image.sha256, image.image_id, file_name) if name and name in self._captions]
+        return (exact[:1], True) if exact else (sorted(self._whole_names.get(_base_name(file_name), ())), False)
+
+    def _answer(
+        self, request: chat.ChatRequest, match: tuple[list[str], bool] | None, images_by_name: dict[str, set[str]]
+    ) -> chat.ChatAnswer:
+        if match is None:
+            return chat.Failure("not_one_image", "final", "captions answer a question about one picture")
+        names, is_exact = match
+        if len(names) != 1:
+            return chat.Failure("ambiguous_name", "final", "fits " + ", ".join(names[:3])) if names else _NO_CAPTION
+        if not is_exact and len(images_by_name[names[0]]) > 1:
+            fitting = ", ".join(sorted(images_by_name[names[0]])[:3])
+            return chat.Failure("ambiguous_name", "final", f"the caption fits {fitting}")
+        captions = _in_language(self._captions[names[0]], request.language)
+        if request.number >= len(captions):
+            of = f" in {request.language}" if len(captions) < len(self._captions[names[0]]) else ""
+            return chat.Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
+        return chat.check_reply(request, chat.Reply(captions[request.number].text, "stop"))
+
+
+def _list_languages(captions: Sequence[CaptionRecord]) -> list[str]:
+    """Returns the languages of at least a tenth of the captions, sorted; where none is labelled, that of most of
+    them."""
+    if labelled := Counter(caption.language for caption in captions if caption.language):
+        return sorted(language for language, count in labelled.items() if 10 * count >= labelled.total())
+    detected = Counter(detect_language(caption.text) for caption in captions)
+    return [language for language, _ in detected.most_common(1)]
+
+
+def _in_language(captions: Sequence[CaptionRecord], language: str | None) -> list[CaptionRecord]:
+    """Returns the captions in a language or in an unknown one; with None all."""
+    return [c for c in captions if not (language and c.language) or c.language == language]
+
+
+def _normalize_name(name: str) -> str:
+    """Returns the name with forward slashes and composed characters, without a leading `./`."""
+    normalized = unicodedata.normalize("NFC", name.strip().replace("\\", "/"))
+    while normalized.startswith("./"):
+        normalized = normalized[2:]
+    return normalized
+
+
+def _base_name(name: str) -> str:
+    return name.rpartition("/")[2]

@@ -1,0 +1,139 @@
+"""Embedders: one module each, named as the option's value, with `load(options)`.
+
+An embedder turns texts, images or both into float32 vectors of length one, in the order of the items, so that the
+dot product of two is their cosine. A model that is named without an embedder is loaded by the one whose `MARKER_FILE`
+is in the model's folder. A YAML file in place of a name describes an embedder with its options.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+from pydantic import Field
+
+from querytruth.array_types import Vectors
+from querytruth.backends.files.safe_paths import PathOrName, read_regular
+from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
+from querytruth.backends.models.hub_models import find_model_folder, must_download_model
+from querytruth.backends.plugins import PluginOptions, PluginPackage
+from querytruth.errors import UserError, translate_read_errors
+
+_FILE_SUFFIXES = (".yaml", ".yml")
+EMBEDDERS = PluginPackage(
+    "querytruth.backends.models.embedders",
+    "embedder",
+    "load embedder",
+    {"dual_encoder": "querytruth.dual_encoder.embedder"},
+)
+
+
+class EmbedderOptions(PluginOptions):
+    """`name`: a model's folder, or its name on the hub; `device`: a GPU if there is one for null; `batch`: images or
+    texts computed at once."""
+
+    name: PathOrName
+    device: str | None = None
+    batch: int = Field(32, ge=1)
+
+
+class Embedder(Protocol):
+    """What `load` returns. `name` and `revision` go into the manifest; `dimensions` is the length of a vector."""
+
+    name: str
+    revision: str
+    dimensions: int
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of the weights, `name@revision`: part of every cache key and of the manifest."""
+
+    def encode_texts(self, texts: Iterable[str]) -> Vectors:
+        """(n, dimensions)."""
+
+
+class TextEmbedder(Embedder, Protocol):
+    """An embedder for comparing texts with texts. `near_duplicate_cosine`: the least cosine of two texts that count as
+    the same; `compares_spelling`: whether it compares spelling, not meaning."""
+
+    near_duplicate_cosine: float
+    compares_spelling: bool
+
+    def check_language(self, texts: Iterable[str]) -> None:
+        """Raises UserError where the embedder does not know the texts' language."""
+
+
+class ImageTextEmbedder(Embedder, Protocol):
+    """An embedder of images and texts in one space."""
+
+    def encode_images(self, images: Iterable[Any]) -> Vectors:
+        """(n, dimensions) of RGB images, or of arrays (height, width, 3)."""
+
+
+def load_image_text_embedder(name: str) -> ImageTextEmbedder:
+    """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it reads no
+    images."""
+    embedder: ImageTextEmbedder = _load(name, "clip")
+    if not hasattr(embedder, "encode_images"):
+        raise UserError(EMBEDDERS.stage, name, "reads texts, but no images", "name a model of images and texts")
+    return embedder
+
+
+def load_query_embedder(name: str) -> Embedder:
+    """Returns the embedder of that name, or the one for the model of that name, for texts in the space of an index."""
+    embedder: Embedder = _load(name, "clip")
+    return embedder
+
+
+def load_text_embedder(name: str) -> TextEmbedder:
+    """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it is not a
+    `TextEmbedder`."""
+    embedder: TextEmbedder = _load(name, "sentence_transformer")
+    if not compares_texts(embedder):
+        next_step = "name char_ngrams, or a model of sentence-transformers"
+        raise UserError(EMBEDDERS.stage, name, "is not made for comparing texts with texts", next_step)
+    return embedder
+
+
+def reads_images(embedder: Embedder) -> bool:
+    """Whether an embedder encodes images, too."""
+    return bool(getattr(embedder, "reads_images", hasattr(embedder, "encode_images")))
+
+
+def compares_texts(embedder: Embedder) -> bool:
+    """Whether an embedder is a `TextEmbedder`."""
+    return hasattr(embedder, "near_duplicate_cosine")
+
+
+def must_download(name: str) -> bool:
+    """Whether loading the embedder of that name downloads its model from the hub."""
+    is_local = name in EMBEDDERS.list_plugins() or Path(name).suffix in _FILE_SUFFIXES
+    return not is_local and must_download_model(name)
+
+
+def detect_embedder(name: str, default: str) -> str:
+    """Returns the name of the embedder for a model, which is given by its folder or its name on the hub."""
+    folder = find_model_folder(name, EMBEDDERS.stage)
+    for plugin in EMBEDDERS.list_plugins():
+        marker = getattr(EMBEDDERS.import_plugin(plugin), "MARKER_FILE", None)
+        if marker is not None and (folder / marker).is_file():
+            return plugin
+    return default
+
+
+def _load(name: str, default: str) -> Any:
+    if Path(name).suffix in _FILE_SUFFIXES:
+        return _load_file(Path(name))
+    if name in EMBEDDERS.list_plugins() and not Path(name).is_dir():
+        return EMBEDDERS.load_plugin(name, {})
+    return EMBEDDERS.load_plugin(detect_embedder(name, default), {"name": name})
+
+
+def _load_file(path: Path) -> Any:
+    """The embedder that a YAML file describes: `embedder` is its name, all other keys are its options."""
+    with translate_read_errors(EMBEDDERS.stage, path, also=(yaml.YAMLError,)):
+        data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
+    if not isinstance(data, dict) or not isinstance(data.get("embedder"), str):
+        choices = ", ".join(EMBEDDERS.list_plugins())
+        raise UserError(EMBEDDERS.stage, path, "names no embedder", f"add embedder: with one of {choices}")
+    return EMBEDDERS.load_plugin(data["embedder"], {str(key): data[key] for key in data if key != "embedder"})

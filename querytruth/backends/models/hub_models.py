@@ -1,0 +1,194 @@
+"""Models by a folder or a name on the Hugging Face hub: their files and revisions."""
+
+import hashlib
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from querytruth.backends import environment
+from querytruth.backends.files.text_formats import parse_json
+from querytruth.backends.web.offline import is_offline
+from querytruth.errors import UserError, first_line
+
+# A model is data: no Python file beside it runs, and no pickle is opened.
+WITHOUT_CODE = {"trust_remote_code": False}
+WEIGHTS_WITHOUT_CODE = {"trust_remote_code": False, "use_safetensors": True}
+_NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors"]
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+_WEIGHT_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.safetensors")
+_COUNT = re.compile(r"(layers?|depths?|blocks|experts|stages)$")  # in names of configuration keys
+_MOST_PARTS = 10_000
+_WHOLE = 64 << 20  # files up to this size are digested whole
+_SAMPLES, _SAMPLE = 64, 64 << 10
+
+
+def find_model_folder(name: str, stage: str) -> Path:
+    """Returns the folder of a model by its path or its name on the hub; a folder of the hub has the commit as its name.
+    With HF_HUB_OFFLINE=1 only the cache is used. Raises UserError where there is no such model, and where its weights
+    are no safetensors."""
+    if Path(name).is_dir():
+        check_weight_format(name, Path(name), stage)
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = None
+        with suppress(LocalEntryNotFoundError):
+            folder = Path(snapshot_download(name, local_files_only=True))
+        folder = folder or Path(snapshot_download(name, allow_patterns=_NEEDED))
+    except Exception as error:  # the hub has many exceptions with this meaning
+        raise _not_found_error(stage, name, error, download_hint(name)) from None
+    check_weight_format(name, folder, stage)
+    if next(folder.rglob("*.safetensors"), None) is None:
+        raise _pickled_weights_error(stage, name, "has no weights in safetensors on the hub")
+    return folder
+
+
+def must_download_model(name: str) -> bool:
+    """Whether the hub has to be asked for a model; False also where it cannot be asked, which loading reports."""
+    if Path(name).is_dir() or is_offline():
+        return False
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        snapshot_download(name, local_files_only=True)
+    except LocalEntryNotFoundError:
+        return not constants.HF_HUB_OFFLINE
+    except Exception:  # no name of a model on the hub
+        return False
+    return False
+
+
+def check_weight_format(name: str, folder: Path, stage: str) -> None:
+    """Raises UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
+    that can run code when it is read."""
+    for part in [folder, *_module_folders(folder)]:
+        _check_configurations(name, part, stage)
+        _check_index(name, part, stage)
+        names = sorted(path.name for path in part.iterdir()) if part.is_dir() else []
+        pickled = [file for file in names if file.endswith(_PICKLED)]
+        if pickled and not any(file.endswith(".safetensors") for file in names):
+            raise _pickled_weights_error(stage, name, f"has its weights as a pickle ({pickled[0]}), which can run code")
+
+
+def _check_index(name: str, folder: Path, stage: str) -> None:
+    """Raises UserError for an index of weights that names anything but plain safetensors files beside it: transformers
+    opens each name as a path, and a file of another format as a pickle."""
+    for file in sorted(folder.glob("*.safetensors.index.json")):
+        try:
+            files = json.loads(file.read_bytes())["weight_map"].values()
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise UserError(stage, name, f"has a damaged {file.name}", download_hint(name)) from None
+        for one in files:
+            if not (isinstance(one, str) and _WEIGHT_FILE.fullmatch(one)):
+                reason = f"names {str(one)[:80]!r} in {file.name}, which is no .safetensors file beside it"
+                raise UserError(stage, name, reason, download_hint(name))
+
+
+def _check_configurations(name: str, folder: Path, stage: str) -> None:
+    """Raises UserError for a key that is there twice, since libraries differ in which of its values they take, and for
+    more layers than any model has: transformers makes each before it looks at the weights."""
+    for file in sorted([*folder.glob("modules.json"), *folder.glob("*config*.json")]):
+        try:
+            found = _find_endless(parse_json(file.read_bytes()))
+        except (json.JSONDecodeError, UnicodeDecodeError, OSError, RecursionError):
+            continue  # the library that reads it reports what is wrong with the file
+        except ValueError as error:
+            raise UserError(stage, name, f"has a damaged {file.name}: {error}", download_hint(name)) from None
+        if found is not None:
+            reason = f"has {found[0]}: {found[1]:,} in {file.name}, more than any model"
+            raise UserError(stage, name, reason, download_hint(name))
+
+
+def _find_endless(part: Any, key: str = "") -> tuple[str, int] | None:
+    """Returns the first key of a configuration that counts parts of a model, and its value, where that is too large."""
+    if isinstance(part, dict):
+        return next(filter(None, (_find_endless(value, str(name)) for name, value in part.items())), None)
+    if isinstance(part, list):
+        return next(filter(None, (_find_endless(value, key) for value in part)), None)
+    counts = isinstance(part, int) and part > _MOST_PARTS and _COUNT.search(key) is not None
+    return (key, part) if counts else None
+
+
+def _module_folders(folder: Path) -> list[Path]:
+    try:
+        modules = json.loads((folder / "modules.json").read_bytes())
+        return [folder / module["path"] for module in modules if module["path"]]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return []  # sentence-transformers reports what is wrong with the file
+
+
+def download_hint(name: str) -> str:
+    """Returns the next step for an incomplete model."""
+    if Path(name).is_dir():
+        return "give a folder with all files of a model"
+    return f"`hf download {name}` where there is a network, or give the folder of a copy"
+
+
+def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
+    """Returns the name to show (of a folder its last part alone) and the revision: a digest of the folder's files, or
+    the commit. A branch of the hub is resolved to its commit, from the cache where possible. Raises UserError where
+    there is no such model."""
+    if Path(name).is_dir():
+        return Path(name).resolve().name, "files:" + _folder_digest(Path(name))
+    if revision and re.fullmatch(r"[0-9a-f]{40}", revision):
+        return name, revision
+    from huggingface_hub import hf_hub_download
+
+    try:
+        config = Path(hf_hub_download(name, "config.json", revision=revision))
+    except Exception as error:  # the hub has many exceptions with this meaning
+        next_step = "give a folder, or a name and the revision (40 hex digits) that the replies were made with"
+        raise _not_found_error("load model", name, error, next_step) from None
+    return name, config.parent.name
+
+
+def _folder_digest(folder: Path) -> str:
+    """Digests small files in full, and of weights the size and samples spread over the file: other weights differ
+    everywhere, and reading 16 GB takes half a minute."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
+        size = path.stat().st_size
+        digest.update(f"{path.name}\0{size}\0".encode("utf-8", "surrogateescape"))
+        with path.open("rb") as file:
+            if size <= _WHOLE:
+                digest.update(file.read())
+                continue
+            for number in range(_SAMPLES):
+                file.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
+                digest.update(file.read(_SAMPLE))
+    return digest.hexdigest()
+
+
+def silence_transformers() -> None:
+    """Turns off the progress bars and warnings of transformers."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def make_loading_error(stage: str, name: str, error: Exception) -> UserError:
+    """Returns the UserError for files of a model, or a library, that cannot be loaded."""
+    if environment.is_certain_environment_fault(error):
+        return environment.make_environment_fault(stage, name, error)
+    reason = f"cannot be loaded ({type(error).__name__}: {first_line(error)})"
+    if environment.may_be_environment_fault(error):  # or the files are of another kind
+        reason += f", in {environment.library_of(error)}"
+    return UserError(stage, name, reason, download_hint(name))
+
+
+def _pickled_weights_error(stage: str, name: str, reason: str) -> UserError:
+    command = f"AutoModel.from_pretrained('{name}').save_pretrained('FOLDER')"
+    next_step = f"where you trust it, convert it with transformers: {command}; copy its tokenizer and give FOLDER"
+    return UserError(stage, name, reason, next_step)
+
+
+def _not_found_error(stage: str, name: str, error: Exception, next_step: str) -> UserError:
+    source = "--offline does not ask the hub" if is_offline() else "the hub does not give it"
+    reason = f"is no folder here, and {source} ({type(error).__name__})"
+    return UserError(stage, name, reason, next_step)

@@ -1,0 +1,159 @@
+"""Strips the envelope of a reply, tags, Markdown, numbering, quotes and line breaks from a model's reply.
+
+Checks of the text of a reply: words, language, repetition, and an echo of the prompt.
+"""
+
+import json
+import re
+import unicodedata
+from itertools import pairwise
+
+from querytruth.backends.models.reply_envelope import read_answer, strip_regions
+
+_CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
+_WORDS = re.compile(rf"{_CJK.pattern}|[A-Za-zÀ-ɏ'’]+|[^\W\d_]")
+_LOOP = re.compile(r"(.{1,60}?)\1{3,}")
+_INSTRUCTIONS = re.compile(r"\{[a-z_]+\}|[。！？!?\n]|[.](?=\s|$)")
+_TAG = re.compile(
+    r"</?(?:br|p|b|i|u|em|strong|span|div|ul|ol|li|h[1-6]|answer|caption|image|img)(?:\s[^<>]{0,200})?\s{0,4}/?>",
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\s]{0,500}\)")
+_FENCE_OR_RULE = re.compile(r"\s*(?:`{3}\w*|[-*_=~#`\s]*)\s*")
+_LINE_MARK = re.compile(r"\s*(?:#{1,6}\s|>\s?|[-*+•●◆·➤–—]\s|\d{1,2}(?:[.)）]|、)(?!\d)\s*|[（(]\d{1,2}[)）]|[①-⑳])")
+_ITEM = re.compile(r"(?m)^[ \t>*#_]*(?:[（(]?(\d{1,2})(?:[.．)）:：]|、)(?!\d)|([①-⑳]))[*_]*[ \t]*")
+_ANNOUNCEMENT = re.compile(r"(?s)(?:(?:(?!\.\s)[^。]){0,100}[:：])?")
+_INLINE_ITEMS = re.compile(
+    r"(?s)(?:[^:：。\n]{0,100}[:：]\s*)?(?:[（(]?1[.)）、](?!\d)|①)\s*(\S.*?)\s+(?:[（(]?2[.)）、](?!\d)|②)\s*\S"
+)
+_EMPHASIS = re.compile(r"\*{2,}|_{2,}|`+|~~|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)")
+_CLOSE = re.compile(r"\s+(?=[，。！？；：、])|(?<=[，。！？；：、])\s+")
+_PAIRED = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("＂", "＂"), ("«", "»"))
+_WHOLE = [re.compile(rf"{a}([^{a}{b}]*){b}([。.!！?？]?)") for a, b in (*_PAIRED, ("‘", "’"), ("'", "'"))]
+_JSON_FENCE = re.compile(r"\s*`{3}[a-zA-Z]{0,10}\s(.*?)\s*`{3}\s*", re.DOTALL)
+_MAX_JSON = 20_000  # characters
+_ANSWER_NAMES = frozenset(["caption", "description", "answer", "query", "text", "描述", "答案", "标题"])
+_JOINERS = "\u200c\u200d"  # part of emoji and Indic words
+
+
+def has_words(text: str) -> bool:
+    """Returns whether a text contains a letter or a Chinese character."""
+    return bool(_WORDS.search(text))
+
+
+def letters_and_digits(text: str) -> str:
+    """Returns the letters and digits of a text, casefolded."""
+    return "".join(char for char in text if char.isalnum()).casefold()
+
+
+def is_in_language(text: str, language: str) -> bool:
+    """Returns whether at least half of the words are in the language; each Chinese character counts as a word."""
+    words = _WORDS.findall(text)
+    chinese = sum(bool(_CJK.match(word)) for word in words)
+    latin = sum(word[0].isascii() or word[0] <= "ɏ" for word in words)
+    return 2 * (chinese if language == "zh" else latin) >= len(words) > 0
+
+
+def has_repetition(text: str) -> bool:
+    """Returns whether most runs of three words occur again, or the end repeats one piece."""
+    words = [word.casefold() for word in _WORDS.findall(text)]
+    runs = list(zip(words, words[1:], words[2:], strict=False))
+    if len(runs) >= 8 and 2 * len(set(runs)) < len(runs):
+        return True
+    loops = _LOOP.finditer(text[-600:])
+    return any(len(loop.group()) >= 12 and any(char.isalpha() for char in loop.group(1)) for loop in loops)
+
+
+def has_prompt_echo(text: str, prompt_template: str) -> bool:
+    """Returns whether the reply contains a whole instruction of the prompt, or is a part of the prompt."""
+    reply_letters = letters_and_digits(text)
+    pieces = [letters_and_digits(piece) for piece in _INSTRUCTIONS.split(prompt_template)]
+    return any(_is_long_enough(piece) and piece in reply_letters for piece in pieces) or (
+        _is_long_enough(reply_letters) and reply_letters in letters_and_digits(prompt_template)
+    )
+
+
+def _is_long_enough(letters: str) -> bool:
+    """Returns whether a match of these letters is no coincidence."""
+    return len(letters) >= (6 if _CJK.search(letters) else 15)
+
+
+def strip_reasoning(raw: str) -> str:
+    """Returns the answer in a reply without reasoning, further turns and regions; '' where it is reasoning alone."""
+    return strip_regions(read_answer(raw).text)
+
+
+def unwrap_json(text: str) -> str:
+    """Returns the text in an answer that is JSON: the one string of an object, or the one with a name such as
+    "caption"; of a list, its first. Any other text is returned as it is."""
+    fenced = _JSON_FENCE.fullmatch(text)
+    inner = (fenced.group(1) if fenced else text).strip()
+    if inner[:1] not in ("{", "[") or len(inner) > _MAX_JSON:
+        return text
+    try:
+        value = json.loads(inner, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    value = value[0] if isinstance(value, list) and value else value
+    if isinstance(value, dict):
+        strings = {str(name).casefold(): one for name, one in value.items() if isinstance(one, str)}
+        named = [one for name, one in strings.items() if name in _ANSWER_NAMES]
+        chosen = named[:1] or (list(strings.values()) if len(value) == 1 else [])
+        value = chosen[0] if chosen else None
+    return value if isinstance(value, str) else text
+
+
+def first_list_item(text: str) -> tuple[str, bool]:
+    """Returns the first item of a numbered list, without its number and its announcement, and True; a text without a
+    list, and False. A list has two numbers in a row, at the beginnings of lines or of the text, and at most an
+    announcement ("Here are three captions:") before them."""
+    marks = [(match, _item_number(match)) for match in _ITEM.finditer(text)]
+    for (first, number), (second, following) in pairwise(marks):
+        item = text[first.end() : second.start()].strip()
+        if following == number + 1 and any(char.isalpha() for char in item):
+            return (item, True) if _ANNOUNCEMENT.fullmatch(text[: first.start()].strip()) else (text, False)
+    if match := _INLINE_ITEMS.match(text.strip()):
+        return match.group(1).strip(" ;；,，"), True
+    return text, False
+
+
+def _item_number(mark: re.Match[str]) -> int:
+    digits = mark.group(1) or mark.group(2)
+    return int(digits) if digits.isdecimal() else ord(digits) - ord("①") + 1
+
+
+def strip_markup(text: str) -> str:
+    """Returns one line without control characters, lone surrogates, U+FFFD, tags and Markdown."""
+    text = _LINK.sub(r"\1", _TAG.sub("\n", text))
+    text = "\n".join(_visible(line) for line in text.splitlines())
+    lines = [_strip_line_marks(line) for line in text.splitlines() if not _FENCE_OR_RULE.fullmatch(line)]
+    return _CLOSE.sub("", " ".join(" ".join(lines).split()))
+
+
+def _visible(line: str) -> str:
+    if line.isprintable() and "\ufffd" not in line:
+        return line
+    return "".join(char for char in line if char in _JOINERS or char.isspace() or _is_visible(char))
+
+
+def _is_visible(char: str) -> bool:
+    return char != "\ufffd" and unicodedata.category(char) not in ("Cc", "Cf", "Cs")
+
+
+def _strip_line_marks(line: str) -> str:
+    while mark := _LINE_MARK.match(line):
+        line = line[mark.end() :]
+    return _EMPHASIS.sub("", line)
+
+
+def strip_quotes(text: str) -> str:
+    """Removes quotes around the whole text, or an unpaired one at an end; quotes inside stay."""
+    for quotes in _WHOLE:
+        if match := quotes.fullmatch(text):
+            return (match.group(1) + match.group(2)).strip()
+    for first, last in _PAIRED:
+        if text[:1] == first and text.count(first) == 1 and (first == last or last not in text):
+            return text[1:].lstrip()
+        if text[-1:] == last and text.count(last) == 1 and (first == last or first not in text):
+            return text[:-1].rstrip()
+    return text

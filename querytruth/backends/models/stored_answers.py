@@ -1,0 +1,180 @@
+"""Replies that a refresh has set aside: the next build asks again, and a rebuild of an older version uses them.
+
+Keys of questions and digests of answers: what makes two questions, or two answers, the same.
+
+Stored answers as rows: the same columns in a database and in a bucket.
+
+Transcripts: recorded answers as JSON lines beside a definition. The model is on the first line, then each line holds
+a question and its answer.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, MetaData, String, Table, delete, func, insert, literal, select
+from sqlalchemy.engine import Connection
+
+from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.files.text_formats import parse_json
+from querytruth.backends.models.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, Reply
+from querytruth.backends.plugins import ModelIdentity
+from querytruth.errors import UserError, translate_read_errors
+
+_as_of: ContextVar[str | None] = ContextVar("replies_as_of", default=None)
+_STAGE = "read transcript"
+
+
+def canonical_json_text(value: Any) -> str:
+    """Returns JSON in a single possible form; ASCII, so that lone surrogates can be encoded."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def reply_key(identity: ModelIdentity, request: ChatRequest) -> str:
+    """Returns the key of an answer: a digest of model, revision, messages, digests of images and parameters."""
+    return described_key(identity, request.cache_key_fields())
+
+
+def described_key(identity: ModelIdentity, request_fields: dict[str, Any]) -> str:
+    """The same for a request that is given by its `cache_key_fields`."""
+    content = {"model": identity.as_record(), "request": request_fields}
+    return hashlib.sha256(canonical_json_text(content).encode()).hexdigest()
+
+
+def answers_digest(keyed: Iterable[tuple[str, ChatAnswer]]) -> str:
+    """Returns the digest of the replies and final failures that a build used, independent of their order."""
+    described = [(key, describe_answer(answer)) for key, answer in keyed]
+    lines = {f"{key} {canonical_json_text(answer)}" for key, answer in described if answer[0] in ("reply", "final")}
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def describe_answer(answer: ChatAnswer) -> tuple[str, str, str]:
+    """Returns kind, reason and text: the fields of an answer on which builds depend."""
+    if isinstance(answer, Reply):
+        return "reply", answer.finish_reason, answer.text
+    return answer.kind, answer.reason, answer.detail
+
+
+def describe_stored_answers(
+    identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]
+) -> list[dict[str, Any]]:
+    """Returns a row for each answer to be stored: failures that are neither final nor have a raw reply are not."""
+    return [
+        _describe(identity, key, request, answer)
+        for key, request, answer in answered
+        if isinstance(answer, Reply) or answer.kind == "final" or answer.raw
+    ]
+
+
+def as_answer(
+    kind: str, reason: str, text: str, prompt_tokens: int | None, completion_tokens: int | None
+) -> Reply | Failure:
+    """Returns the reply or the final failure that the columns of a row describe, without its raw reply."""
+    return Reply(text, reason, prompt_tokens, completion_tokens) if kind == "reply" else Failure(reason, "final", text)
+
+
+def _describe(identity: ModelIdentity, key: str, request: ChatRequest, answer: ChatAnswer) -> dict[str, Any]:
+    kind, reason, text = describe_answer(answer)
+    return {
+        "key": key,
+        "identity": canonical_json_text(identity.as_record()),
+        "request": canonical_json_text(request.cache_key_fields()),
+        "kind": kind,
+        "reason": _writable(reason),
+        "text": text if kind == "reply" else _writable(text),
+        "prompt_tokens": getattr(answer, "prompt_tokens", None),
+        "completion_tokens": getattr(answer, "completion_tokens", None),
+        "raw": _writable(answer.raw),
+        "stored_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _writable(text: str) -> str:
+    """Returns a text that every database accepts."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW_CHARACTERS]
+
+
+@contextmanager
+def replies_as_of(moment: str | None) -> Iterator[None]:
+    """Makes reply stores answer as they did at a moment, an ISO time in UTC; None: as they do now."""
+    token = _as_of.set(moment)
+    try:
+        yield
+    finally:
+        _as_of.reset(token)
+
+
+def current_moment() -> str | None:
+    """Returns the moment of `replies_as_of`; None outside of it."""
+    return _as_of.get()
+
+
+def define_earlier_replies(replies: Table) -> Table:
+    """Returns the table of replies set aside: the columns of `replies`, and when that happened."""
+    columns = [
+        Column(one.name, one.type, primary_key=one.primary_key, nullable=one.nullable) for one in replies.columns
+    ]
+    return Table("earlier_replies", MetaData(), *columns, Column("refreshed_at", String(40), primary_key=True))
+
+
+def set_aside(
+    connection: Connection, replies: Table, earlier: Table, identities: Sequence[str], before: str | None
+) -> int:
+    """Moves the replies of these models, those stored before a time or all; returns their number."""
+    chosen: ColumnElement[bool] = replies.c.identity.in_(identities)
+    if before is not None:
+        chosen = chosen & (replies.c.stored_at < before)
+    count = connection.execute(select(func.count()).select_from(replies).where(chosen)).scalar_one()
+    # Whole seconds, as a version states when it was made: a version of the same second comes after the refresh.
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    again = earlier.c.key.in_(select(replies.c.key).where(chosen)) & (earlier.c.refreshed_at == now)
+    connection.execute(delete(earlier).where(again))  # no version can have used what was there for less than a second
+    rows = select(*replies.columns, literal(now)).where(chosen)
+    connection.execute(insert(earlier).from_select([one.name for one in earlier.columns], rows))
+    connection.execute(delete(replies).where(chosen))
+    return int(count)
+
+
+class Transcript:
+    """Recorded answers by the keys of the reply store; read-only."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file. Raises UserError with the number of an invalid line."""
+        self._identity, self._answers = _read(path)
+
+    def identities(self) -> list[ModelIdentity]:
+        """Returns the model of the transcript."""
+        return [self._identity]
+
+    def find(self, keys: Sequence[str]) -> dict[str, ChatAnswer]:
+        """Returns the recorded answers among these keys."""
+        return {key: self._answers[key] for key in keys if key in self._answers}
+
+
+def _read(path: Path) -> tuple[ModelIdentity, dict[str, ChatAnswer]]:
+    with translate_read_errors(_STAGE, path, "give a transcript, JSON lines in UTF-8"):
+        lines = read_regular(path).decode("utf-8").rstrip("\n").split("\n")
+    identity, answers = ModelIdentity("", ""), dict[str, ChatAnswer]()
+    for number, line in enumerate(lines, start=1):
+        try:
+            fields = parse_json(line)
+            if number == 1:
+                identity = ModelIdentity(**fields["model"])
+            else:
+                reply = Reply(_text(fields["reply"]), _text(fields["finish_reason"]))
+                answers[described_key(identity, fields["request"])] = reply
+        except (ValueError, KeyError, TypeError, RecursionError):
+            next_step = "fix it: the model on line 1, then request, reply and finish_reason on each line"
+            raise UserError(_STAGE, f"{path} line {number}", "is no line of a transcript", next_step) from None
+    return identity, answers
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value

@@ -1,0 +1,106 @@
+"""Plug-ins: every module of a plug-in package is one, under the module's name. Nothing is registered.
+
+A plug-in with options has `load(options)`; the annotation of `options` is their typed model.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from querytruth.backends.environment import make_environment_fault
+from querytruth.errors import UserError, suggest_choice
+
+
+class PluginOptions(BaseModel):
+    """The options of one plug-in; unknown ones are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIdentity:
+    """What the answers of a model or a search depend on: parameters, but no address, key or device."""
+
+    name: str
+    revision: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def as_record(self) -> dict[str, Any]:
+        """Returns the form that the manifest and the reply store contain."""
+        return {"name": self.name, "revision": self.revision, "parameters": self.parameters}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginPackage:
+    """The plug-ins of one kind; errors name the `noun` for one and the `stage`. `elsewhere`: by name the modules of
+    those that lie in another room, for they read what only that room knows."""
+
+    name: str
+    noun: str
+    stage: str
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+    def list_plugins(self) -> list[str]:
+        """Returns the sorted names of all plug-ins; imports none."""
+        inside = pkgutil.iter_modules(importlib.import_module(self.name).__path__)
+        return sorted([*(module.name for module in inside), *self.elsewhere])
+
+    def import_plugin(self, plugin: str) -> Any:
+        """Returns the plug-in's module. Raises UserError for an unknown name or a library that is not installed."""
+        if plugin not in self.list_plugins():
+            raise self._unknown_name_error(plugin, f"is no {self.noun}", plugin, self.list_plugins())
+        try:
+            return importlib.import_module(self.elsewhere.get(plugin, f"{self.name}.{plugin}"))
+        except ImportError as error:
+            raise self._missing_library_error(plugin, error) from None
+
+    def options_class(self, plugin: str) -> type[BaseModel]:
+        """Returns the typed model of the plug-in's options."""
+        signature = inspect.signature(self.import_plugin(plugin).load, eval_str=True)
+        annotation: type[BaseModel] = signature.parameters["options"].annotation
+        return annotation
+
+    def parse_options(self, plugin: str, options: Mapping[str, Any]) -> BaseModel:
+        """Returns the options as the plug-in's typed model.
+
+        Raises UserError, which names a wrong option, never its value: that may be a key."""
+        try:
+            return self.options_class(plugin)(**options)
+        except ValidationError as error:
+            errors = error.errors(include_input=False, include_url=False)
+            first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+            option = ".".join(str(part) for part in first["loc"]) or plugin
+            item = f"{plugin}: {option}"
+            if first["type"] == "extra_forbidden":
+                known = sorted(self.options_class(plugin).model_fields)
+                raise self._unknown_name_error(item, "is no option", option, known) from None
+            raise UserError(self.stage, item, first["msg"], "fix that option") from None
+
+    def load_plugin(self, plugin: str, options: Mapping[str, Any]) -> Any:
+        """Returns what the plug-in's `load` makes of the options. Raises UserError, too, for a missing library."""
+        parsed = self.parse_options(plugin, options)
+        try:
+            return self.import_plugin(plugin).load(parsed)
+        except ImportError as error:
+            raise self._missing_library_error(plugin, error) from None
+
+    def _unknown_name_error(self, item: str, reason: str, unknown: str, known: list[str]) -> UserError:
+        suggestion = suggest_choice(unknown, known)
+        choices = "" if suggestion.startswith("choose") else f" (choose from {', '.join(known)})"
+        return UserError(self.stage, item, reason, suggestion + choices)
+
+    def _missing_library_error(self, plugin: str, error: ImportError) -> UserError:
+        return missing_library_error(self.stage, plugin, error)
+
+
+def missing_library_error(stage: str, item: str, error: ImportError) -> UserError:
+    """Returns the error of something that needs a library which is not installed, or cannot be imported."""
+    if not isinstance(error, ModuleNotFoundError):
+        return make_environment_fault(stage, item, error)
+    library = str(error.name).partition(".")[0]
+    return UserError(stage, item, f"needs {library}, which is not installed", f"pip install {library}")

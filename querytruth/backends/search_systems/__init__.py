@@ -1,0 +1,139 @@
+"""Search systems under test: one module each, named as the value of `system` in a file, with `load(options)`.
+
+A system answers with the ids that its index has; `ids` states which column of a set's images they are. The addresses
+are those of the user's own services, so that private ones are allowed, as they never are for the crawler.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import yaml
+from pydantic import Field
+
+from querytruth.array_types import Vectors
+from querytruth.backends.files.safe_paths import PathOrName, read_regular, resolve_paths
+from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
+from querytruth.backends.plugins import ModelIdentity, PluginOptions, PluginPackage
+from querytruth.errors import UserError, first_line, translate_read_errors
+
+SEARCH_SYSTEMS = PluginPackage("querytruth.backends.search_systems", "search system", "load search system")
+
+
+class SearchSystemOptions(PluginOptions):
+    """The options of every system. `ids`: which column of the set's images the answers name; times in seconds."""
+
+    ids: Literal["image_id", "file_name", "sha256", "source_url"] = "image_id"
+    concurrency: int = Field(4, ge=1, le=256)
+    deadline: float = Field(10, gt=0, le=600)  # of one attempt
+    tries: int = Field(3, ge=1, le=10)
+    pause: float = Field(0.5, ge=0, le=60)  # before the first retry; doubled with each
+
+
+class VectorIndexOptions(SearchSystemOptions):
+    """The options of an index of vectors: `embedder` turns the texts of queries into vectors, and is a name, a folder
+    or a file as everywhere."""
+
+    embedder: PathOrName
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """One result: the id in the system's index, and its score, None where the system gives none."""
+
+    id: str
+    score: float | None = None
+
+
+class SearchFailure(Exception):
+    """A query without an answer. `reason` is a code; `retry_after` is the shortest pause before a retry, in seconds,
+    None where a retry is of no use."""
+
+    def __init__(self, reason: str, detail: str = "", retry_after: float | None = None) -> None:
+        self.reason, self.detail, self.retry_after = reason, detail, retry_after
+        super().__init__(f"{reason}: {detail}")
+
+
+class SearchSystem(Protocol):
+    """What `load` returns. The identity is what recorded answers depend on; it holds no secret."""
+
+    @property
+    def options(self) -> SearchSystemOptions: ...
+
+    @property
+    def identity(self) -> ModelIdentity: ...
+
+    def search(self, text: str, k: int) -> list[SearchHit]:
+        """Returns at most k hits, the best first; called by several threads. Raises SearchFailure."""
+
+    def count_items(self) -> int | None:
+        """Returns the number of items in the index, None where that is unknown. Raises SearchFailure."""
+
+
+@runtime_checkable
+class ImageSearchSystem(SearchSystem, Protocol):
+    """A system that also finds texts by images."""
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether the file describes a search by images; then it is none by texts."""
+
+    def search_image(self, image: bytes, k: int) -> list[SearchHit]:
+        """Returns at most k hits for the bytes of an image, the best first; called by several threads. The ids are
+        those of queries, or their texts. Raises SearchFailure."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFile:
+    """A system and its name, as a file describes them."""
+
+    name: str
+    type: str
+    system: SearchSystem
+
+
+def load_system_file(path: Path) -> SystemFile:
+    """Returns the system that a YAML file describes: `system` is its type, `name` its name (the file's without one),
+    and all other keys are the options of the type. Relative paths are below the file's folder. Raises UserError."""
+    stage = SEARCH_SYSTEMS.stage
+    try:
+        with translate_read_errors(stage, path):
+            data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(stage, path, f"is no YAML ({first_line(error)})", "fix the file") from None
+    if not isinstance(data, dict) or not isinstance(data.get("system"), str):
+        choices = ", ".join(SEARCH_SYSTEMS.list_plugins())
+        raise UserError(stage, path, "names no system", f"add system: with one of {choices}")
+    options = {str(key): value for key, value in data.items() if key not in ("system", "name")}
+    plugin = data["system"]
+    if plugin in SEARCH_SYSTEMS.list_plugins():
+        options = resolve_paths(SEARCH_SYSTEMS.options_class(plugin), options, lambda _: path.parent.absolute())
+    system: SearchSystem = SEARCH_SYSTEMS.load_plugin(plugin, options)
+    return SystemFile(str(data.get("name") or path.stem), plugin, system)
+
+
+def read_secret(variable: str) -> str:
+    """Returns the value of an environment variable. Raises UserError, which never states the value."""
+    value = os.environ.get(variable, "").strip()
+    if not value or not value.isascii() or not value.isprintable():
+        reason = "holds characters that no header may have" if value else "is empty or not set"
+        raise UserError(SEARCH_SYSTEMS.stage, f"environment variable {variable}", reason, "set it to the service's key")
+    return value
+
+
+class QueryEncoder:
+    """Turns texts into vectors by an embedder, which is loaded at the first text."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._embedder: Any = None
+
+    def encode(self, text: str) -> Vectors:
+        """Returns the vector of a text, (dimensions,)."""
+        from querytruth.backends.models.embedders import load_query_embedder
+
+        if self._embedder is None:
+            self._embedder = load_query_embedder(self.name)
+        vector: Vectors = self._embedder.encode_texts([text])[0]
+        return vector

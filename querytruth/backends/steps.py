@@ -1,0 +1,201 @@
+"""How the steps of a build are called: as functions in this process, or as tasks of a Prefect flow.
+
+A build is a function that calls steps. How they run is set around it (`active_run`), so both ways do the same. Steps
+get tables by reference; only the parts of `map_parts` may go to other processes, as paths to files.
+"""
+
+import functools
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from querytruth.backends.clusters import Cluster, PartFuture, describe_lost_part
+from querytruth.backends.files.bucket_urls import BucketFolder
+from querytruth.backends.web.offline import forbid_connections
+from querytruth.errors import UserError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+Advance = Callable[[int], None]
+PartWork: TypeAlias = Callable[[T, Advance], R]
+
+
+class Reporter(Protocol):
+    """Where a build reports its progress."""
+
+    def log(self, text: str) -> None:
+        """Report one line of text."""
+
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
+        """A progress bar for a step; the yielded function advances it by a count, from any thread."""
+
+
+class SilentReporter:
+    """Reports nothing."""
+
+    def log(self, text: str) -> None:
+        """Do nothing."""
+
+    def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
+        """A bar that shows nothing."""
+        return nullcontext(lambda _count: None)
+
+
+@dataclass(slots=True)
+class BuildRun:
+    """How one build runs. `rescan`: read images again that were read before; `offline`: connect to no other host than
+    `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `accept_loss`: go on where a
+    decision log lost decisions; `durations`: the seconds of each step; `cluster`: its workers do the parts; `work`: the
+    set's folder in a bucket where they leave what they made, None: they write into the folders of this machine."""
+
+    reporter: Reporter = field(default_factory=SilentReporter)
+    workers: int = 2
+    rescan: bool = False
+    offline: bool = False
+    retry_failures: bool = False
+    accept_loss: bool = False
+    durations: dict[str, float] = field(default_factory=dict)
+    engine_hosts: tuple[str, ...] = ()
+    cluster: Cluster | None = None
+    work: BucketFolder | None = None
+
+    def run_step(self, title: str, work: Callable[[], R]) -> R:
+        """Run one step in this thread, and add its seconds to `durations`."""
+        start = time.monotonic()
+        try:
+            return work()
+        finally:
+            self.durations[title] = round(self.durations.get(title, 0.0) + time.monotonic() - start, 3)
+
+    def run_parts(self, title: str, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
+        """Do the work for every part on `workers` threads or on the cluster; results come in the parts' order."""
+        if self.cluster is not None:
+            yield from _run_on_cluster(self.cluster, work, parts, advance)
+            return
+        with ThreadPoolExecutor(max_workers=self.workers) as pool:
+            yield from pool.map(lambda part: copy_context().run(work, part, advance), parts)
+
+
+def _run_on_cluster(cluster: Cluster, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
+    """After an error, parts that were not waited for end with the cluster's block."""
+    for future in [submit_part(cluster, work, part) for part in parts]:
+        yield finish_part(cluster, future, advance)
+
+
+def submit_part(cluster: Cluster, work: PartWork[T, Any], part: T) -> PartFuture:
+    """Let a worker of the cluster do the work for a part. `finish_part` takes what this returns."""
+    return cluster.submit(_count_and_work, work, part)
+
+
+def finish_part(cluster: Cluster, future: PartFuture, advance: Advance) -> Any:
+    """Wait for a part, advance the bar by its units, and return its result. Raises the error of the part, and UserError
+    where the cluster lost it."""
+    try:
+        result = future.result()
+    except (Exception, CancelledError) as error:
+        raise describe_lost_part(cluster, error) or error from None
+    if isinstance(result, _FailedPart):
+        raise result.error from result.cause
+    counted, answer = result
+    advance(counted)
+    return answer
+
+
+class _FailedPart(NamedTuple):
+    """An error for people, which a worker would log with a traceback if it were raised there, and the fault of a system
+    behind it, by which it may be tried again."""
+
+    error: UserError
+    cause: OSError | None
+
+
+def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | _FailedPart:
+    """Return the number of units in the part, for the bar, and its result."""
+    counts: list[int] = []
+    try:
+        result = work(part, counts.append)
+    except UserError as error:
+        cause = error.__cause__ or error.__context__
+        return _FailedPart(error, cause if isinstance(cause, OSError) else None)
+    return sum(counts), result
+
+
+_current: ContextVar[BuildRun | None] = ContextVar("run", default=None)
+
+
+def current_run() -> BuildRun:
+    """The active run; outside of a build a new, silent one."""
+    return _current.get() or BuildRun()
+
+
+def describe_environment(packages: Sequence[str], **versions: str) -> dict[str, Any]:
+    """Time, host, versions of the installed packages and step durations of the run, which no digest covers. `versions`:
+    of libraries that are not Python packages."""
+    installed = {name: found for name in packages if (found := _find_version(name)) is not None}
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": platform.node(),
+        "durations": current_run().durations,
+        "versions": {"python": sys.version.split()[0], **versions, **installed},
+    }
+
+
+def _find_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # a set of captions needs no torch
+        return None
+
+
+@contextmanager
+def active_run(run: BuildRun) -> Iterator[BuildRun]:
+    """Run the steps of this context by `run`; where it is offline, nothing in this process connects."""
+    token = _current.set(run)
+    try:
+        with forbid_connections(run.engine_hosts) if run.offline else nullcontext():
+            yield run
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def keep_work_at(folder: BucketFolder | None) -> Iterator[None]:
+    """Have the steps of this context keep their work in a folder of a bucket; None: on this machine."""
+    token = _current.set(replace(current_run(), work=folder))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def step(title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function a step of a build: timed, and a task where Prefect runs the build. `title` is for people."""
+
+    def named(work: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(work)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return current_run().run_step(title, lambda: work(*args, **kwargs))
+
+        return call
+
+    return named
+
+
+def map_parts(title: str, work: PartWork[T, R], parts: Sequence[T], total: int, unit: str) -> list[R]:
+    """Do the work for every part, with a progress bar of `total` units; results in the parts' order.
+
+    A part is large enough for a task: a thousand images or more. `work` calls `advance` with the number of units done;
+    it and its parts must pickle, for they may run on another machine.
+    """
+    run = current_run()
+    with run.reporter.bar(title, total, unit) as advance:
+        return list(run.run_parts(title, work, parts, advance))

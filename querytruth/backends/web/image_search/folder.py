@@ -1,0 +1,147 @@
+"""A local folder with captions as an image search: offline, and the same on every machine.
+
+A query finds an image if one of its captions has all words of the query: as whole words in languages with spaces (a
+plural s is ignored), as substrings in Chinese and other languages without. The shortest captions come first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from querytruth.backends.files.parquet_files import read_parquet
+from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.images.image_folder import ImageFolder
+from querytruth.backends.models.chat.captions_file import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
+from querytruth.backends.plugins import ModelIdentity, PluginOptions
+from querytruth.backends.web.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
+from querytruth.errors import UserError, first_line, translate_read_errors
+
+_STAGE = "read picture index"
+_METADATA_COLUMNS = ("page_url", "licence", "creator", "width", "height")
+_UNSPACED = re.compile(  # Thai, Lao, Burmese, Khmer; kana and Chinese characters
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_WORD = re.compile(r"\w+")
+
+
+class FolderSearchOptions(PluginOptions):
+    """`index` lists images with their captions: Parquet (file_name, caption, and optionally page_url, licence, creator,
+    width, height), CSV, JSON lines or COCO. `images` is their folder, by default the folder of the index."""
+
+    index: Path
+    images: Path | None = None
+    encoding: str = "utf-8"
+
+    @property
+    def image_folder(self) -> Path:
+        """The folder of the images."""
+        return self.images or self.index.parent
+
+
+@dataclass(slots=True)
+class _Entry:
+    name: str
+    captions: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def load(options: FolderSearchOptions) -> FolderSearch:
+    """Reads the index. Raises UserError where it cannot be read or lacks a column."""
+    with translate_read_errors(_STAGE, options.index, "give a file that names pictures and captions"):
+        data = read_regular(options.index)
+    if options.index.suffix.lower() == ".parquet":
+        entries = _entries_from_table(options.index)
+    else:
+        entries = _entries_from_captions(options.index, data, options.encoding)
+    return FolderSearch(ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.image_folder)
+
+
+class FolderSearch:
+    """Finds images by their captions."""
+
+    def __init__(self, identity: ModelIdentity, entries: list[_Entry], images: Path) -> None:
+        self.identity = identity
+        self._folder = ImageFolder(images)
+        self._entries = [(entry, [(_normalize_text(text), text) for text in entry.captions]) for entry in entries]
+
+    def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
+        """Returns the images whose captions fit; fetches nothing."""
+        terms = _normalize_text(query).split()
+        matches = [
+            (len(normalized), entry.name, entry, text)
+            for entry, captions in self._entries
+            for normalized, text in [_shortest(captions, terms)]
+            if normalized
+        ]
+        matches.sort(key=lambda one: one[:2])
+        return SearchResult(len(matches), tuple(self._candidate(entry, text) for _, _, entry, text in matches[:limit]))
+
+    def _candidate(self, entry: _Entry, caption: str) -> ImageCandidate:
+        path = self._folder.find(entry.name)
+        return ImageCandidate(
+            entry.name,
+            caption=visible_text(caption),
+            path=str(path) if isinstance(path, Path) else None,
+            page_url=visible_text(entry.metadata.get("page_url")),
+            licence=visible_text(entry.metadata.get("licence")),
+            creator=visible_text(entry.metadata.get("creator")),
+            width=parse_side(entry.metadata.get("width")),
+            height=parse_side(entry.metadata.get("height")),
+        )
+
+
+def _shortest(captions: list[tuple[str, str]], terms: list[str]) -> tuple[str, str]:
+    fitting = [(plain, text) for plain, text in captions if terms and _fits(plain, terms)]
+    return min(fitting, key=lambda one: (len(one[0]), one), default=("", ""))
+
+
+def _fits(caption: str, terms: list[str]) -> bool:
+    if not all(term.rstrip("s") in caption for term in terms):  # fast: excludes most captions
+        return False
+    words = {_singular(word) for word in _WORD.findall(caption)}
+    return all(_UNSPACED.search(term) or _singular(term) in words for term in terms)
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 2 and not word.endswith("ss") else word
+
+
+def _normalize_text(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _entries_from_captions(path: Path, data: bytes, encoding: str) -> list[_Entry]:
+    entries: dict[str, _Entry] = {}
+    for caption in read_caption_file(path, data, encoding):
+        entries.setdefault(caption.names[0], _Entry(caption.names[0])).captions.append(caption.text)
+    return list(entries.values())
+
+
+def _entries_from_table(path: Path) -> list[_Entry]:
+    """Reads rows of an image and a caption, or of an image and a list of captions."""
+    try:
+        table = read_parquet(path)
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(_STAGE, path, f"is no Parquet file ({first_line(error)[:100]})", "write it again") from None
+    names = [name for name in NAME_COLUMNS if name in table.column_names]
+    texts = [name for name in TEXT_COLUMNS if name in table.column_names]
+    if not names or not texts:
+        reason = f"has the columns {', '.join(table.column_names[:10]) or 'none'}"
+        needed = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
+        raise UserError(_STAGE, path, reason, needed)
+    columns = [names[0], texts[0], *(name for name in _METADATA_COLUMNS if name in table.column_names)]
+    entries: dict[str, _Entry] = {}
+    for row in table.select(columns).to_pylist():
+        if row[names[0]] is None:
+            continue
+        entry = entries.setdefault(str(row[names[0]]), _Entry(str(row[names[0]]), metadata=row))
+        given = row[texts[0]]
+        entry.captions += [text for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)]
+    return list(entries.values())

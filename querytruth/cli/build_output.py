@@ -1,0 +1,181 @@
+"""Output of the build commands: the plan and the outcome."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from querytruth import terminal
+from querytruth.formats.set_card import format_share
+
+if TYPE_CHECKING:
+    from builders.publication import BuildResult
+
+_SHOWN_DISPUTES = 5
+
+
+def _gallery(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    known_count, total = plan["known_from_before"], plan["pictures"]
+    terminal.out.print(f"[bold]{total:,} pictures[/], {known_count:,} of them read before")
+    time = f"about {plan['seconds_about']:,.0f} s on this machine"
+    disk = f"{plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
+    terminal.out.print(f"{plan['model_calls']} model calls, {time}, {disk}")
+
+
+def _precision(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    labels = next(stage["entered"] for stage in plan["funnel"] if stage["stage"] == "labels")
+    levels = " → ".join(f"{number:,} of level {level}" for level, number in plan["levels"].items())
+    total = f"{plan['seeds']:,} seeds with {plan['parents']:,} parents of the tree, {plan['queries']:,} queries"
+    terminal.out.print(f"[bold]{labels:,} labels → {levels}[/]: {total}")
+    calls = f"{plan['model_calls']:,} model calls"
+    if phrasings := plan.get("phrasings_at_most"):
+        calls += f" at most for {phrasings:,} phrasings at most: {format_forecast(plan)}"
+    cost = f"{calls}, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}", markup=False, soft_wrap=True)
+    pairs = plan["derived_pairs"]
+    if pairs:
+        shown = "; ".join(pairs[:8]) + (" …" if len(pairs) > 8 else "")
+        terminal.out.print(f"accepted because others are ({len(pairs)} pairs): {shown}", soft_wrap=True, markup=False)
+
+
+def _recall(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    terminal.out.print(f"[bold]{plan['pictures']:,} pictures, {plan['captions']:,} captions[/]")
+    again = plan["model_calls_again_at_most"]
+    more = f", at most {again:,} more for captions asked again" if again else ""
+    known_note = f"{plan['known_from_before']:,} answers are known from before"
+    terminal.out.print(f"{plan['model_calls']:,} model calls{more}; {known_note}", soft_wrap=True)
+    if models := plan["models_to_download"]:
+        terminal.out.print(f"not on this machine, the build downloads: {', '.join(models)}", soft_wrap=True)
+    cost = f"{format_forecast(plan)}, {plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
+    terminal.out.print(cost, soft_wrap=True, markup=False)
+
+
+def format_forecast(plan: dict[str, Any]) -> str:
+    """Return the time, tokens and money of a plan's calls."""
+    if not plan["model_calls"]:
+        return "0 s for calls"
+    pace = "as measured" if plan["seconds_are_measured"] else "if a call takes what the seed article's took (2.2 s)"
+    parts = [f"about {plan['seconds_about']:,.0f} s {pace}"]
+    if tokens := plan["tokens_about"]:
+        parts.append(f"{tokens['input']:,} tokens in and {tokens['output']:,} out")
+    costs = plan["cost_about"] or {}
+    parts += [
+        f"{cost:,.2f} {currency}" if cost >= 0.01 else f"under 0.01 {currency}" for currency, cost in costs.items()
+    ]
+    if limits := plan["budget"]:
+        parts.append("a run stops at " + " or ".join(f"{value:,} {name}" for name, value in limits.items()))
+    return ", ".join(parts)
+
+
+def _generated(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    query_note = f"{plan['queries']:,} queries, {plan['complete']:,} of them with all their pictures"
+    request_note = f"{plan['searches']:,} searches and at most {plan['pictures_at_most']:,} pictures to ask the web for"
+    terminal.out.print(f"[bold]{query_note}[/]; {request_note}", soft_wrap=True)
+    cost = f"about {plan['seconds_about']:,.0f} s where hosts are many, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    terminal.out.print(cost, soft_wrap=True)
+
+
+PLAN_PRINTERS = {"gallery": _gallery, "precision": _precision, "recall": _recall, "generated": _generated}
+
+
+def summarize_build(result: BuildResult) -> dict[str, Any]:
+    """Return the outcome of a build as JSON values."""
+    keys = ("name", "version", "kind", "content_digest", "build_digest", "counts", "funnel", "decisions")
+    return {
+        "path": str(result.path),
+        "published": result.is_new,
+        "page": result.page and str(result.page),
+        "url": result.url,
+        **{key: result.manifest[key] for key in keys},
+        "shared": result.shared_count,
+        "disputed": [{"query_id": one.query_id, "image_id": one.image_id} for one in result.disputed],
+        "disagreements": result.disagreement_count,
+        "edited_waiting": list(result.edited_waiting),
+        "model_calls": result.manifest["envelope"]["calls"] if result.is_new else {},
+        "smaller": [summarize_build(smaller) for smaller in result.nested_results],
+    }
+
+
+def show_build_result(result: BuildResult) -> None:
+    """Print the outcome of a build: the funnel, the counts, and the decisions without effect."""
+    terminal.print_funnel(result.manifest["funnel"])
+    name, counts = f"{result.manifest['name']}/v{result.version}", result.manifest["counts"]
+    state = "published" if result.is_new else "unchanged: nothing published, the newest version says the same,"
+    terminal.out.print(f"[bold]{name}[/] {state} in {result.path}", soft_wrap=True)
+    terminal.out.print(_format_contents(counts))
+    if ambiguity := result.manifest["notes"].get("ambiguity"):
+        before, after = ambiguity["before"], ambiguity["after"]
+        shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({format_share(before)}) before"
+        resolved = f"{after['ambiguous']:,} of {after['queries']:,} after {ambiguity['policy']}"
+        terminal.out.print(f"ambiguous: {shares}, {resolved}")
+    if collection := result.manifest["notes"].get("collection"):
+        terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
+    if result.url is not None:
+        terminal.out.print(f"stored as {result.url}", markup=False, soft_wrap=True)
+    if result.page is not None:
+        terminal.out.print(f"its page: {result.page}", markup=False, soft_wrap=True)
+    for smaller in result.nested_results:
+        terminal.out.print(_format_nested_set(smaller), soft_wrap=True)
+    for decision, why in result.stale:
+        terminal.err.print(f"decision no longer applies: {decision.decision} on {decision.text!r}: {why}", markup=False)
+    if result.shared_count:
+        more = "judgment follows" if result.shared_count == 1 else "judgments follow"
+        terminal.out.print(f"{result.shared_count:,} more {more}, of queries that ask the same as a judged one")
+    for conflict in result.conflicts:
+        note = f"queries that ask the same are judged differently: {conflict.image_id}: {conflict.describe()}"
+        terminal.err.print(f"{note}; each keeps its own, decide one of them again", markup=False, soft_wrap=True)
+    _show_disputes(result)
+    if count := len(result.edited_waiting):
+        about = "edited query has" if count == 1 else "edited queries have"
+        note = (
+            f"{count:,} {about} no relevant picture until a person says yes to one (review page, Queries: not judged)"
+        )
+        terminal.err.print(f"{note}; no figure counts them", markup=False, soft_wrap=True)
+    if result.waiting_count:
+        about = "decision waits" if result.waiting_count == 1 else "decisions wait"
+        note = f"{result.waiting_count} {about} for the next build of the set, which alone can follow: querytruth build"
+        terminal.err.print(note, markup=False)
+
+
+def _show_disputes(result: BuildResult) -> None:
+    """Print the pairs of audits that are left out because people differ, and how often people differ elsewhere."""
+    if count := len(result.disputed):
+        about = "pair of an audit is" if count == 1 else "pairs of audits are"
+        note = f"{count:,} {about} left out, as two people differ and no third has answered (review page, Audit)"
+        terminal.err.print(note, markup=False, soft_wrap=True)
+    for one in result.disputed[:_SHOWN_DISPUTES]:
+        terminal.err.print(f"  {one.text!r} and {one.image_id}", markup=False, soft_wrap=True)
+    if count := result.disagreement_count:
+        about = "decision" if count == 1 else "decisions"
+        note = f"people differ on {count:,} {about}; the last one holds (review page, Disagreements, settles them)"
+        terminal.err.print(note, markup=False, soft_wrap=True)
+
+
+def _format_contents(counts: dict[str, Any]) -> str:
+    parts = []
+    if counts["queries"]:
+        levels = " / ".join(f"{number:,}" for number in counts["by_level"].values())
+        parts = [f"{counts['queries']:,} queries (by level {levels})", f"{counts['judgments']:,} judgments"]
+    if counts["duplicate_groups"]:
+        parts.insert(0, f"{counts['duplicate_groups']:,} of them with near-duplicates")
+    return ", ".join([f"{counts['images']:,} pictures", *parts])
+
+
+def format_collection_summary(figures: dict[str, Any]) -> str:
+    """Return the figures of a collection in one line."""
+    summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} pictures"
+    if figures["same_picture_at_other_addresses"]:
+        summary_text += f"; {figures['same_picture_at_other_addresses']:,} more are the same at other addresses"
+    if figures["pictures_of_several_queries"]:
+        summary_text += f"; {figures['pictures_of_several_queries']:,} are true for several queries"
+    licences = ", ".join(f"{name} {count:,}" for name, count in figures["licences"].items())
+    return f"{summary_text}; licences: {licences}" if licences else summary_text
+
+
+def _format_nested_set(result: BuildResult) -> str:
+    state = "published" if result.is_new else "unchanged"
+    counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
+    return f"  within it [bold]{name}[/] {state}: {counts['images']:,} pictures, {counts['queries']:,} queries"

@@ -1,0 +1,202 @@
+"""`querytruth demo`: builds, checks and shows the sets of the sample album."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from querytruth import terminal
+from querytruth.cli.options import CPU_CORES
+
+if TYPE_CHECKING:
+    from querytruth.evaluation.steps import StoredResult
+    from querytruth.sample_album.album import AlbumImage
+
+_EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
+_SET_PAGES = ("gallery", "captions", "index", "families", "phrasings", "queries")
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for the album, the set and the page.")] = Path("demo"),
+    prefect: Annotated[bool, typer.Option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
+) -> None:
+    """Write the sample album, build its gallery, its recall set, its three precision sets and its generated set,
+    evaluate the baselines on them, gate two search services, audit one, and write pages to look at. No network, no
+    model.
+
+    Example: querytruth demo --out demo
+    """
+    start = time.monotonic()
+    terminal.err.print("querytruth demo: writing the sample album")
+    from querytruth.errors import translate_write_errors
+    from querytruth.sample_album.album_files import check_sample_captions, write_sample_album
+    from querytruth.sets.set_files import find_set
+
+    # State, settings and server of Prefect are below the demo's folder, apart from the user's own.
+    home = Path(os.environ.setdefault("PREFECT_HOME", str((out / ".prefect").absolute())))
+    with translate_write_errors("write album", out, "or give --out another folder"):
+        home.mkdir(
+            mode=0o700, parents=True, exist_ok=True
+        )  # Prefect makes it alone, and warns where its parent is not there
+    with _one_server(prefect) as wait_until_ready:
+        with translate_write_errors("write album", out, "or give --out another folder"), terminal.reported_run():
+            album_images = write_sample_album(out / "album")
+        terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
+        wait_until_ready()
+        images = f"images={out / 'album' / 'pictures'}"
+        is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
+        tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
+        is_intact &= _build_sample_set("recall", tables, out, out / "captions.html", prefect)
+        check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
+        truth = f"{check.exactly_judged} of {check.queries} queries have just the pictures that their caption fits"
+        terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
+        boxes = f"annotations={out / 'album' / 'annotations.json'}"
+        is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
+        is_intact &= _build_sample_set("precision", [boxes], out, out / "families.html", prefect, "families")
+        is_intact &= _build_sample_set("precision", [boxes], out, out / "phrasings.html", prefect, "phrasings")
+        is_intact &= _build_generated_set(out, album_images, prefect)
+    captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
+    texts = out / "album" / "descriptions.csv"
+    report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
+    board = _ask_search_services(captions, texts, out)
+    audit_page = _audit_queries(queries, out, album_images)
+    pages = ", ".join(str(out / f"{name}.html") for name in _SET_PAGES)
+    terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
+    terminal.out.print(f"and at how a search did: {', '.join(map(str, report_pages))}", soft_wrap=True, markup=False)
+    terminal.out.print(f"and at how true that set is: {audit_page}", soft_wrap=True, markup=False)
+    terminal.out.print(f"and at the systems beside each other: {board}", soft_wrap=True, markup=False)
+    newest = out / "datasets" / "sample-objects"
+    steps = f"querytruth review {newest}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
+    terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
+    if not is_intact:
+        raise typer.Exit(1)
+
+
+def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> Path:
+    """Audit a copy of the generated set with a scripted judge and a scripted person, print what the report estimates
+    beside the truth, and return its page."""
+    from querytruth.sample_album.demo_trust import audit_sample_queries
+
+    results = version.parent / "evaluations" / version.name
+    with terminal.reported_run():
+        audit = audit_sample_queries(version, out / "audited", album_images, [results / "lexical", results / "random"])
+    (found,) = [row for row in audit.report["truth"] if row["measure"] == "missing_share"]
+    estimate = f"{found['value']:.1%} ({found['low']:.1%} to {found['high']:.1%}) of the pool's relevant pairs"
+    terminal.out.print(f"audit of {version.parent.name}: from {audit.judgments} judgments, {estimate} are missing; "
+                       f"in truth {audit.missing_share:.1%}, which the interval "
+                       f"{'holds' if audit.is_held else 'does not hold'}", soft_wrap=True, markup=False)  # fmt: skip
+    return audit.page
+
+
+def _ask_search_services(version: Path, texts: Path, out: Path) -> Path:
+    """Evaluate two search services on loopback, print what the gates decide, and return the page of the leaderboard."""
+    from querytruth.review.gate_reports import describe_check
+    from querytruth.sample_album.demo_search import evaluate_sample_search
+
+    with terminal.reported_run():
+        search = evaluate_sample_search(version, texts, out / "search")
+    for gate in search.gates:
+        decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
+        terminal.out.print(f"{decided} ({describe_check(gate.checks[0])})", soft_wrap=True, markup=False)
+    return search.board
+
+
+@contextmanager
+def _one_server(prefect: bool) -> Iterator[Callable[[], None]]:
+    """One Prefect server for all builds of the block, where none is configured: each would start its own. Yields the
+    function that waits until it answers."""
+    from flows.flow_entrypoint import configured_server, silence_prefect
+
+    if not prefect or configured_server():
+        yield lambda: None
+        return
+    silence_prefect()
+    from flows.prefect_runs.one_off_run import start_own_server
+
+    with start_own_server() as wait_until_ready:
+        yield wait_until_ready
+
+
+def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:
+    """Run the stages of the generated set and return whether it is intact. A transcript replaces the model, prepared
+    answers the person, and the album's descriptions the web."""
+    from builders.generated.collect_stage import run_collect_stage
+    from builders.generated.stages import run_objects_stage, run_topics_stage
+    from flows.definition_loader import load_definition
+    from querytruth.backends.steps import BuildRun, active_run
+    from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, check_sample_queries, fill_in_answers
+    from querytruth.sets.set_files import find_set
+
+    places = [
+        f"topics.options.replies={SAMPLE_DEFINITIONS_FOLDER / 'transcript.jsonl'}",
+        f"topics.samples={SAMPLE_DEFINITIONS_FOLDER / 'topics.yaml'}",
+        f"collect.options.index={out / 'album' / 'descriptions.csv'}",
+        f"collect.options.images={out / 'album' / 'pictures'}",
+    ]
+    overrides = [*places, f"out={out / 'datasets'}"]
+    definition: Any = load_definition(SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", overrides, "generated")
+    with active_run(BuildRun()):
+        for run_stage in (run_topics_stage, run_objects_stage):
+            result = run_stage(definition, "generated.yaml")
+            summary = f"{result.stage} from a transcript: {result.health.summary_line}"
+            terminal.out.print(summary, markup=False, soft_wrap=True)
+            terminal.out.print(f"  how it went: {result.page}", markup=False, soft_wrap=True)
+            answered_rows = fill_in_answers(result.file, result.stage)
+            answer_note = f"  {answered_rows} rows of {result.file} answered as a person might, the rest kept"
+            terminal.out.print(answer_note, markup=False, soft_wrap=True)
+        run_collect_stage(definition, "generated.yaml")
+    is_intact = _build_sample_set("generated", places, out, out / "queries.html", prefect)
+    check = check_sample_queries(find_set(str(out / "datasets" / "sample-queries")), album_images)
+    truth = f"in truth {check.truly_relevant} of {check.judged} judgments show what their query names"
+    terminal.out.print(f"{truth}; {check.unjudged_relevant} other pictures do, too, and are unjudged\n", soft_wrap=True)
+    return is_intact
+
+
+def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10") -> list[Path]:
+    """Evaluate the baselines on versions of sets, print a table of one metric, and return the written pages: that of
+    the lexical baseline per set. `sets`: the CSV with texts of the images by version, or None where the set has
+    texts."""
+    from flows.evaluation import evaluate_systems
+    from querytruth.cli.result_tables import show_metric_by_set
+    from querytruth.evaluation.judged_sets import load_judged_set
+    from querytruth.evaluation.steps import EvaluationOptions
+    from querytruth.evaluation.systems import BASELINES, make_baseline
+
+    results: list[StoredResult] = []
+    for path, texts in sets.items():
+        judged = load_judged_set(path)
+        for name in BASELINES:
+            options = EvaluationOptions(page=name == "lexical")
+            results += evaluate_systems(judged, [make_baseline(name, texts=texts)], ("text_to_image",), options)
+    show_metric_by_set([result.scored.result for result in results], metric)
+    return [result.page for result in results if result.page is not None]
+
+
+def _build_sample_set(
+    kind: str, overrides: list[str], out: Path, page: Path, prefect: bool, definition_name: str = ""
+) -> bool:
+    """Build and verify a set of the album, copy its page to `page`, and return whether it is intact. The definition has
+    the name of the kind, if no other one is given."""
+    from flows.definition_loader import load_definition
+    from querytruth.backends.steps import BuildRun
+    from querytruth.cli.build_commands import run_build
+    from querytruth.cli.build_output import show_build_result
+    from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
+    from querytruth.sets.set_files import verify_set
+
+    places = [*overrides, f"out={out / 'datasets'}"]
+    definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / f"{definition_name or kind}.yaml", places, kind)
+    result = run_build(definition, BuildRun(terminal.TerminalReporter(), CPU_CORES), prefect)
+    show_build_result(result)
+    if result.page is not None:
+        shutil.copyfile(result.page, page)
+    problems = list(verify_set(result.path))
+    terminal.out.print(f"verified: {'intact' if not problems else problems[0]}\n", markup=False)
+    return not problems

@@ -1,0 +1,304 @@
+"""`querytruth topics`, `objects`, `collect` and `health`: the stages of a generated set, and the generator's health.
+
+`querytruth train`: trains a dual encoder on a set, as a reference for what such images allow.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from querytruth import terminal
+from querytruth.cli import build_output
+from querytruth.cli.options import (
+    CPU_CORES,
+    DefinitionArgument,
+    DefinitionOutOption,
+    JsonOption,
+    OfflineOption,
+    OverridesOption,
+    PlanOption,
+    StageOptions,
+    TableOptions,
+    expand_option_groups,
+    list_overrides,
+)
+from querytruth.errors import UserError
+
+if TYPE_CHECKING:
+    from builders.generated.collect_stage import CollectResult
+    from builders.generated.stages import StageResult
+
+STAGES = ("topics", "objects")
+AblateOption = Annotated[
+    bool, typer.Option("--ablate", help="Also train without each part of it, one at a time, and compare.")
+]
+TrainingOutOption = Annotated[
+    Path | None, typer.Option("--out", help="Where trained models lie (default: the definition's key out).")
+]
+TrainingWorkersOption = Annotated[int, typer.Option(help="Threads, and processes that read pictures.", min=1, max=256)]
+
+
+@expand_option_groups
+def topics(definition: DefinitionArgument, *, options: StageOptions, table: TableOptions) -> None:
+    """Have a chat model propose topics and objects of them, and write a table to choose from.
+
+    Example: querytruth topics generated.yaml
+    """
+    _run_stage("topics", definition, options, table)
+
+
+@expand_option_groups
+def objects(definition: DefinitionArgument, *, options: StageOptions, table: TableOptions) -> None:
+    """Have the chat model propose more objects for each accepted topic, and write a table to choose from.
+
+    Example: querytruth objects generated.yaml
+    """
+    _run_stage("objects", definition, options, table)
+
+
+def _run_stage(stage: str, path: Path, options: StageOptions, table: TableOptions) -> None:
+    terminal.err.print(f"querytruth: reading {path}", markup=False)
+    from builders.generated.stages import run_objects_stage, run_topics_stage
+    from flows.definition_loader import load_definition
+
+    definition: Any = load_definition(path, list_overrides(options.set_, options.out), "generated")
+    source = _repeat_arguments(path, options.out)
+    if options.plan:
+        with terminal.reported_run(offline=True, retry_failures=options.retry_failures):
+            _show_plan(_plan_stage(stage, definition, source, table), options.json)
+        return
+    run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
+    with terminal.reported_run(offline=options.offline, retry_failures=options.retry_failures):
+        result = run_stage(definition, source, table.to_review_options())
+    terminal.print_json(_summarize_stage(result)) if options.json else _show_stage(result)
+
+
+def _repeat_arguments(path: Path, out: Path | None) -> str:
+    """Return the arguments that the next stage's command needs, too."""
+    return str(path) if out is None else f"{path} --out {shlex.quote(str(out))}"
+
+
+def _plan_stage(stage: str, definition: Any, source: str, table: TableOptions) -> dict[str, Any]:
+    from builders.generated.stages import load_chosen_topics, plan_objects, plan_topics
+
+    if stage == "topics":
+        return plan_topics(definition)
+    return plan_objects(definition, load_chosen_topics(definition, source, table.to_review_options()))
+
+
+def _show_plan(plan: dict[str, Any], json: bool) -> None:
+    if json:
+        terminal.print_json(plan)
+        return
+    asked = f"{plan['asked']:,} questions about {plan['stage']} are answered"
+    terminal.out.print(f"{asked}; at most {plan['model_calls']:,} model calls", soft_wrap=True)
+    terminal.out.print(build_output.format_forecast(plan), markup=False, soft_wrap=True)
+
+
+def _summarize_stage(result: StageResult) -> dict[str, Any]:
+    return {
+        "stage": result.stage,
+        "awaiting_review": str(result.file),
+        "then": result.command,
+        "stops": result.stop_counts,
+        "rows": result.rows,
+        "model_calls": result.calls,
+        "health": result.health.as_dict(),
+        "page": str(result.page),
+        "funnel": result.ledger.funnel(),
+    }
+
+
+def _show_stage(result: StageResult) -> None:
+    terminal.print_funnel(result.ledger.funnel())
+    terminal.out.print(result.health.summary_line, markup=False, soft_wrap=True)
+    for warning in result.health.warnings:
+        terminal.err.print(f"warning: {warning.text}", markup=False, soft_wrap=True)
+    ended = ", ".join(f"{number} {why.replace('_', ' ')}" for why, number in sorted(result.stop_counts.items()))
+    terminal.out.print(f"{result.calls:,} model calls; stopped: {ended}", markup=False)
+    terminal.out.print(f"how it went: {result.page}", markup=False, soft_wrap=True)
+    terminal.out.print(result.next_step_text, markup=False, soft_wrap=True)
+    on_page = f"querytruth review {shlex.quote(str(result.file))}"
+    terminal.out.print(f"in a spreadsheet, or on a page: {on_page}", markup=False, soft_wrap=True)
+
+
+@expand_option_groups
+def collect(
+    definition: DefinitionArgument,
+    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    out: DefinitionOutOption = None,
+    offline: OfflineOption = False,
+    plan: PlanOption = False,
+    json: JsonOption = False,
+    *,
+    table: TableOptions,
+) -> None:
+    """Search the web for the accepted queries and fetch their pictures; none is fetched twice.
+
+    Example: querytruth collect generated.yaml
+    """
+    terminal.err.print(f"querytruth: reading {definition}", markup=False)
+    from builders.generated.collect_stage import run_collect_stage
+    from flows.definition_loader import load_definition
+
+    loaded: Any = load_definition(definition, list_overrides(set_, out), "generated")
+    if plan:
+        _plan_collection(loaded, json)
+        return
+    with terminal.reported_run(offline=offline):
+        result = run_collect_stage(loaded, _repeat_arguments(definition, out), table.to_review_options())
+    terminal.print_json(_summarize_collection(result)) if json else _show_collection(result)
+
+
+def _plan_collection(definition: Any, json: bool) -> None:
+    from flows.set_kinds import plan_set
+
+    with terminal.reported_run(offline=True):
+        plan = plan_set(definition)
+    terminal.print_json(plan) if json else build_output.PLAN_PRINTERS["generated"](plan)
+
+
+def _summarize_collection(result: CollectResult) -> dict[str, Any]:
+    return {
+        "stage": "collect",
+        "table": str(result.file),
+        "then": result.command,
+        "fetched": result.fetches,
+        "pending_queries": result.pending,
+        "figures": result.figures,
+        "funnel": result.ledger.funnel(),
+    }
+
+
+def _show_collection(result: CollectResult) -> None:
+    terminal.print_funnel(result.ledger.funnel())
+    figures = result.figures
+    terminal.out.print(build_output.format_collection_summary(figures), markup=False, soft_wrap=True)
+    failed = sorted(figures["fetched"]["failed"].items(), key=lambda item: (-item[1], item[0]))
+    if failed:
+        failure_counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in failed)
+        terminal.out.print(f"no picture: {failure_counts}", markup=False, soft_wrap=True)
+    if result.pending:
+        again = "the same command asks again for what may come yet"
+        terminal.out.print(f"{result.pending:,} queries are pending: {again}", soft_wrap=True)
+    terminal.out.print(f"what became of each query: {result.file}", markup=False, soft_wrap=True)
+    terminal.out.print(f"then: {result.command}", markup=False, soft_wrap=True)
+
+
+def health(
+    definitions: Annotated[list[Path], typer.Argument(help="Definitions of generated sets.", show_default=False)],
+    stage: Annotated[str, typer.Option(help="topics or objects.")] = "objects",
+    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    out: DefinitionOutOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the health of all runs of a stage side by side, of one definition or several: strategies, models, prompts.
+
+    Example: querytruth health generated.yaml --stage objects
+    """
+    if stage not in STAGES:
+        raise typer.BadParameter(f"{stage!r} is none of {', '.join(STAGES)}", param_hint="--stage")
+    terminal.err.print(f"querytruth: reading {', '.join(map(str, definitions))}", markup=False)
+    from builders.generated.generator_health import build_run_row
+    from builders.generated.stages import list_finished_runs
+    from flows.definition_loader import load_definition
+
+    rows = []
+    for path in definitions:
+        definition: Any = load_definition(path, list_overrides(set_, out), "generated")
+        finished_runs = list_finished_runs(definition, stage)
+        if not finished_runs:
+            raise UserError("compare runs", path, f"has no run of {stage} that ended", f"run querytruth {stage} {path}")
+        rows += [{"set": definition.name, **build_run_row(run)} for run in finished_runs]
+    terminal.print_json(rows) if json else _show_runs(stage, rows)
+
+
+def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
+    """Print a table with a column per run, as there are more figures than runs."""
+    figures: dict[str, list[object]] = {
+        "set": [row["set"] for row in rows],
+        "model": [row["model"] for row in rows],
+        "run": [f"{row['run']}{' *' if row['is_current'] else ''}" for row in rows],
+        "replies": [f"{row['replies']:,}" for row in rows],
+        "objects": [f"{row['objects']:,}" for row in rows],
+        "new of all rows": [f"{row['new']:.0%}" for row in rows],
+        "length, of the last": [f"{row['length']:.1f}" for row in rows],
+        "length, people's": [f"{row['length_of_people']:.1f}" for row in rows],
+        "named most": [f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows],
+        "tokens an object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
+        "warnings": [", ".join(row["warnings"]).replace("_", " ") for row in rows],
+    }
+    strategies = [row["strategy"].replace("_", " ") for row in rows]
+    terminal.print_table(f"Runs of {stage}", ["", *strategies], [[name, *values] for name, values in figures.items()])
+    terminal.out.print("* the run of the table that people have now")
+
+
+def train(
+    definition: DefinitionArgument,
+    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
+    out: TrainingOutOption = None,
+    ablate: AblateOption = False,
+    workers: TrainingWorkersOption = CPU_CORES,
+    json: JsonOption = False,
+) -> None:
+    """Train a dual encoder on a set's own pictures and queries; the same command resumes a stopped training.
+
+    Example: querytruth train training.yaml --set steps.epochs=10
+    """
+    terminal.err.print(f"querytruth: reading {definition}", markup=False)
+    from flows.definition_loader import load_definition
+    from flows.training import train_dual_encoder
+
+    checked: Any = load_definition(definition, list_overrides(set_, out), "training")
+    try:
+        with terminal.reported_run(workers=workers):
+            if ablate:
+                _ablate(checked, json)
+            else:
+                result = train_dual_encoder(checked)
+                terminal.print_json(_summary(result)) if json else _show(result)
+    except OSError as error:
+        place = error.filename or checked.out
+        reason = f"cannot be written ({error.strerror})"
+        raise UserError("train", place, reason, "fix that, then run the same command: it goes on") from None
+
+
+def _ablate(definition: Any, json: bool) -> None:
+    from flows.training import format_ablation_table, run_ablation
+
+    rows = run_ablation(definition)
+    if json:
+        figures = [{"title": row.title, "mean": row.mean, "less": row.difference} for row in rows]
+        terminal.print_json([figure | _summary(row.trained) for figure, row in zip(figures, rows, strict=True)])
+    else:
+        terminal.out.print("\n".join(format_ablation_table(rows)), soft_wrap=True, markup=False)
+
+
+def _summary(result: Any) -> dict[str, Any]:
+    return {
+        "path": str(result.folder),
+        "test_set": str(result.test_set),
+        "is_new": result.is_new,
+        "epochs": len(result.history),
+        "figures": result.figures,
+        "chance": result.chance,
+    }
+
+
+def _show(result: Any) -> None:
+    from querytruth.dual_encoder.training_report import CHANCE, COLUMNS, list_score_rows, warn_of_chance
+
+    rows: list[list[object]] = [[*row] for row in list_score_rows(result.figures, result.chance)]
+    status = "trained" if result.is_new else "was trained before"
+    terminal.out.print(f"[bold]{result.folder}[/] {status}, {len(result.history)} epochs", soft_wrap=True)
+    terminal.print_table(
+        "On the pictures kept back (95% intervals)", ["", *(title for title, _ in COLUMNS), CHANCE], rows
+    )
+    if warning := warn_of_chance(result.chance):
+        terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
+    next_ = f"Next: querytruth evaluate {result.test_set} --model {result.folder}"
+    terminal.out.print(next_, markup=False, soft_wrap=True)

@@ -1,0 +1,310 @@
+"""`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets.
+
+`querytruth list`: the published sets.
+"""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from querytruth import terminal
+from querytruth.cli.options import DEFAULT_DATASETS_FOLDER, ImageRootsOption, JsonOption, OutOption, SetArgument
+from querytruth.errors import UserError
+
+
+def show(
+    set_: SetArgument,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    page: Annotated[Path | None, typer.Option(help="Also write an HTML page to look at.")] = None,
+    images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
+) -> None:
+    """Show the card of a set: counts, grades, funnel.
+
+    Example: querytruth show family-album/v2 --page album.html
+    """
+    from querytruth.api import loaded_set
+
+    path = loaded_set.find_version(set_, out, remote="tables" if page is None else "whole")
+    manifest, place = loaded_set.read_manifest(path), loaded_set.describe_place(set_, out, path)
+    if json:
+        terminal.print_json({"path": place, **manifest})
+    else:
+        _show_card(path, place, manifest)
+    if page is not None:
+        from flows.set_kinds import write_set_page
+        from querytruth.sets.published_files import image_roots
+
+        with image_roots(images):
+            write_set_page(path, page)
+        terminal.err.print(f"page written: {page}")
+
+
+def _show_card(path: Path, place: str, manifest: dict[str, Any]) -> None:
+    from querytruth.sets.leaked_queries import describe_overlap
+
+    counts = manifest["counts"]
+    parent, grades = manifest["parent"], manifest["grades"]
+    name = f"[bold]{manifest['name']}/v{manifest['version']}[/]"
+    terminal.out.print(f"{name} {manifest['kind']} set in {place}", soft_wrap=True)
+    terminal.print_table(
+        "Counts",
+        ["what", "number"],
+        [
+            *([["queries", counts["queries"]]] if counts["queries"] else []),
+            *[[f"  level {level}", number] for level, number in counts["by_level"].items()],
+            *[[f"  {style}", number] for style, number in counts["by_style"].items()],
+            ["pictures", counts["images"]],
+            *([["  of them with near-duplicates", counts["duplicate_groups"]]] if counts["duplicate_groups"] else []),
+            *([["judgments", counts["judgments"]]] if counts["judgments"] else []),
+            *[[f"  grade {grade}: {grades.get(grade, '')}", number] for grade, number in counts["by_grade"].items()],
+            *[[f"  judged by {judge}", number] for judge, number in counts["by_judge"].items()],
+        ],
+    )
+    terminal.print_funnel(manifest["funnel"])
+    decisions = manifest["decisions"]
+    origin = f"from v{parent['version']}" if parent else "first version"
+    terminal.out.print(f"{origin}; decisions in effect {len(decisions['in_effect'])}, stale {len(decisions['stale'])}")
+    terminal.out.print(f"content digest {manifest['content_digest']}", soft_wrap=True)
+    for warning in describe_overlap(path, manifest["content_digest"]):
+        terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
+
+
+def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+    """Compute every checksum again, follow the chain of each decision log, and compare the logs with the version; name
+    what differs.
+
+    Example: querytruth verify family-album/v2
+    """
+    from querytruth.api import loaded_set, set_checks
+    from querytruth.backends.files.bucket_urls import join_set_url
+    from querytruth.sets.bucket_reading import find_remote_version
+
+    if (url := join_set_url(set_, str(out))) is not None:
+        place = str(find_remote_version(url).url)
+        problems, checked = set_checks.verify(place), "every object read again"
+    else:
+        path = loaded_set.find_version(set_, out)
+        total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+        with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
+            problems = set_checks.verify(path, progress=advance)
+        place, checked = str(path), f"{total / 1e6:,.1f} MB checked"
+    if json:
+        terminal.print_json({"path": place, "problems": problems})
+    else:
+        for problem in problems:
+            terminal.out.print(f"{place}/{problem}", markup=False, soft_wrap=True)
+        outcome = f"{len(problems)} problems" if problems else f"intact, {checked}"
+        terminal.out.print(f"{place}: {outcome}", soft_wrap=True, markup=False)
+    if problems:
+        raise typer.Exit(1)
+
+
+def gc(
+    name: Annotated[str, typer.Argument(help="A set's name, or the path of its folder.", metavar="NAME")],
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    hours: Annotated[float, typer.Option(help="Only files that did not change for so long.", min=1)] = 24,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Name the files, and remove none.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove what interrupted runs left below a set's folder: unfinished writes, and downloads that no row names.
+
+    Example: querytruth gc family-album --dry-run
+    """
+    from querytruth.errors import translate_write_errors
+    from querytruth.sets.staging_folders import find_leftovers, remove_abandoned_folders
+
+    folder = next((place for place in (out / name, Path(name)) if place.is_dir()), None)
+    if folder is None:
+        raise UserError("remove leftovers", name, f"is no folder there or below {out}", "give the name of a set")
+    leftovers = find_leftovers(folder, time.time() - hours * 3600)
+    total = sum(path.stat().st_size for path in leftovers)
+    for path in leftovers:
+        if not dry_run:
+            with translate_write_errors("remove leftovers", path):
+                path.unlink(missing_ok=True)
+        if not json:
+            terminal.out.print(str(path), markup=False, soft_wrap=True)
+    if not dry_run:
+        remove_abandoned_folders(folder / ".publish")
+    if json:
+        terminal.print_json({"files": [str(path) for path in leftovers], "bytes": total, "removed": not dry_run})
+        return
+    done = "would be removed" if dry_run else "removed"
+    terminal.err.print(f"{len(leftovers)} files {done}, {total / 1e6:,.1f} MB")
+
+
+def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+    """Check for dangling ids, empty truth, duplicates, overlaps and leaks. Exit 1 where an error was found.
+
+    Example: querytruth lint family-album
+    """
+    from querytruth.api import loaded_set, set_checks
+
+    path = loaded_set.find_version(set_, out, remote="tables")
+    findings, place = set_checks.lint(path), loaded_set.describe_place(set_, out, path)
+    if json:
+        terminal.print_json(findings.to_dict("records"))
+    elif len(findings):
+        rows: list[list[object]] = [
+            [found.severity, found.check, found.count_, found.says, "\n".join(found.examples[:3])]
+            for found in findings.rename(columns={"count": "count_"}).itertuples()
+        ]
+        terminal.print_table(f"Lint of {place}", ["", "check", "cases", "what", "such as"], rows)
+    else:
+        terminal.out.print(f"{place}: nothing found", soft_wrap=True)
+    if (findings["severity"] == "error").any():
+        raise typer.Exit(1)
+
+
+def diff(
+    set_a: Annotated[str, typer.Argument(metavar="SET_A")],
+    set_b: Annotated[str, typer.Argument(metavar="SET_B")],
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    rows: Annotated[int, typer.Option(help="Rows shown of each kind of change.", min=0)] = 20,
+) -> None:
+    """Show the queries, pictures and judgments that were added, removed or changed, and whether figures stay
+    comparable.
+
+    Example: querytruth diff family-album/v1 family-album/v2"""
+    from querytruth.api import set_checks
+
+    found = set_checks.diff(set_a, set_b, out=out)
+    for warning in found.warnings:
+        terminal.err.print(warning, markup=False, soft_wrap=True)
+    difference = found.difference
+    if json:
+        terminal.print_json({**asdict(difference), "comparable": difference.comparability})
+        return
+    texts = {row.query_id: row.text for one in (found.after, found.before) for row in one.queries.itertuples()}
+    for name in ("queries", "images", "judgments"):
+        for change in ("added", "removed", "changed"):
+            changes = getattr(difference, f"{name}_{change}")
+            if changes:
+                shown: list[list[object]] = [_changed_row(name, entry, texts) for entry in changes[:rows]]
+                if len(changes) > rows:
+                    shown.append([f"… and {len(changes) - rows:,} more", *[""] * (len(_COLUMNS[name]) - 1)])
+                terminal.print_table(f"{name.capitalize()} {change}: {len(changes):,}", _COLUMNS[name], shown)
+    if difference.judgments_with_them:
+        terminal.out.print(f"{difference.judgments_with_them:,} judgments came or went with their query or picture")
+    terminal.out.print(difference.comparability)
+
+
+_COLUMNS = {
+    "queries": ["query", "text", "what"],
+    "images": ["picture", "what"],
+    "judgments": ["query", "picture", "what"],
+}
+
+
+def _changed_row(name: str, entry: Any, texts: dict[Any, Any]) -> list[object]:
+    """Return a row of the table of changes: the ids and texts, and the changed values."""
+    if isinstance(entry, str):
+        return [entry, ""]
+    ids = ("query_id", "image_id", "text") if name == "queries" else ("query_id", "image_id")
+    rest = {k: v for k, v in entry.items() if k not in ids or isinstance(v, tuple)}
+    rest = {k: v for k, v in rest.items() if not isinstance(v, tuple) or v[0] != v[1]}
+    what = ", ".join(f"{k} {v[0]} → {v[1]}" if isinstance(v, tuple) else f"{k} {v}" for k, v in rest.items())
+    about = {
+        "queries": [entry.get("query_id"), texts.get(entry.get("query_id"))],
+        "images": [entry.get("image_id")],
+        "judgments": [texts.get(entry.get("query_id")), entry.get("image_id")],
+    }
+    return [*about[name], what]
+
+
+def _agree_to_definition(lines: list[str]) -> bool:
+    """Show the lines of a stranger's definition, and ask whether to build with them."""
+    for line in lines:
+        terminal.err.print(line, markup=False, soft_wrap=True)
+    return typer.confirm("The set's definition names these. Build with them?", err=True)
+
+
+def rebuild(
+    set_: SetArgument,
+    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    json: JsonOption = False,
+    check: Annotated[bool, typer.Option("--check", help="Build again and compare digests; publishes nothing.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline/--online", help="Use recorded replies and pages only, or ask models and the web.")
+    ] = True,
+    trust_definition: Annotated[
+        bool,
+        typer.Option("--trust-definition", help="Of a set from elsewhere: show what its definition names, and ask."),
+    ] = False,
+) -> None:
+    """Build a version again from its manifest; print whether the digest is the same, or what differs.
+
+    A set that you did not publish on this machine may name folders, addresses and keys: nothing of it is run unless you
+    agree with --trust-definition.
+
+    Example: querytruth rebuild family-album/v2 --check
+    """
+    if not check:
+        raise UserError("rebuild", set_, "publishing goes through build", "say --check, or run querytruth build")
+    from flows.rebuild import rebuild_tables
+    from querytruth.sets import manifest as manifest_reading
+    from querytruth.sets import set_files
+    from querytruth.sets.version_difference import compare_versions
+
+    path = set_files.find_set(set_, out)
+    with terminal.reported_run(offline=offline):
+        rebuilt = rebuild_tables(path, _agree_to_definition) if trust_definition else rebuild_tables(path)
+    manifest = manifest_reading.read_manifest(path)
+    same = rebuilt.digest == manifest["content_digest"]
+    if json:
+        outcome = {"path": str(path), "same": same}
+        terminal.print_json(outcome | {"content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed})
+    elif same:
+        terminal.out.print(f"{path}: rebuilt to the same content digest {rebuilt.digest}", soft_wrap=True)
+    else:
+        published = manifest["content_digest"]
+        terminal.out.print(f"{path}: rebuilt to {rebuilt.digest}, published was {published}", soft_wrap=True)
+        for name in rebuilt.inputs_changed:
+            terminal.out.print(f"input {name} is not the file it was built from", markup=False)
+        changes = asdict(compare_versions(set_files.read_set(path).tables, rebuilt.as_stored()))
+        lists = {name: value for name, value in changes.items() if isinstance(value, list) and value}
+        sizes = [f"{len(value):,} {name.replace('_', ' ')}" for name, value in lists.items()]
+        terminal.out.print(", ".join(sizes) or "only order differs")
+    if not same:
+        raise typer.Exit(1)
+
+
+def list_(out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+    """List the sets below a folder with their newest version.
+
+    Example: querytruth list --out datasets
+    """
+    from querytruth.errors import UserError
+    from querytruth.sets.manifest import read_manifest
+    from querytruth.sets.published_files import newest_version
+    from querytruth.sets.set_files import find_set
+
+    if not out.is_dir():
+        raise UserError("list sets", out, "is no folder", "give --out the folder of the sets")
+    names = sorted(folder.name for folder in out.iterdir() if folder.is_dir() and newest_version(folder))
+    sets = []
+    for name in names:
+        manifest = read_manifest(find_set(name, out))
+        counts = {key: manifest["counts"][key] for key in ("queries", "images", "judgments")}
+        sets.append({"name": name, "kind": manifest["kind"], "version": manifest["version"], **counts})
+    if json:
+        terminal.print_json(sets)
+    elif sets:
+        columns = ["name", "kind", "version", "queries", "pictures", "judgments"]
+        terminal.print_table(f"Sets in {out}", columns, [list(one.values()) for one in sets])
+    else:
+        terminal.out.print(f"{out}: no published set", soft_wrap=True)
+
+
+def print_version(is_wanted: bool) -> None:
+    """Print the version of the package and end, where the option is given."""
+    if is_wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"querytruth {version('querytruth')}")
+        raise typer.Exit

@@ -1,0 +1,200 @@
+"""Types and options that definitions of several kinds share.
+
+Errors of definitions: the first defect that pydantic finds, with its key, as a UserError.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from querytruth.backends.files import safe_paths
+from querytruth.backends.files.bucket_urls import BucketFolder, is_object_url
+from querytruth.backends.models.chat import CHAT_MODELS
+from querytruth.backends.web.image_search import IMAGE_SEARCHES
+from querytruth.errors import UserError, suggest_choice
+from querytruth.sets.published_files import newest_version
+
+READ_STAGE = "read definition"
+URL_CREDENTIALS = re.compile(r"://[^/]*@")
+_PROMPT_NAME = re.compile(r"(zh|en)/[a-z0-9_-]+")
+
+
+def describe_definition_error(model: type[BaseModel], error: ValidationError, source: str) -> UserError:
+    """The error of the first defect; `source` is the file or the class of the definition."""
+    reason, next_step = _describe_defect(model, error)
+    return UserError(READ_STAGE, source, reason, next_step)
+
+
+def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[str, str]:
+    """Reason and next step of the first defect."""
+    defect = error.errors()[0]
+    key = ".".join(str(part) for part in defect["loc"])
+    if defect["type"] == "extra_forbidden":
+        return f"key {key!r} is unknown", suggest_choice(str(defect["loc"][-1]), _keys_beside(model, defect["loc"]))
+    if defect["type"] == "missing":
+        return f"key {key!r} is missing", f"add it, or say --set {key}=…"
+    given = f", given {defect['input']!r}" if not isinstance(defect["input"], dict) else ""
+    message = defect["msg"].removeprefix("Value error, ")
+    if defect["type"] in ("model_type", "model_attributes_type", "dict_type"):  # pydantic's text names a Python class
+        message = "is a section of keys, such as {key: value}"
+        if defect["input"] is None:
+            return f"key {key!r}: {message}, and cannot be null", "leave the key out for its defaults, or give its keys"
+    if not key:
+        return message, "fix the definition"
+    return f"key {key!r}: {message}{URL_CREDENTIALS.sub('://…@', given)}", "fix the value"
+
+
+def _keys_beside(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
+    """The known keys at the place of an unknown one."""
+    for part in where[:-1]:
+        inner = safe_paths.submodel_of(model.model_fields[part]) if part in model.model_fields else None
+        if inner is None:
+            return []
+        model = inner
+    return list(model.model_fields)
+
+
+class StrictModel(BaseModel):
+    """A frozen model that rejects unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _reject_url_credentials(value: str) -> str:
+    if URL_CREDENTIALS.search(value):
+        raise ValueError("holds a user or password, which would stand in every manifest; use the environment")
+    return value
+
+
+def _check_prompt_name(name: str) -> str:
+    if not _PROMPT_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is none: language/name, such as zh/caption or en/topics")
+    return name
+
+
+def check_prompt_files(files: Mapping[str, str], usable: Iterable[str]) -> None:
+    """Raises ValueError for a file of a prompt that is not asked."""
+    if unused := sorted(files.keys() - set(usable)):
+        raise ValueError(f"prompt_files has {unused[0]}, and no prompt of that name is asked")
+
+
+def reject_repetition(values: list[str]) -> list[str]:
+    """The values themselves. Raises ValueError where one occurs twice."""
+    if len(set(values)) < len(values):
+        raise ValueError("names something twice")
+    return values
+
+
+def _check_bucket_url(url: str) -> str:
+    try:
+        return str(BucketFolder.parse(url))
+    except UserError as error:
+        raise ValueError(error.reason) from None
+
+
+def _resolve_set(text: str, folder: safe_paths.BaseFolder) -> str:
+    """The absolute path where a set or a version lies there; else the name of a set, also where a folder has it."""
+    path = Path(text) if folder is None else folder / text
+    is_set = (path / "manifest.json").is_file() or newest_version(path) is not None
+    return safe_paths.resolve_if_exists(text, folder) if is_set else text
+
+
+BucketUrl = Annotated[str, AfterValidator(_check_bucket_url)]  # s3://bucket/folder
+# A path or a URL without user or password, as every manifest has it.
+Location = Annotated[safe_paths.PathOrUrl, AfterValidator(_reject_url_credentials)]
+SetPathOrName = Annotated[str, safe_paths.PathRule(_resolve_set)]
+OutputFolder = Annotated[
+    Path, safe_paths.PathRule(lambda text, _folder: text)
+]  # below the working directory, if relative
+PromptName = Annotated[str, AfterValidator(_check_prompt_name)]
+PromptFiles = Annotated[
+    dict[PromptName, str], safe_paths.PathRule(safe_paths.resolve_path)
+]  # the user's own, by the name they get
+ChatModelOptions = Annotated[dict[str, Any], safe_paths.OptionsOf(CHAT_MODELS, "model")]
+ImageSearchOptions = Annotated[dict[str, Any], safe_paths.OptionsOf(IMAGE_SEARCHES, "search")]
+# A list of one entry may be written as that entry.
+OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Path) else value)
+
+
+class Definition(StrictModel):
+    """A definition, which a call checks as if its keys stood in a file of the working directory."""
+
+    def __init__(self, **keys: Any) -> None:
+        """Check the keys. Raises UserError for a wrong one."""
+        try:
+            super().__init__(**safe_paths.resolve_paths(type(self), keys, lambda _key: None))
+        except ValidationError as error:
+            raise describe_definition_error(type(self), error, type(self).__name__) from None
+
+    # Only a call of the class goes through __init__: what reads files calls model_validate, and names the file.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+class SetDefinition(Definition):
+    """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory. `publish_to`: a
+    folder in object storage that gets each version, too; an `out` that is such a URL is this key, with the work in
+    `s3-work/`. `work`: a folder in object storage that keeps what was read from images, rendered and encoded: workers,
+    and builds on other machines, need to share nothing else. `lose_at_most`: the share of the last version's queries
+    (of its images, if it has no queries) that a build may lose without being stopped, besides what people dropped;
+    null: all of them."""
+
+    kind: str
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    title: str = ""
+    licence: str = ""
+    seed: int = 0
+    out: OutputFolder = Path("datasets")
+    publish_to: BucketUrl | None = None
+    work: BucketUrl | None = None
+    lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_bucket_output(cls, keys: Any) -> Any:
+        if not isinstance(keys, dict) or not is_object_url(str(keys.get("out", ""))):
+            return keys
+        if keys.get("publish_to") is not None:
+            raise ValueError("out and publish_to both name a bucket")
+        url = _check_bucket_url(str(keys["out"]))
+        return {**keys, "out": str(Path("s3-work") / url.removeprefix("s3://")), "publish_to": url}
+
+
+class PriceOptions(StrictModel, allow_inf_nan=False):
+    """What an endpoint charges per million tokens, for plans; no set's digest depends on it."""
+
+    input_per_million: float = Field(ge=0)
+    output_per_million: float = Field(ge=0)
+    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
+
+
+class BudgetOptions(StrictModel, allow_inf_nan=False):
+    """What one run may spend on questions to chat models, null: no limit. A run that has spent it stops in order, and
+    the next one goes on from there with a budget of its own. No set's digest depends on it."""
+
+    calls: int | None = Field(None, ge=0)
+    tokens: int | None = Field(None, ge=0)
+    hours: float | None = Field(None, gt=0)
+
+
+class NearDuplicateOptions(StrictModel):
+    """Which images count as the same besides those with the same bytes or pixels: perceptual hashes within `distance`
+    bits (null: none), also of mirrored or rotated images and of parts of images (`edits`), and image embeddings with at
+    least `cosine` (null: 0.95, or higher where the embedder finds random images alike)."""
+
+    distance: int | None = Field(6, ge=0, le=16)
+    flips: bool = False
+    rotations: bool = False
+    edits: bool = True
+    embedder: safe_paths.PathOrName | None = None
+    cosine: float | None = Field(None, gt=0, le=1)
+
+
+class RenderOptions(StrictModel):
+    """How images are rendered. `longer_side`: in their own shape, the longer side `size` pixels, or fewer where the
+    image has fewer; squares of `size` x `size`: `squash` as in the seed article, `fit` with padding, `crop`."""
+
+    size: int = Field(512, ge=16, le=4096)
+    mode: Literal["longer_side", "squash", "fit", "crop"] = "longer_side"

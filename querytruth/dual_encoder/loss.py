@@ -1,0 +1,205 @@
+"""The contrastive loss: InfoNCE with smoothed labels, and margins to the hardest negatives.
+
+A batch has as many images as texts; the n-th of each are a pair. `is_relevant` (texts, images) marks the pairs and all
+other relevant ones (another caption of the same image, an image that shows the same). Those others are neither positive
+nor negative: a row leaves them out.
+
+One step of a training: forward, backward, clipped, and the optimizer moved on; and its learning rate.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from querytruth.dual_encoder.augmentation import Augmentation, apply_augmentation, center_crop, sample_augmentation
+from querytruth.dual_encoder.model import DualEncoder
+from querytruth.records import stable_hash
+
+_FIRST_WEIGHT, _STEP, _LAST_WEIGHT = 0.5, 0.01, 0.7
+_MIN_RATE_FACTOR = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LossRules:
+    """The report's numbers. `hard`: the share of a row's negatives that are hard; `hardest`: how many of those keep
+    the wider margin; `hard_negatives` false: InfoNCE alone. Margins are of cosines."""
+
+    temperature: float = 0.07
+    smoothing: float = 0.1
+    hard_negatives: bool = True
+    hard: float = 0.1
+    margin: float = 0.08
+    hardest: int = 2
+    hardest_margin: float = 0.12
+    hardest_weight: float = 0.3
+
+
+REFERENCE_LOSS_RULES = LossRules()
+
+
+def hard_negative_weight(epoch: int) -> float:
+    """What hard negatives weigh in an epoch, counted from 1: 0.5, and 0.01 more each epoch, up to 0.7."""
+    return min(_LAST_WEIGHT, _FIRST_WEIGHT + _STEP * (epoch - 1))
+
+
+def contrastive_loss(
+    images: Tensor, texts: Tensor, is_relevant: Tensor, *, weight: float, rules: LossRules = REFERENCE_LOSS_RULES
+) -> Tensor:
+    """The mean of both directions' losses, of vectors (pairs, dimensions) of length one. Computed in single precision
+    whatever the vectors come in: half precision holds neither the logits of small temperatures nor their sums."""
+    with torch.autocast(images.device.type, enabled=False):
+        cosines = texts.float() @ images.float().T
+        return (
+            _direction_loss(cosines, is_relevant, weight, rules)
+            + _direction_loss(cosines.T, is_relevant.T, weight, rules)
+        ) / 2
+
+
+def _direction_loss(cosines: Tensor, is_relevant: Tensor, weight: float, rules: LossRules) -> Tensor:
+    own = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
+    negative = ~(is_relevant | own)
+    loss = info_nce(cosines / rules.temperature, negative, rules.smoothing)
+    if not rules.hard_negatives:
+        return loss
+    hard, hardest = margin_losses(cosines, negative, rules)
+    return loss + weight * hard + rules.hardest_weight * weight * hardest
+
+
+def info_nce(logits: Tensor, negative: Tensor, smoothing: float) -> Tensor:
+    """The cross entropy of each row's own column against it and its negatives. Smoothing is spread over those columns
+    alone: with every other column a negative this is torch's cross_entropy with label_smoothing."""
+    own = torch.eye(len(logits), dtype=torch.bool, device=logits.device)
+    counted = negative | own
+    chances = logits.masked_fill(~counted, float("-inf")).log_softmax(dim=1)
+    wanted = -chances.diagonal()
+    even = -chances.masked_fill(~counted, 0.0).sum(dim=1) / counted.sum(dim=1)
+    return ((1 - smoothing) * wanted + smoothing * even).mean()
+
+
+def margin_losses(cosines: Tensor, negative: Tensor, rules: LossRules) -> tuple[Tensor, Tensor]:
+    """How far the mean of each row's hard negatives, and of its hardest ones, is closer than a margin below the row's
+    own; the means over all rows. A row's hard negatives are a tenth of its negatives, one at least; a row without a
+    negative counts as 0."""
+    counts = negative.sum(dim=1)
+    hard = torch.clamp((counts * rules.hard).long(), min=1).minimum(counts)
+    ordered = cosines.masked_fill(~negative, float("-inf")).sort(dim=1, descending=True).values
+    own = cosines.diagonal()
+    return (
+        _beyond(ordered, hard, own, rules.margin),
+        _beyond(ordered, hard.clamp(max=rules.hardest), own, rules.hardest_margin),
+    )
+
+
+def _beyond(ordered: Tensor, first: Tensor, own: Tensor, margin: float) -> Tensor:
+    chosen = torch.arange(ordered.shape[1], device=ordered.device) < first[:, None]
+    mean = torch.where(chosen, ordered, 0.0).sum(dim=1) / first.clamp(min=1)
+    return torch.where(first > 0, (mean - own + margin).clamp(min=0), 0.0).mean()
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingBatch:
+    """Pairs of a picture and a text: `pixels` (n, side, side, 3) from 0 to 255, `token_ids` and `mask` (n, length),
+    `is_relevant` (texts, pictures); `keep_orientation` and `keep_colours` (n,): what no augmentation may change."""
+
+    pixels: Tensor
+    token_ids: Tensor
+    mask: Tensor
+    is_relevant: Tensor
+    keep_orientation: Tensor
+    keep_colours: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class StepRules:
+    """`size`: the side of pictures as the model sees them; `augmentation` None: pictures as they are; `clip`: the
+    longest gradient."""
+
+    size: int
+    loss: LossRules
+    augmentation: Augmentation | None
+    clip: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step came to: the loss, and the shares of texts and of pictures whose own one is the nearest."""
+
+    loss: float
+    text_accuracy: float
+    image_accuracy: float
+
+
+def create_optimizer(model: DualEncoder, rate: float, decay: float) -> torch.optim.AdamW:
+    """AdamW over all parameters; a frozen one has no gradient, and is left alone, its decay included."""
+    return torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
+
+
+def train_step(
+    model: DualEncoder,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    batch: TrainingBatch,
+    rules: StepRules,
+    *,
+    rate: float,
+    weight: float,
+    seed: int,
+) -> StepResult:
+    """Learn from a batch at the learning rate `rate`. All chance in it comes from the seed, so that a step that is
+    done again comes to the same. Mixed precision where the scaler is on."""
+    torch.manual_seed(seed)  # dropout
+    device = next(model.parameters()).device
+    shown = _augment_or_crop(batch, rules, seed, device)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.zero_grad(set_to_none=True)
+    with torch.autocast(device.type, enabled=scaler.is_enabled()):
+        images, texts = model(shown, batch.token_ids.to(device), batch.mask.to(device))
+    is_relevant = batch.is_relevant.to(device)
+    loss = contrastive_loss(images, texts, is_relevant, weight=weight, rules=rules.loss)
+    scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), rules.clip)
+    scaler.step(optimizer)
+    scaler.update()
+    return _step_result(loss, images, texts, is_relevant)
+
+
+def learning_rate_factor(step: int, warm_up: int, total: int) -> float:
+    """What part of the highest learning rate step `step` (from 0) of `total` has: a straight rise over the first
+    `warm_up` steps, then a cosine that ends at 5%.
+
+    The report's own formula, max(0.05, (1 + cos) / 2), is lower after the rise and flat over the last seventh; its
+    first step has a rate of 0.
+    """
+    if step < warm_up:
+        return (step + 1) / warm_up
+    progress = (step - warm_up) / max(total - 1 - warm_up, 1)
+    return _MIN_RATE_FACTOR + (1 - _MIN_RATE_FACTOR) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
+
+
+def derive_step_seed(seed: int, epoch: int, number: int) -> int:
+    """The seed of a step, the same whenever it is done."""
+    return stable_hash(str(seed), "step", str(epoch), str(number)) >> 1
+
+
+def _augment_or_crop(batch: TrainingBatch, rules: StepRules, seed: int, device: torch.device) -> Tensor:
+    pixels = batch.pixels.to(device, non_blocking=True)
+    if rules.augmentation is None:
+        return center_crop(pixels, rules.size)
+    generator = torch.Generator().manual_seed(seed)
+    kept = {"keep_orientation": batch.keep_orientation, "keep_colours": batch.keep_colours}
+    drawn = sample_augmentation(len(pixels), generator, rules.augmentation, **kept)
+    return apply_augmentation(pixels, drawn.to(device), rules.size)
+
+
+@torch.no_grad()
+def _step_result(loss: Tensor, images: Tensor, texts: Tensor, is_relevant: Tensor) -> StepResult:
+    cosines = texts @ images.T
+    rows = torch.arange(len(cosines), device=cosines.device)
+    of_texts = is_relevant[rows, cosines.argmax(dim=1)].float().mean()
+    of_images = is_relevant[cosines.argmax(dim=0), rows].float().mean()
+    # One wait for the device, not three.
+    return StepResult(*torch.stack([loss.detach(), of_texts, of_images]).tolist())

@@ -1,0 +1,151 @@
+"""Encodes a set's images and texts into one vector space: with a model, or from a folder of vectors that others
+computed.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from querytruth.array_types import Vectors
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.images.rendering import PixelsJob
+from querytruth.backends.models import hub_models, vector_store
+from querytruth.backends.models.embedders import ImageTextEmbedder, load_image_text_embedder
+from querytruth.backends.steps import Advance, current_run, step
+from querytruth.errors import UserError
+from querytruth.evaluation.ground_truth import to_id_array
+from querytruth.evaluation.judged_sets import JudgedSet
+from querytruth.sets.image_vectors import DecodedImages, embed_texts, encode_with_cache
+from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.set_files import ImageLocation, locate_images
+
+MAX_IMAGE_SIDE = 1024  # pixels of the longer side at most: encoders look at 224 to 384
+_PARTS = (("queries", "query_id", "query"), ("images", "image_id", "image"))
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedItems:
+    """Images or texts: ids, a row (n, d) per id, and which rows are known."""
+
+    ids: pa.Array
+    vectors: Vectors
+    is_known: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedSet:
+    """Both sides of a set, what computed their vectors, and the ledger of items without one."""
+
+    texts: EncodedItems
+    images: EncodedItems
+    description: dict[str, Any]
+    ledger: Ledger
+
+
+@step("encode set")
+def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
+    """Encodes the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
+    the digest of their content: no image and no text is encoded twice with the same weights."""
+    if (stored := judged.stored) is None:
+        raise UserError("evaluate", name, "needs pictures and texts, which bare judgments lack", "name a set")
+    embedder, ledger = load_image_text_embedder(name), Ledger()
+    vector_folder = stored.path.parent.parent / ".vectors"
+    images = encode_images(embedder, locate_images(stored), vector_folder, ledger)
+    if not images.is_known.any():
+        reason = f"none of the {len(images.ids):,} pictures is at hand"
+        raise UserError("encode pictures", judged.description["name"], reason, "restore them, or build with `render`")
+    queries = stored.tables.queries
+    text_vectors = embed_texts(embedder, queries["text"].tolist(), vector_folder)
+    texts = EncodedItems(to_id_array(queries["query_id"]), text_vectors, np.ones(len(queries), dtype=bool))
+    described = {"kind": "model", "name": embedder.name, "revision": embedder.revision}
+    return EncodedSet(texts, images, {**described, "dimensions": embedder.dimensions}, ledger)
+
+
+@step("read vectors")
+def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
+    """Reads the set's vectors from `folder`/queries and `folder`/images; rows of other ids are ignored and counted."""
+    if judged.queries is None or judged.images is None:
+        raise UserError("evaluate", folder, "needs a set's ids, which bare judgments lack", "name a set")
+    ledger, unknown_rows = Ledger(), 0
+    encoded_parts = []
+    for name, id_name, kind in _PARTS:
+        ids = to_id_array(getattr(judged, name)[id_name])
+        with current_run().reporter.bar(f"read {name}", len(ids), "vectors") as advance:
+            vectors, known, other_rows = vector_store.read_vectors(folder / name, id_name, ids, advance)
+        unknown_rows += other_rows
+        _record_missing(ledger, f"read vectors of {name}", kind, ids, known, [("no_vector", "")] * len(ids))
+        encoded_parts.append(EncodedItems(ids, vectors, known))
+    parts = " ".join(hub_models.resolve_model_revision(str(folder / name), None)[1] for name in ("images", "queries"))
+    described = {
+        "kind": "vectors",
+        "name": folder.resolve().name,
+        "revision": f"files:{hashlib.sha256(parts.encode()).hexdigest()}",
+        "dimensions": int(encoded_parts[1].vectors.shape[1]),
+        "rows_of_other_ids": unknown_rows,
+    }
+    return EncodedSet(encoded_parts[0], encoded_parts[1], described, ledger)
+
+
+def encode_images(
+    embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger
+) -> EncodedItems:
+    """Returns a vector per image, stored in `folder`. Encodes an image under two ids once; one that is missing, changed
+    or unreadable is entered in the ledger."""
+    keys = [_key(place) for place in places]
+    by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
+    failures: dict[str, tuple[str, str]] = {}
+
+    def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
+        jobs = [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names]
+        decoded_images = DecodedImages(jobs, advance)
+        vectors = embedder.encode_images(decoded_images)
+        failures.update({names[number]: fault for number, fault in decoded_images.failures.items()})
+        return [number for number in range(len(names)) if number not in decoded_images.failures], vectors
+
+    fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}"
+    wanted = sorted(by_key)
+    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode pictures", "pictures")
+    row_of_key = {key: place for place, key in enumerate(wanted)}
+    ids = pa.array([place.image_id for place in places], pa.large_string())
+    side = _expand_rows(ids, np.array([row_of_key.get(key, -1) for key in keys], dtype=np.int64), *encoded)
+    failures_by_row = [
+        failures.get(key, (place.reason or "cannot_be_read", "")) for key, place in zip(keys, places, strict=True)
+    ]
+    _record_missing(ledger, "encode images", "image", ids, side.is_known, failures_by_row)
+    return side
+
+
+def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known: NDArray[np.bool_]) -> EncodedItems:
+    """Expands rows of distinct contents to rows of ids; -1 has none."""
+    rows, there = np.maximum(row, 0), row >= 0
+    if not len(vectors):
+        return EncodedItems(ids, np.zeros((len(ids), vectors.shape[1]), np.float32), there)
+    spread = vectors[rows]
+    spread[~there] = 0
+    return EncodedItems(ids, spread, there & known[rows])
+
+
+def _key(place: ImageLocation) -> str:
+    """Returns the recorded digest of the content, or the digest of the file as it is now; empty where there is no
+    file."""
+    if place.sha256 is not None or place.location is None or "://" in place.location:
+        return place.sha256 or ""
+    try:
+        return file_sha256(Path(place.location))[0]
+    except OSError:
+        return ""
+
+
+def _record_missing(
+    ledger: Ledger, stage: str, kind: str, ids: pa.Array, known: NDArray[np.bool_], failures: list[tuple[str, str]]
+) -> None:
+    missing_rows = np.flatnonzero(~known).tolist()
+    items = ids.take(pa.array(missing_rows, pa.int64())).to_pylist()
+    reasons, details = zip(*(failures[row] for row in missing_rows), strict=True) if missing_rows else ((), ())
+    quarantined = rejection_rows(items, "quarantined", reasons, item_id=items, detail=details)
+    ledger.record_stage(stage, kind, len(ids), int(known.sum()), quarantined)

@@ -1,0 +1,114 @@
+"""Orders systems by a metric, with rank intervals that hold for all systems at once.
+
+A system's rank is at least one more than the number of systems that are better by a test, and at most the number of
+systems less those that are worse. The test is that of `compare`, a permutation of whole clusters, which holds whatever
+their sizes are. The tests of all pairs are corrected together (Holm), so all intervals hold the true
+ranks in 95% of boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks", 2022).
+
+Whether two versions or sizes of a set order systems alike, and how many systems each of them distinguishes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from querytruth.array_types import FloatArray
+from querytruth.evaluation.comparison import compare_systems, kendall_tau_b
+from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, permutation_test
+
+_DISTINGUISHED = ["told_apart_one", "told_apart_other", "told_apart_swapped"]
+STABILITY_COLUMNS = ["metric", "systems", "correlation", "pairs", *_DISTINGUISHED]
+_LEVEL = 0.05
+ScoresBySystem = Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRank:
+    """A system's mean and the ends of its rank interval, 1 being the best."""
+
+    name: str
+    mean: float
+    best_rank: int
+    worst_rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Systems by mean, the best first, and the largest groups of neighbours of which no pair differs by the test."""
+
+    ranks: list[SystemRank]
+    groups: list[list[str]]
+
+
+def rank_systems(figures: Mapping[str, FloatArray], *, clusters: Any = None) -> Leaderboard:
+    """Returns the board of systems from their figures on the same queries (queries,). Systems of equal mean stand in
+    the order of their names."""
+    names = sorted(figures, key=lambda name: (-float(np.mean(figures[name])), name))
+    is_better = _find_better([figures[name] for name in names], clusters)
+    count = len(names)
+    ranks = [
+        SystemRank(name, float(np.mean(figures[name])), 1 + int(is_better[:, n].sum()), count - int(is_better[n].sum()))
+        for n, name in enumerate(names)
+    ]
+    return Leaderboard(ranks, _find_groups(names, is_better))
+
+
+def _find_better(values: list[FloatArray], clusters: Any) -> NDArray[np.bool_]:
+    """Whether the row's system is better than the column's by the corrected tests."""
+    is_better = np.zeros((len(values), len(values)), dtype=bool)
+    pairs = list(combinations(range(len(values)), 2))
+    if not pairs:
+        return is_better
+    p_values = correct_holm(
+        np.array([permutation_test(values[one], values[other], clusters=clusters) for one, other in pairs])
+    )
+    for (one, other), p in zip(pairs, p_values.tolist(), strict=True):
+        if p <= 1 - CONFIDENCE_LEVEL:
+            is_first = values[one].mean() > values[other].mean()
+            is_better[(one, other) if is_first else (other, one)] = True
+    return is_better
+
+
+def _find_groups(names: list[str], is_better: NDArray[np.bool_]) -> list[list[str]]:
+    groups: list[tuple[int, int]] = []
+    for start in range(len(names)):
+        end = start + 1
+        while end < len(names) and not (is_better[start:end, end] | is_better[end, start:end]).any():
+            end += 1
+        if not groups or end > groups[-1][1]:
+            groups.append((start, end))
+    return [names[start:end] for start, end in groups]
+
+
+def measure_stability(
+    first_set: ScoresBySystem,
+    second_set: ScoresBySystem,
+    metrics: Sequence[str],
+    *,
+    clusters: tuple[Any, Any] = (None, None),
+) -> pd.DataFrame:
+    """Returns a row per metric (STABILITY_COLUMNS) for the systems of both sets, given as figures per query by name.
+
+    `correlation`: Kendall's tau-b of the two orders; `told_apart_…`: how many pairs differ on that set (paired
+    permutation test, Holm over the pairs, 5%), and how many do on both in opposite directions (`swapped`)."""
+    names = sorted(set(first_set) & set(second_set))
+    signs = []
+    for systems, shared in zip((first_set, second_set), clusters, strict=True):
+        compared = compare_systems({name: systems[name] for name in names}, metrics, clusters=shared)
+        # 1 where the first system is better, -1 where the other is, 0 where neither is.
+        verdicts = np.where(compared["p_holm"] <= _LEVEL, np.sign(compared["difference"]), 0).astype(int)
+        signs.append(dict(zip(compared[["metric", "one", "other"]].itertuples(index=False), verdicts, strict=True)))
+    rows = []
+    for metric in metrics:
+        means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (first_set, second_set)]
+        pairs = combinations(names, 2)
+        verdicts = np.array([[sign[metric, *pair] for sign in signs] for pair in pairs]).reshape(-1, 2)
+        distinguished = (verdicts != 0).sum(axis=0).tolist()
+        swapped = int((verdicts[:, 0] * verdicts[:, 1] < 0).sum())
+        rows.append((metric, len(names), kendall_tau_b(*means), len(verdicts), *distinguished, swapped))
+    return pd.DataFrame(rows, columns=STABILITY_COLUMNS)

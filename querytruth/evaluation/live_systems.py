@@ -1,0 +1,288 @@
+"""Search services as evaluated systems: asked once, recorded, and mapped to the images or texts of a set.
+
+The images of a set as queries of a search service.
+"""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.search_systems import ImageSearchSystem, SearchFailure, SearchHit, SystemFile
+from querytruth.backends.steps import current_run, step
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, map_ids, read_named_images
+from querytruth.evaluation.system_answers import AnswerStore, SystemAnswer, answer_key, ask_system, parse_system_answer
+from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
+from querytruth.sets.benchmark_set import canonical_json
+from querytruth.sets.set_files import ImageLocation, StoredSet, locate_images
+
+_STAGE = "ask search system"
+MAX_IMAGE_BYTES = 200 << 20  # of an image, as everywhere
+ASK_STAGE = "ask search system"
+_STORE = Path(".systems") / "answers.sqlite"  # in the folder of the sets
+_COUNTED = (
+    "answers_out_of_order",
+    "answers_with_fewer_results",
+    "duplicate_results",
+    "results_without_id",
+    "results_without_score",
+    "unmapped_results",
+)
+_RECORDED_AT_ONCE = 20  # answers
+_FIRST = 12  # queries without an answer to any of which the service is taken to be down
+_TRY_ONE = "try one query: querytruth systems try FILE TEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySearch:
+    """One query of a set: its id, what the recorded answer depends on (a text, or the digest of an image), and the
+    search."""
+
+    query_id: str
+    question: str
+    search: Callable[[], list[SearchHit]]
+
+
+def list_image_searches(
+    system: ImageSearchSystem, stored: StoredSet, image_ids: Sequence[str], k: int
+) -> list[QuerySearch]:
+    """Returns a search per image; its file is read when it is asked. Raises UserError for an image that is not at
+    hand."""
+    places = {place.image_id: place for place in locate_images(stored)}
+    return [
+        QuerySearch(image_id, f"image {place.sha256}", partial(_search, system, place, k))
+        for image_id in image_ids
+        for place in [_require_file(places.get(image_id), image_id)]
+    ]
+
+
+def map_text_ids(queries: pd.DataFrame) -> dict[str, str]:
+    """Returns the query id by what a system answers with: the query id, or a text that one query alone has."""
+    ids, texts = queries["query_id"].astype(str).tolist(), queries["text"].tolist()
+    shared = Counter(texts)
+    return {text: name for name, text in zip(ids, texts, strict=True) if shared[text] == 1} | dict(
+        zip(ids, ids, strict=True)
+    )
+
+
+def _require_file(place: ImageLocation | None, image_id: str) -> ImageLocation:
+    if place is None or place.location is None or "://" in place.location or place.sha256 is None:
+        raise UserError(_STAGE, image_id, "is not at hand as a file", "build the set with `render`, or name --images")
+    return place
+
+
+def _search(system: ImageSearchSystem, place: ImageLocation, k: int) -> list[SearchHit]:
+    with translate_read_errors(_STAGE, place.image_id, "restore the file: querytruth verify the set"):
+        data = read_regular(Path(str(place.location)), MAX_IMAGE_BYTES)
+    if hashlib.sha256(data).hexdigest() != place.sha256:
+        raise UserError(_STAGE, place.image_id, "is another file than the set has", "querytruth verify the set")
+    return system.search_image(data, k)
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """`is_offline`: only recorded answers; `is_refreshed`: every query is asked again."""
+
+    is_offline: bool = False
+    is_refreshed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCheck:
+    """The size of the index and the answers to a probe, before and after the queries; None where unknown."""
+
+    before: str | None
+    after: str | None
+    items: int | None
+
+
+def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptions) -> EvaluatedSystem:
+    """Returns the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
+    judgments."""
+    if judged.stored is None:
+        raise UserError("evaluate", described.name, "needs a set's texts, which bare judgments lack", "name a set")
+    if options.is_offline and options.is_refreshed:
+        raise UserError("evaluate", described.name, "cannot ask again offline", "choose --offline or --refresh")
+    identity = described.system.identity
+    digest = hashlib.sha256(canonical_json(identity.as_record())).hexdigest()
+    description = {"kind": "system", "name": described.name, "type": described.type, "sha256": digest}
+    description["ids"] = described.system.options.ids
+    return EvaluatedSystem(
+        description, lambda view, k: _produce_run(described, view, k, options), is_of_this_version=True
+    )
+
+
+@step("ask search system")
+def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: AskOptions) -> SystemRun:
+    stored, queries = view.judged_set.stored, view.judged_set.queries
+    assert stored is not None and queries is not None
+    system = described.system
+    takes_images = isinstance(system, ImageSearchSystem) and system.takes_images
+    if view.is_image_to_text != takes_images:
+        what, direction = ("images", "image_to_text") if takes_images else ("texts", "text_to_image")
+        raise UserError("evaluate", described.name, f"is a search by {what}", f"choose the direction {direction}")
+    if isinstance(system, ImageSearchSystem) and takes_images:
+        asked = list_image_searches(system, stored, view.all_query_ids.to_pylist(), k)
+        ids = map_text_ids(queries)
+    else:
+        texts = queries[queries["query_id"].isin(view.all_query_ids.to_pylist())]
+        asked = [
+            QuerySearch(query, text, partial(system.search, text, k))
+            for query, text in zip(texts["query_id"].tolist(), texts["text"].tolist(), strict=True)
+        ]
+        ids = map_ids(read_named_images(stored.path), system.options.ids)
+    store = AnswerStore(stored.path.parent.parent / _STORE)
+    try:
+        answers, check = _collect_answers(described, asked, k, options, store)
+    finally:
+        store.close()
+    return build_system_run([one.query_id for one in asked], answers, ids, k, check)
+
+
+def _collect_answers(
+    described: SystemFile, asked: Sequence[QuerySearch], k: int, options: AskOptions, store: AnswerStore
+) -> tuple[list[SystemAnswer], IndexCheck]:
+    """The answers in the order of the searches, and the check of the index. Failures are asked again while online."""
+    system, identity = described.system, described.system.identity
+    keys = [answer_key(identity, one.question, k) for one in asked]
+    check_key = answer_key(identity, "\n".join(["index", *keys]), k)
+    found = {} if options.is_refreshed else store.find([*keys, check_key])
+    answers = {key: parse_system_answer(found[key]) for key in keys if key in found}
+    known, first = set(answers), list[SystemAnswer]()  # what is asked for the first time shows whether anybody is there
+    waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
+    if options.is_offline:
+        if missing := sum(key not in answers for key in keys):
+            reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
+            raise UserError(ASK_STAGE, described.name, reason, "run once without --offline")
+        waiting = {}
+    if not waiting:
+        return [answers[key] for key in keys], _parse_check(found.get(check_key))
+    before, fresh = _probe(described, asked[0]), dict[str, str]()
+    places = list(waiting)
+    with current_run().reporter.bar("ask", len(waiting), "queries") as advance:
+
+        def keep(place: int, answer: SystemAnswer) -> None:
+            answers[places[place]] = answer
+            fresh[places[place]] = answer.to_text()
+            advance(1)
+            if places[place] not in known and len(first) < _FIRST:
+                first.append(answer)
+                if len(first) == _FIRST and all(one.failure for one in first):
+                    reason = f"answered none of the first {_FIRST} queries ({_describe_failures(first)})"
+                    raise UserError(ASK_STAGE, described.name, reason, _TRY_ONE)
+            if len(fresh) >= _RECORDED_AT_ONCE:
+                store.record(identity, fresh)
+                fresh.clear()
+
+        try:
+            ask_system(system.options, [one.search for one in waiting.values()], keep)
+        finally:
+            store.record(identity, fresh)
+    check = IndexCheck(before[0], _probe(described, asked[0])[0], before[1])
+    store.record(identity, {check_key: json.dumps(astuple(check))})
+    return [answers[key] for key in keys], check
+
+
+def _parse_check(text: str | None) -> IndexCheck:
+    return IndexCheck(*json.loads(text)) if text is not None else IndexCheck(None, None, None)
+
+
+def _probe(described: SystemFile, asked: QuerySearch) -> tuple[str | None, int | None]:
+    """A digest of the index: its size, and the ids that it answers a query with; None where it does not answer."""
+    try:
+        items = described.system.count_items()
+        ids = [hit.id for hit in asked.search()]
+    except SearchFailure:
+        return None, None
+    return hashlib.sha256(canonical_json([items, ids])).hexdigest(), items
+
+
+def build_system_run(
+    query_ids: Sequence[str], answers: Sequence[SystemAnswer], ids: dict[str, str], k: int, check: IndexCheck
+) -> SystemRun:
+    """Returns the run of answers, its warnings and counts. The answers' order is the ranking: scores are only used
+    where all of them are finite and never rise. Raises UserError where no query was answered."""
+    failures = Counter(answer.failure for answer in answers if answer.failure)
+    if failures and failures.total() == len(answers):
+        reason = f"answered none of {len(answers):,} queries ({_describe_failures(answers)})"
+        raise UserError(ASK_STAGE, "search system", reason, _TRY_ONE)
+    rows: list[tuple[str, str, float, float]] = []
+    counts = Counter(dict.fromkeys(_COUNTED, 0))
+    for query_id, answer in zip(query_ids, answers, strict=True):
+        if not answer.failure:
+            rows += _read_rows(query_id, answer, ids, counts)
+            counts["answers_with_fewer_results"] += len(answer.hits) < min(k, len({*ids.values()}))
+    is_scored = bool(rows) and not counts["results_without_score"] and not counts["answers_out_of_order"]
+    table = pd.DataFrame(
+        {
+            "query_id": pd.Series([row[0] for row in rows], dtype="str"),
+            "image_id": pd.Series([row[1] for row in rows], dtype="str"),
+            "score": np.array([row[2 if is_scored else 3] for row in rows], dtype=np.float64),
+        }
+    )
+    stated: dict[str, Any] = {"answers": len(answers) - failures.total(), "failures": dict(sorted(failures.items()))}
+    stated |= {**{name: counts[name] for name in _COUNTED}, "order": "score" if is_scored else "rank"}
+    stated["index_items"] = check.items
+    latency = _measure_latency([answer.milliseconds for answer in answers if not answer.failure])
+    return SystemRun(table, _warn(stated, check), {"search_system": stated, "latency_ms": latency})
+
+
+def _describe_failures(answers: Sequence[SystemAnswer]) -> str:
+    """The most frequent failure and the detail of the first."""
+    (reason, _), *_ = Counter(answer.failure for answer in answers).most_common(1)
+    return f"{reason}: {next(answer.detail for answer in answers if answer.failure)}"
+
+
+def _read_rows(
+    query_id: str, answer: SystemAnswer, ids: dict[str, str], counts: Counter[str]
+) -> list[tuple[str, str, float, float]]:
+    """Query, image, score, and the negative rank of each result. Of equal scores the later is a hair lower, so that the
+    service's order counts. An id that maps to no image keeps its place under a name that no image has."""
+    rows, seen, lowest = [], set[str](), math.inf
+    scores = [hit.score for hit in answer.hits if hit.score is not None and math.isfinite(hit.score)]
+    counts["answers_out_of_order"] += any(after > before for before, after in pairwise(scores))
+    for rank, hit in enumerate(answer.hits, start=1):
+        if not hit.id:
+            counts["results_without_id"] += 1
+            continue
+        image_id = ids.get(hit.id, f"unmapped:{hit.id}")
+        if image_id in seen:  # the same image, or a copy of it
+            counts["duplicate_results"] += 1
+            continue
+        seen.add(image_id)
+        is_finite = hit.score is not None and math.isfinite(hit.score)
+        counts["results_without_score"] += not is_finite
+        counts["unmapped_results"] += hit.id not in ids
+        lowest = min(hit.score or 0.0, math.nextafter(lowest, -math.inf)) if is_finite else lowest
+        rows.append((query_id, image_id, lowest, -float(rank)))
+    return rows
+
+
+def _measure_latency(milliseconds: list[float]) -> dict[str, float]:
+    found = np.percentile(milliseconds, [50, 95, 99]) if milliseconds else [math.nan] * 3
+    return {name: round(float(value), 3) for name, value in zip(("p50", "p95", "p99"), found, strict=True)}
+
+
+def _warn(stated: dict[str, Any], check: IndexCheck) -> list[EvaluationWarning]:
+    warnings = []
+    if failures := stated["failures"]:
+        total = sum(failures.values())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in failures.items())
+        detail = f"{total:,} of {total + stated['answers']:,} queries got no answer, and count as 0: {reasons}"
+        warnings.append(EvaluationWarning("failed_queries", "", detail))
+    if check.before != check.after:
+        detail = "the index or its answers to the same query changed while it was asked"
+        warnings.append(EvaluationWarning("index_changed", "", detail))
+    return warnings

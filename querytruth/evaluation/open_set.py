@@ -1,0 +1,167 @@
+"""Precision and recall over a score threshold, all queries together.
+
+A product may show no result rather than a wrong one. Shown are the pairs with a score of at least the threshold;
+precision is the share of relevant pairs among them, recall the share of all relevant pairs that is shown. Unjudged
+pairs count as wrong, for `precision_upper` as right. Only pairs that the run returned can be shown.
+
+Whether a system's scores are distances: then its order is a good one, read backwards.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from querytruth.array_types import FloatArray, RowIndices
+from querytruth.evaluation.ranking import UNJUDGED, RankedRun
+from querytruth.records import stable_hash
+
+# A run is called reversed by both: relevant images stand behind three of four others (a system that knows nothing has
+# one half), and chance alone would not do that in a million runs.
+_HIGHEST_AUC = 0.25
+_HIGHEST_Z = -5.0
+_QUERIES = 200  # of a matrix
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSetThreshold:
+    """The lowest threshold with the wanted precision, and its figures. `queries_empty`: queries with no result shown;
+    `queries_cut_off`: queries with all returned results shown, of which there may be more. `elsewhere`: the precision
+    on one half of the queries at the threshold of the other half (both ways), an estimate for new queries; NaN where a
+    half cannot reach the precision, or shows nothing."""
+
+    threshold: float
+    precision: float
+    precision_upper: float
+    recall: float
+    shown: int
+    queries_empty: int
+    queries_cut_off: int
+    elsewhere: float
+
+
+def compute_threshold_curve(ranked: RankedRun) -> pd.DataFrame:
+    """Returns threshold, precision, precision_upper, recall and shown for every distinct score, the highest first."""
+    return _curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
+
+
+def thin_curve(curve: pd.DataFrame, points: int = 200) -> pd.DataFrame:
+    """Returns at most `points` rows of a curve, evenly spread over `shown`, the last one included."""
+    if len(curve) <= points:
+        return curve
+    wanted = np.searchsorted(curve["shown"], np.linspace(curve["shown"].iloc[0], curve["shown"].iloc[-1], points))
+    return curve.iloc[np.unique(wanted)].reset_index(drop=True)
+
+
+def find_threshold(ranked: RankedRun, curve: pd.DataFrame, precision: float) -> OpenSetThreshold | None:
+    """Returns the threshold for a precision (0 to 1) from the run's whole curve, None where no threshold reaches it."""
+    row = _find_lowest_threshold(curve, precision)
+    if row is None:
+        return None
+    cut = float(row["threshold"])
+    shown = np.bincount(ranked.query[ranked.score >= cut], minlength=len(ranked.truth.query_ids))
+    all_there_is = len(ranked.truth.image_ids) if ranked.truth.is_gallery else np.inf
+    full = (shown == ranked.returned_counts) & (shown > 0) & (shown < all_there_is)
+    return OpenSetThreshold(
+        threshold=cut,
+        precision=float(row["precision"]),
+        precision_upper=float(row["precision_upper"]),
+        recall=float(row["recall"]),
+        shown=int(row["shown"]),
+        queries_empty=int((shown == 0).sum()),
+        queries_cut_off=int(full.sum()),
+        elsewhere=_held_out_precision(ranked, precision),
+    )
+
+
+def _curve(score: FloatArray, grade: NDArray[np.int16], relevant: int) -> pd.DataFrame:
+    order = np.argsort(-score, kind="stable")
+    score, grade = score[order], grade[order]
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)[: len(score)])  # pairs of one score stay together
+    shown = last + 1
+    right, unjudged = np.cumsum(grade > 0)[last], np.cumsum(grade == UNJUDGED)[last]
+    return pd.DataFrame(
+        {
+            "threshold": score[last],
+            "precision": right / shown,
+            "precision_upper": (right + unjudged) / shown,
+            "recall": right / max(relevant, 1),
+            "shown": shown,
+        }
+    )
+
+
+def _find_lowest_threshold(curve: pd.DataFrame, precision: float) -> pd.Series | None:
+    enough = np.flatnonzero(curve["precision"] >= precision)
+    return curve.iloc[enough[-1]] if enough.size else None
+
+
+def _held_out_precision(ranked: RankedRun, precision: float) -> float:
+    half = np.array([stable_hash("0", "half", name) % 2 for name in ranked.truth.query_ids.to_pylist()], dtype=bool)
+    right = shown = 0
+    for side in (half, ~half):
+        mine = side[ranked.query]
+        row = _find_lowest_threshold(_curve(ranked.score[mine], ranked.grade[mine], 0), precision)
+        if row is None:
+            return float("nan")
+        there = ~mine & (ranked.score >= row["threshold"])
+        right, shown = right + int((ranked.grade[there] > 0).sum()), shown + int(there.sum())
+    return right / shown if shown else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class ReversedScores:
+    """The mean share of the other images that a relevant one stands before (AUC), and the number of queries."""
+
+    auc: float
+    queries: int
+
+
+def find_reversed_scores(ranked: RankedRun) -> ReversedScores | None:
+    """Returns how far a run is below chance among what it returned, None where it is not, or by too few queries. A list
+    of the nearest images with their distances is one that reads backwards, and so is a whole gallery."""
+    hits, returned = ranked.hits, ranked.returned_counts
+    relevant = hits.sum_per_query()
+    behind = (returned[hits.query] - hits.rank) - (relevant[hits.query] - hits.ordinal)
+    return judge_direction(hits.sum_per_query(behind.astype(np.float64)), relevant, returned - relevant)
+
+
+def judge_direction(pairs_in_order: FloatArray, relevant: FloatArray, others: FloatArray) -> ReversedScores | None:
+    """Judges by each query's pairs of a relevant and another image that are in order, of `relevant` x `others`, with
+    the variance of the Mann-Whitney U statistic (Mann and Whitney, 1947)."""
+    pairs = relevant * others
+    counted = pairs > 0
+    if not counted.any():
+        return None
+    auc = float((pairs_in_order[counted] / pairs[counted]).mean())
+    difference = (pairs_in_order - pairs / 2)[counted].sum()
+    variance = (pairs * (relevant + others + 1) / 12)[counted].sum()
+    is_reversed = auc <= _HIGHEST_AUC and difference / np.sqrt(variance) <= _HIGHEST_Z
+    return ReversedScores(auc, int(counted.sum())) if is_reversed else None
+
+
+def find_reversed_matrix(
+    similarity: Any, query_ids: Sequence[str], image_ids: Sequence[str], qrels: pd.DataFrame
+) -> ReversedScores | None:
+    """Returns how far a matrix (queries, images) is below chance, by the first 200 of its queries that have a relevant
+    image: the highest of each row, which a run keeps, say nothing where its numbers are distances."""
+    row_of = {query: row for row, query in enumerate(query_ids)}
+    column_of = {image: column for column, image in enumerate(image_ids)}
+    relevant = qrels[qrels["relevance"] > 0]
+    relevant = relevant[relevant["query_id"].isin(row_of.keys()) & relevant["image_id"].isin(column_of.keys())]
+    figures = []
+    for query, rows in list(relevant.groupby("query_id", observed=True, sort=True))[:_QUERIES]:
+        columns = np.array([column_of[image] for image in rows["image_id"]])
+        scores = np.asarray(similarity[row_of[str(query)]], dtype=np.float64)
+        figures.append((_count_pairs_in_order(scores, columns), len(columns), len(scores) - len(columns)))
+    return judge_direction(*np.array(figures, dtype=np.float64).T) if figures else None
+
+
+def _count_pairs_in_order(scores: FloatArray, columns: RowIndices) -> float:
+    """Returns how many pairs of a relevant image (`columns`) and another are in order; equal scores count half."""
+    others, relevant = np.sort(np.delete(scores, columns)), scores[columns]
+    below = np.searchsorted(others, relevant, "left") + np.searchsorted(others, relevant, "right")
+    return float(below.sum() / 2)

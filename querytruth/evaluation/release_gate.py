@@ -1,0 +1,246 @@
+"""Decides whether a candidate system may replace a baseline: not worse than a margin, worse, or too little evidence.
+
+Two one-sided tests of the same paired differences ask on which side of the margin the true difference is, by Gaffke's
+bound (`mean_bounds`), which allows for a loss in a topic that nobody saw. A rule such as "fail where the figure is 2
+points lower" has no error rate: on 200 queries of which the systems answer 20% differently, it fails one in four
+identical systems.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from querytruth.array_types import BoolArray, FloatArray
+from querytruth.errors import UserError
+from querytruth.evaluation import judged_sets, result_files, systems
+from querytruth.evaluation.bounds import bound_mean, find_p_value
+from querytruth.evaluation.metrics import parse_metric
+from querytruth.evaluation.statistics import correct_holm, estimate_standard_error, find_extremes, sum_by_cluster
+
+Verdict = Literal["PASS", "FAIL", "UNDECIDED", "IDENTICAL"]
+GATE_LEVEL = 0.05
+_POWER = 0.8  # of the further queries
+_MAX_QUERIES = 10_000_000
+_ENDS = (-1.0, 1.0)  # of a difference of two figures
+_EQUAL = 1e-9
+GATE_STAGE = "gate"
+PERCENTILES = ("p50", "p95", "p99")
+
+
+@dataclass(frozen=True, slots=True)
+class GatedFigure:
+    """One figure under the gate: the metric, the slice ("" for all queries), both systems' values (queries,), the
+    margin, and a cluster per query, or None."""
+
+    metric: str
+    slice: str
+    candidate: FloatArray
+    baseline: FloatArray
+    margin: float
+    clusters: Any = None
+
+    def differences(self) -> FloatArray:
+        """Returns the candidate's figure less the baseline's, by query."""
+        return np.asarray(self.candidate, dtype=np.float64) - self.baseline
+
+
+@dataclass(frozen=True, slots=True)
+class GateCheck:
+    """The verdict on one figure. `low` and `high`: the ends of the 90% interval of the difference, each of which is a
+    one-sided bound at 5%. `p_not_worse` and `p_worse` are corrected for all checks of the gate. IDENTICAL: no query
+    differs, and there are too few to rule out the margin. `further_queries`: how many more, in clusters like these,
+    decide with a power of 80% if the difference is as measured; None where the check is decided, or where no number
+    would."""
+
+    metric: str
+    slice: str
+    queries: int
+    clusters: int
+    candidate: float
+    baseline: float
+    difference: float
+    is_identical: bool
+    low: float
+    high: float
+    margin: float
+    p_not_worse: float
+    p_worse: float
+    verdict: Verdict
+    further_queries: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyCheck:
+    """A percentile of the candidate's measured latency against its budget, in milliseconds."""
+
+    percentile: str
+    measured_ms: float
+    budget_ms: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """All checks of a gate and their common verdict. `set`: as in EvaluationResult."""
+
+    set: dict[str, Any]
+    candidate: str
+    baseline: str
+    checks: list[GateCheck]
+    latency: list[LatencyCheck]
+    verdict: Verdict
+
+
+def check_gate(figures: Sequence[GatedFigure]) -> list[GateCheck]:
+    """Returns a check per figure: PASS where the candidate is not worse by the margin or more, FAIL where it is worse
+    by more than the margin, each by a one-sided paired test at 5%, corrected for all figures (Holm 1979)."""
+    tests = [find_p_values(figure.differences(), figure.margin, figure.clusters) for figure in figures]
+    not_worse, worse = (correct_holm(np.array([float(test[side][0]) for test in tests])).tolist() for side in (0, 1))
+    level = GATE_LEVEL / max(1, len(figures))
+    return [_make_check(*parts, level) for parts in zip(figures, zip(not_worse, worse, strict=True), strict=True)]
+
+
+def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
+    """Returns FAIL where any check fails, UNDECIDED where any other is, IDENTICAL where any other is, else PASS."""
+    order: tuple[Verdict, ...] = ("FAIL", "UNDECIDED", "IDENTICAL")
+    return next((verdict for verdict in order if verdict in verdicts), "PASS")
+
+
+def find_p_values(differences: FloatArray, margin: float, clusters: Any = None) -> tuple[FloatArray, FloatArray]:
+    """Returns the p-values of "not worse by the margin or more" and of "worse by more than the margin" (gates,), from
+    the candidate's figures less the baseline's (queries, gates).
+
+    Against the candidate an unseen cluster loses everything, whatever was seen: losses come by topic. For it, a cluster
+    gains as much as the best one that was seen, or everything where few were (`find_extremes`)."""
+    sums, sizes = sum_by_cluster(differences, clusters)
+    _, highest = find_extremes(sums, sizes, _ENDS)
+    return find_p_value(sums, sizes, -margin, _ENDS[0]), find_p_value(-sums, sizes, margin, -highest)
+
+
+def _bound(sums: FloatArray, sizes: FloatArray) -> tuple[float, float]:
+    """Returns the ends of the interval of the difference, each a bound at the level of the gate."""
+    _, highest = find_extremes(sums, sizes, _ENDS)
+    low = bound_mean(sums, sizes, _ENDS[0], 1 - GATE_LEVEL)
+    return float(low[0]), -float(bound_mean(-sums, sizes, -highest, 1 - GATE_LEVEL)[0])
+
+
+def _make_check(figure: GatedFigure, p_values: tuple[float, float], level: float) -> GateCheck:
+    differences = figure.differences()
+    sums, sizes = sum_by_cluster(differences, figure.clusters)
+    p_not_worse, p_worse = p_values
+    low, high = _bound(sums, sizes)
+    is_identical = not (np.abs(differences) > _EQUAL).any()
+    verdict: Verdict = "IDENTICAL" if is_identical else "UNDECIDED"
+    verdict = "PASS" if p_not_worse <= GATE_LEVEL else "FAIL" if p_worse <= GATE_LEVEL else verdict
+    return GateCheck(
+        metric=figure.metric,
+        slice=figure.slice,
+        queries=len(differences),
+        clusters=len(sizes),
+        candidate=float(np.mean(figure.candidate)),
+        baseline=float(np.mean(figure.baseline)),
+        difference=float(differences.mean()),
+        is_identical=is_identical,
+        low=low,
+        high=high,
+        margin=figure.margin,
+        p_not_worse=p_not_worse,
+        p_worse=p_worse,
+        verdict=verdict,
+        further_queries=None if verdict in ("PASS", "FAIL") else _count_further(figure, level),
+    )
+
+
+def _count_further(figure: GatedFigure, level: float) -> int | None:
+    """Returns how many further queries, in clusters like these, decide: each cluster is then worth several draws."""
+    differences = figure.differences()
+    sums, sizes = sum_by_cluster(differences, figure.clusters)
+    distance = float(differences.mean()) + figure.margin
+    error, count = estimate_standard_error(differences, clusters=figure.clusters)
+    if count < 2 or abs(distance) < _EQUAL:
+        return None
+    sign, (_, highest) = float(np.sign(distance)), find_extremes(sums, sizes, _ENDS)
+    worst = _ENDS[0] if sign > 0 else -highest
+
+    def is_decided(factor: float) -> bool:
+        luck = float(ndtri(_POWER)) * error / np.sqrt(factor)
+        at = -sign * figure.margin + luck
+        return bool(find_p_value(sign * sums, sizes, at, worst, factor)[0] <= level)
+
+    low, high = 1.0, 2.0
+    while not is_decided(high):
+        low, high = high, 2 * high
+        if high * len(differences) > _MAX_QUERIES:
+            return None
+    while (high - low) * len(differences) > 1 and high / low > 1.001:
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_decided(middle) else (middle, high)
+    return max(1, ceil(high * len(differences)) - len(differences))
+
+
+@dataclass(frozen=True, slots=True)
+class GateSpec:
+    """What a gate checks: the margin by metric; slices as (aspect, value), each checked besides all queries; the budget
+    in milliseconds by percentile of the latency."""
+
+    margins: Mapping[str, float]
+    slices: Sequence[tuple[str, str]] = ()
+    latency_budget: Mapping[str, float] = field(default_factory=dict)
+
+
+def parse_margins(metrics: Sequence[str], margins: Sequence[float]) -> dict[str, float]:
+    """Returns the margin by metric, from one margin for all or one per metric. Raises UserError."""
+    names = [str(parse_metric(name)) for name in metrics]
+    if not names or len(margins) not in (1, len(names)):
+        reason = f"{len(names)} metrics and {len(margins)} margins do not fit together"
+        raise UserError(GATE_STAGE, "--margin", reason, "give metrics, and one margin for all or one for each")
+    if wrong := [margin for margin in margins if not 0 < margin < 1]:
+        reason = "is not between 0 and 1: an equal system can only pass within a margin"
+        raise UserError(GATE_STAGE, f"--margin {wrong[0]:g}", reason, "give the loss that you tolerate, such as 0.01")
+    return dict(zip(names, list(margins) * (len(names) if len(margins) == 1 else 1), strict=True))
+
+
+def parse_latency_budget(budgets: Iterable[str]) -> dict[str, float]:
+    """Returns milliseconds by percentile of texts like p95=250. Raises UserError."""
+    found = {}
+    for text in budgets:
+        percentile, _, milliseconds = text.partition("=")
+        try:
+            found[percentile] = float(milliseconds.removesuffix("ms"))
+        except ValueError:
+            found[percentile] = -1.0
+        if percentile not in PERCENTILES or not 0 < found[percentile] < float("inf"):
+            next_step = f"write it like p95=250, in milliseconds, with one of {', '.join(PERCENTILES)}"
+            raise UserError(GATE_STAGE, f"--max-latency {text}", "is no budget", next_step)
+    return found
+
+
+def find_slices(
+    judged: judged_sets.JudgedSet, query_ids: pd.Index, slices: Sequence[tuple[str, str]]
+) -> dict[str, BoolArray]:
+    """By name whether each query belongs to the slice; "" is all queries."""
+    every: dict[str, BoolArray] = {"": np.ones(len(query_ids), dtype=bool)}
+    return every | {
+        f"{aspect}={value}": judged_sets.is_in_slice(judged.queries, query_ids, aspect, value, GATE_STAGE)
+        for aspect, value in slices
+    }
+
+
+def check_latency(candidate: systems.EvaluatedSystem, budget: Mapping[str, float]) -> list[LatencyCheck]:
+    if not budget:
+        return []
+    folder = candidate.result_folder
+    measured = result_files.read_result(folder)["counts"].get("latency_ms") if folder is not None else None
+    if not measured:
+        reason = "has no measured latency"
+        next_step = "gate the result folder of `querytruth evaluate --system`"
+        raise UserError(GATE_STAGE, str(candidate.description["name"]), reason, next_step)
+    return [
+        LatencyCheck(name, float(measured[name]), limit, "PASS" if measured[name] <= limit else "FAIL")
+        for name, limit in budget.items()
+    ]

@@ -1,0 +1,319 @@
+"""Readers for run files in four formats, by suffix or else by content, also gzipped, and for TREC qrels.
+
+JSON {query: [image, …]} and tables with a column rank in place of score state an order alone: the score is then the
+negative rank. Where a run states both, and its scores rise along its ranks (distances that stand for likeness), the
+ranks decide.
+
+TREC runs are lines `query Q0 image rank score tag`, TREC qrels lines `query 0 image grade`, separated by blanks. As in
+trec_eval, fields after the tag are ignored, and a grade below 0 means that the pair is not judged. Lines that begin
+with # are comments.
+"""
+
+import csv
+import errno
+import gzip
+import io
+import json
+import re
+import tempfile
+import zlib
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querytruth.backends.files.parquet_files import read_parquet, read_parquet_schema
+from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, open_regular, read_regular
+from querytruth.backends.files.text_formats import refuse_repeated_columns, require_text
+from querytruth.errors import UserError, first_line, translate_read_errors
+from querytruth.evaluation.run_formats import read_plain_trec
+
+_STAGE = "read run file"
+RUN_COLUMNS = ("query_id", "image_id", "score")
+_WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+class _RowCollector:
+    """Collects rows of query id, image id and number in compact columns: a run has millions of rows and few different
+    ids."""
+
+    def __init__(self) -> None:
+        self._queries: dict[str, int] = {}
+        self._images: dict[str, int] = {}
+        self._query, self._image, self._number = array("i"), array("i"), array("d")
+        self._rank = array("d")
+
+    def add(self, query_id: str, image_id: str, number: float, rank: float | None = None) -> None:
+        """Adds a row; either all rows have a rank, or none has."""
+        self._query.append(self._queries.setdefault(query_id, len(self._queries)))
+        self._image.append(self._images.setdefault(image_id, len(self._images)))
+        self._number.append(number)
+        if rank is not None:
+            self._rank.append(rank)
+
+    def build_table(self, name: str) -> pd.DataFrame:
+        """Returns query_id and image_id as categories, the numbers (float64) as column `name`, and the ranks, where the
+        rows have one, in order."""
+
+        def ids(codes: "array[int]", known: dict[str, int]) -> pd.Categorical:
+            return pd.Categorical.from_codes(np.frombuffer(codes, np.int32), pd.Index(list(known), dtype="str"))
+
+        columns = {"query_id": ids(self._query, self._queries), "image_id": ids(self._image, self._images)}
+        numbers = {name: np.frombuffer(self._number, np.float64), "rank": np.frombuffer(self._rank, np.float64)}
+        return pd.DataFrame(columns | {key: values for key, values in numbers.items() if key == name or len(values)})
+
+
+def _read_trec(path: Path) -> pd.DataFrame:
+    """Returns a table query_id, image_id, score. Raises UserError."""
+    return table if (table := read_plain_trec(path)) is not None else _read_trec_lines(path)
+
+
+def _read_trec_lines(path: Path) -> pd.DataFrame:
+    rows = _RowCollector()
+    for line, fields in _lines(path):
+        if len(fields) < 5:
+            raise _line_error(path, line, f"has {len(fields)} fields", "write query Q0 image rank score tag")
+        if _is_shifted(fields):
+            reason = f"has {len(fields)} fields, of which {fields[3][:40]!r} is the rank: does an id hold a blank?"
+            raise _line_error(
+                path, line, reason, "write ids without blanks, or a CSV file with query_id,image_id,score"
+            )
+        rows.add(fields[0], fields[2], _parse_number(path, line, fields[4]), float(fields[3]))
+    return rows.build_table("score")
+
+
+def _is_shifted(fields: list[str]) -> bool:
+    """Whether a blank within an id moved the fields of a line: where the rank should be is no whole number, or a rank
+    and a score stand again before the last field."""
+    return not _WHOLE.fullmatch(fields[3]) or (
+        len(fields) > 6 and bool(_WHOLE.fullmatch(fields[-3]) and _NUMBER.fullmatch(fields[-2]))
+    )
+
+
+def read_trec_qrels(path: Path) -> pd.DataFrame:
+    """Returns a table query_id, image_id, relevance (int16) of the judged pairs. Raises UserError."""
+    rows = _RowCollector()
+    with translate_read_errors("read qrels", path):
+        for line, fields in _lines(path):
+            if len(fields) < 4:
+                raise _line_error(path, line, f"has {len(fields)} fields", "write query 0 image grade")
+            grade = _parse_number(path, line, fields[3])
+            if not abs(grade) < 30_000 or grade != int(grade):
+                raise _line_error(path, line, f"has the grade {fields[3]}", "give a whole number below 30,000")
+            if grade >= 0:
+                rows.add(fields[0], fields[2], grade)
+    return rows.build_table("relevance").astype({"relevance": "int16"})
+
+
+def _parse_number(path: Path, line: int, text: str) -> float:
+    """Returns the number in a field. Raises UserError for what is no number."""
+    try:
+        if "_" in text:  # Python reads 1_000 as a number
+            raise ValueError
+        return float(text)
+    except ValueError:
+        raise _line_error(path, line, f"has {text[:40]!r} where a number is wanted", "fix the line") from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    with open_regular(path) as binary:
+        require_text(_STAGE, path, binary.read(4096))
+        binary.seek(0)
+        for line, text in enumerate(io.TextIOWrapper(binary, "utf-8-sig"), start=1):
+            if (fields := text.split()) and not text.startswith("#"):
+                yield line, fields
+
+
+def _line_error(path: Path, line: int, reason: str, next_step: str) -> UserError:
+    return UserError(_STAGE, f"{path} line {line}", reason, next_step)
+
+
+def _read_json(path: Path) -> pd.DataFrame:
+    """Reads {query: {image: score}}, as pytrec_eval and ranx write it, or {query: [image, …]}. Raises UserError
+    for repeated names, of which JSON would drop one."""
+    try:
+        data = read_regular(path)
+        require_text(_STAGE, path, data[:4096])
+        whole = json.loads(data.decode("utf-8-sig"), object_pairs_hook=list)
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
+        raise UserError(_STAGE, path, f"is no JSON ({error})", "write it again") from None
+    rows = _RowCollector()
+    for query, images in _pairs(path, "file", whole):
+        if isinstance(images, list) and images and all(isinstance(image, str) for image in images):
+            images = [(image, -rank) for rank, image in enumerate(images, start=1)]
+        for image, score in _pairs(path, query, images):
+            if isinstance(score, bool) or not isinstance(score, (int, float)):
+                reason = f"query {query}, image {image}: the score is no number"
+                raise UserError(_STAGE, path, reason, "fix the entry")
+            try:
+                rows.add(query, image, float(score))
+            except OverflowError:
+                reason = f"query {query}, image {image}: too large a score"
+                raise UserError(_STAGE, path, reason, "fix it") from None
+    return rows.build_table("score")
+
+
+def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
+    """Returns the entries of a JSON object. Raises UserError for any other value and for repeated names."""
+    if not isinstance(value, list) or not all(isinstance(pair, tuple) for pair in value):
+        raise UserError(_STAGE, path, f"{name} is no object", "write {query: {image: score}} or {query: [image, …]}")
+    seen: set[str] = set()
+    for key, _ in value:
+        if key in seen:
+            raise UserError(_STAGE, path, f"{name} holds {key!r} twice", "keep one of them")
+        seen.add(key)
+    return value
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
+    try:
+        values = _find_value_columns(path, read_parquet_schema(path).names)
+        table = read_parquet(path, (*RUN_COLUMNS[:2], *values))
+        ranks = table["rank"].cast(pa.float64()) if "rank" in values else None
+        if values == ("rank",):
+            table = table.set_column(2, "score", pc.negate(ranks))
+    except pa.ArrowException as error:
+        raise _not_a_run(path, error) from None
+    frame = check_run_table(path, table)
+    return frame if len(values) == 1 or ranks is None else frame.assign(rank=ranks.to_numpy())
+
+
+def check_run_table(source: object, table: pa.Table) -> pd.DataFrame:
+    """Returns the rows of a table with RUN_COLUMNS as `read_run` does; `source` is its file or name. Raises UserError
+    for empty cells, and for ids or scores that are none."""
+    try:
+        ids = [table[name].cast(pa.string()).dictionary_encode() for name in RUN_COLUMNS[:2]]
+        table = pa.table([*ids, table["score"].cast(pa.float64())], names=list(RUN_COLUMNS))
+    except pa.ArrowException as error:
+        raise _not_a_run(source, error) from None
+    if nulls := [name for name in RUN_COLUMNS if table[name].null_count]:
+        raise UserError(_STAGE, source, f"column {nulls[0]} has empty cells", "fill or leave out these rows")
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _not_a_run(source: object, error: Exception) -> UserError:
+    reason = f"cannot be read as a run ({first_line(error)})"
+    return UserError(_STAGE, source, reason, "write ids as texts, scores as numbers")
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Returns the same table; the first line names the columns. Raises UserError."""
+    rows = _RowCollector()
+    with io.TextIOWrapper(open_regular(path), "utf-8-sig", newline="") as file:
+        lines = csv.reader(file, delimiter=_find_delimiter(path), strict=True)
+        try:
+            header = next(lines, [])
+            values = _find_value_columns(path, header)
+            refuse_repeated_columns(_STAGE, path, header, (*RUN_COLUMNS[:2], *values))
+            places = [header.index(name) for name in (*RUN_COLUMNS[:2], *values)]
+            for cells in lines:
+                if len(cells) != len(header):
+                    reason = f"has {len(cells)} cells, the header {len(header)}"
+                    raise _line_error(path, lines.line_num, reason, "fix the line")
+                query, image, *texts = (cells[place] for place in places)
+                numbers = [_parse_number(path, lines.line_num, text) for text in texts]
+                if values == ("rank",):
+                    rows.add(query, image, -numbers[0])
+                else:
+                    rows.add(query, image, *numbers)
+        except csv.Error as error:
+            raise _line_error(path, lines.line_num, f"is no CSV ({error})", "fix the line") from None
+    return rows.build_table("score")
+
+
+def _find_delimiter(path: Path) -> str:
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return "\t" if path.suffix.lower() == ".tsv" else ","
+    with open_regular(path) as file:
+        return "\t" if b"\t" in file.readline(4096) else ","
+
+
+def _find_value_columns(path: Path, names: list[str]) -> tuple[str, ...]:
+    """Returns which of score and rank a table has, in this order. Raises UserError for a missing column."""
+    values = tuple(name for name in ("score", "rank") if name in names)
+    if missing := [name for name in (*RUN_COLUMNS[:2], *(values or ("score",))) if name not in names]:
+        reason = f"has no column {missing[0]} (it has {', '.join(names) or 'none'})"
+        raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
+    return values
+
+
+_FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".trec": _read_trec,
+    ".run": _read_trec,
+    ".txt": _read_trec,
+    ".json": _read_json,
+    ".parquet": _read_parquet,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+}
+
+
+def read_run(path: Path) -> pd.DataFrame:
+    """Returns the rows of a run file: query_id and image_id (categories), score (float64), which is the negative rank
+    where the scores contradict the ranks of the file. Raises UserError for a file that is empty or cannot be read."""
+    return read_run_and_order(path)[0]
+
+
+def read_run_and_order(path: Path) -> tuple[pd.DataFrame, int]:
+    """Returns the rows as `read_run` does, and the number of queries whose scores rise along their ranks: where there
+    is one, the ranks decided. Raises UserError."""
+    with translate_read_errors(_STAGE, path, also=(EOFError, zlib.error)):
+        if path.suffix.lower() == ".gz":
+            return _read_gzipped(path)
+        form = _FORMS.get(path.suffix.lower()) or _recognise_form(path)
+        table = form(path)
+    if not len(table):
+        raise UserError(_STAGE, path, "holds no rows", "give a run with results")
+    return _order_by_rank(table) if "rank" in table else (table, 0)
+
+
+def _order_by_rank(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    query, rank = table["query_id"].cat.codes.to_numpy(), table.pop("rank").to_numpy()
+    is_ordered = np.where(query[1:] == query[:-1], rank[1:] > rank[:-1], query[1:] > query[:-1]).all()
+    order = slice(None) if is_ordered else np.lexsort((rank, query))
+    queries, ranks, scores = query[order], rank[order], table["score"].to_numpy()[order]
+    is_same = queries[1:] == queries[:-1]
+    if (is_same & (ranks[1:] == ranks[:-1])).any():  # they order nothing: some tools write 0, or 1, everywhere
+        return table, 0
+    rises = is_same & (scores[1:] > scores[:-1])
+    return (table.assign(score=-rank), len(np.unique(queries[1:][rises]))) if rises.any() else (table, 0)
+
+
+def _recognise_form(path: Path) -> Callable[[Path], pd.DataFrame]:
+    """Returns the reader for the content of a file whose suffix states no format."""
+    with open_regular(path) as file:
+        head = file.read(4096)
+    if head.startswith(b"PAR1"):
+        return _read_parquet
+    require_text(_STAGE, path, head)
+    start = head.decode("utf-8-sig", "replace").lstrip()
+    if start.startswith(("{", "[")):
+        return _read_json
+    first_row = re.split(r"[,\t]", start.splitlines()[0].replace('"', "")) if start else []
+    return _read_csv if {"query_id", "image_id"} & set(first_row) else _read_trec
+
+
+def _read_gzipped(path: Path) -> tuple[pd.DataFrame, int]:
+    with tempfile.TemporaryDirectory() as folder, open_regular(path) as packed, gzip.open(packed) as file:
+        plain = Path(folder, path.stem)
+        with plain.open("wb") as out:
+            while piece := file.read(1 << 20):
+                out.write(piece)
+                if out.tell() > MAX_DOCUMENT_BYTES:
+                    raise OSError(errno.EFBIG, f"has more than {MAX_DOCUMENT_BYTES >> 20} MB unpacked")
+        try:
+            return read_run_and_order(plain)
+        except UserError as error:  # which names the unpacked file
+            item = error.item.replace(str(plain), str(path))
+            next_step = error.next_step.replace(str(plain), str(path))
+            raise UserError(error.stage, item, error.reason, next_step) from None

@@ -1,0 +1,124 @@
+"""Similarity matrices: a .npy file, and two lists of ids, one per line, for its rows and columns.
+
+TREC runs as nearly all tools write them, read by Arrow: six fields with one blank, or one tab, between them.
+
+Texts of images from a CSV, for text-only search.
+"""
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from querytruth.backends.files.safe_paths import open_regular, read_regular
+from querytruth.backends.files.text_formats import refuse_repeated_columns
+from querytruth.errors import UserError, first_line, translate_read_errors
+
+_COLUMNS = ["query_id", "q0", "image_id", "rank", "score", "tag"]
+_CODES = pa.dictionary(pa.int32(), pa.string())
+_FIRST_LINE = re.compile(rb"[^\s#\xef]\S*([ \t])\S+(?:\1\S+){4}\r?\n")
+_STAGE = "read similarities"
+_MAGIC = b"\x93NUMPY"
+_TEXTS_STAGE = "read texts"
+_NAMES = ("image_id", "file_name")
+_TEXTS = ("text", "caption", "description", "title")
+
+
+def read_plain_trec(path: Path) -> pd.DataFrame | None:
+    """Returns query_id and image_id (categories in order of first appearance), score and rank (float64). None for a
+    file that holds anything else: a comment, other blanks, more fields, no number. What is wrong with it, the reader of
+    lines says."""
+    with open_regular(path) as file:
+        if not (first := _FIRST_LINE.match(file.readline(4096))):
+            return None
+        file.seek(0)
+        try:
+            table = pa.csv.read_csv(
+                file,
+                pa.csv.ReadOptions(use_threads=False, column_names=_COLUMNS),
+                pa.csv.ParseOptions(delimiter=first[1].decode(), quote_char=False, ignore_empty_lines=False),
+                pa.csv.ConvertOptions(
+                    column_types={name: pa.float64() if name in ("rank", "score") else _CODES for name in _COLUMNS},
+                    include_columns=_COLUMNS[:5],
+                ),
+            )
+        except pa.ArrowException:
+            return None
+    table = table.unify_dictionaries().combine_chunks()
+    distinct: dict[str, list[Any]] = {name: table[name].chunk(0).dictionary.to_pylist() for name in _COLUMNS[:3]}
+    is_plain = all(value.split() == [value] for values in distinct.values() for value in values)
+    has_comment = any(value.startswith("#") for value in distinct["query_id"])
+    if not is_plain or has_comment or any(table[name].null_count for name in table.column_names):
+        return None
+    frame: pd.DataFrame = table.select(["query_id", "image_id", "score", "rank"]).to_pandas()
+    return frame if (frame["rank"] % 1 == 0).all() else None
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityMatrix:
+    """The matrix (rows, columns), mapped from the file, and the ids of its rows and columns."""
+
+    matrix: NDArray[Any]
+    row_ids: list[str]
+    column_ids: list[str]
+
+
+def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> SimilarityMatrix:
+    """Reads a matrix of any number type. Raises UserError for another shape than the lists' and for repeated ids."""
+    next_step = "write it with numpy.save"
+    with translate_read_errors(_STAGE, matrix), open_regular(matrix) as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise UserError(_STAGE, matrix, "is no .npy file", next_step)
+    try:
+        values = np.load(matrix, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, TypeError, EOFError) as error:
+        raise UserError(_STAGE, matrix, f"cannot be read as .npy ({first_line(error)[:200]})", next_step) from None
+    if values.ndim != 2 or values.dtype.kind not in "fiu":
+        reason = f"holds {values.ndim} axes of {values.dtype}"
+        raise UserError(_STAGE, matrix, reason, "give one matrix of numbers")
+    rows, columns = _ids(row_ids), _ids(column_ids)
+    if values.shape != (len(rows), len(columns)):
+        reason = f"is {values.shape[0]} x {values.shape[1]}, the lists have {len(rows)} and {len(columns)} ids"
+        raise UserError(_STAGE, matrix, reason, "give an id per row and per column, in their order")
+    return SimilarityMatrix(values, rows, columns)
+
+
+def _ids(path: Path) -> list[str]:
+    with translate_read_errors(_STAGE, path):
+        ids = read_regular(path).decode("utf-8-sig").split("\n")
+    ids = [name.removesuffix("\r") for name in (ids[:-1] if ids[-1] == "" else ids)]
+    seen: set[str] = set()
+    for line, name in enumerate(ids, start=1):
+        if not name or name in seen:
+            raise UserError(_STAGE, f"{path} line {line}", "is empty" if not name else f"has {name} again", "fix it")
+        seen.add(name)
+    return ids
+
+
+def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
+    """Reads a CSV with a column image_id or file_name and a column text, caption, description or title. Returns a table
+    image_id, text; rows of other images are skipped. Raises UserError where none is left."""
+    with translate_read_errors(_TEXTS_STAGE, path, also=(csv.Error,)):
+        lines = io.StringIO(read_regular(path).decode("utf-8-sig"), newline="")
+        table = csv.DictReader(lines, strict=True)
+        rows = list(table)
+    names = list(table.fieldnames or []) if rows else []
+    refuse_repeated_columns(_TEXTS_STAGE, path, names, {*_NAMES, *_TEXTS})
+    by = next((name for name in _NAMES if name in names), None)
+    text = next((name for name in _TEXTS if name in names), None)
+    if by is None or text is None:
+        reason = f"has the columns {', '.join(map(str, names)) or 'none'}"
+        raise UserError(_TEXTS_STAGE, path, reason, f"name the pictures {' or '.join(_NAMES)}, the texts {_TEXTS[0]}")
+    known = dict(zip(images[by], images["image_id"], strict=True))
+    texts = [(known[row[by]], row[text]) for row in rows if row[by] in known and row[text]]
+    if not texts:
+        raise UserError(_TEXTS_STAGE, path, f"has no text of a picture of this set by its {by}", "check the names")
+    return pd.DataFrame(texts, columns=["image_id", "text"])

@@ -1,0 +1,302 @@
+"""Finds the version of a set that a run was made for.
+
+The history of evaluations: a line for each, beside the results, over all versions of a set.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from querytruth.backends.files.bucket_urls import is_fetched_copy
+from querytruth.backends.files.durable_files import append_lines, open_log, read_journal_lines
+from querytruth.backends.files.safe_paths import contained_path
+from querytruth.backends.files.text_formats import parse_bounded_json
+from querytruth.backends.steps import describe_environment, step
+from querytruth.errors import UserError, first_line, suggest_choice, translate_write_errors
+from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking, result_files
+from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
+from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries
+from querytruth.evaluation.result_files import HistoryEntry, read_per_query, read_result, result_to_json
+from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
+from querytruth.evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, RunVersion, match_run
+from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
+from querytruth.sets import set_files
+from querytruth.sets.ledger import Ledger
+
+HISTORY_FILE = "history.jsonl"
+_UNSAFE = re.compile(r"[^\w.@-]+")
+_PACKAGES = ("querytruth", "numpy", "pandas", "pyarrow", "faiss-cpu", "torch", "transformers")
+RESULTS_FOLDER = "evaluations"  # the folder beside a set's versions
+
+
+def find_run_version(run: pd.DataFrame, view: EvaluationView, result_folder: Path | None) -> RunVersion | None:
+    """Returns the version of the set that a run was made for, None for this one or for none that is known.
+
+    The result in `result_folder`, where the run is from one, states it. Otherwise it is the version that has more of
+    the run's queries than this one, or more of its results, or whose queries the run answers all where it leaves out
+    queries of this one; of several such versions the one that fits best, the newest first."""
+    if (stored := view.judged_set.stored) is None:
+        return None
+    if result_folder is not None:
+        return _read_result_version(view, result_folder)
+    asked, found = (frozenset(run[column].unique().astype("str")) for column in ("query_id", "image_id"))
+    gallery = frozenset([] if view.gallery_ids is None else view.gallery_ids.to_pylist())
+    unknown = len(asked.difference(view.all_query_ids.to_pylist())), len(found - gallery)
+    left_out = len(frozenset(view.query_ids.to_pylist()) - asked)
+    if not any(unknown) and not left_out:
+        return None
+    best, best_misfit = None, (*unknown, left_out)
+    for version, answered in _read_other_versions(stored.path, view):
+        misfit = len(asked - version.query_ids), len(found - version.result_ids), len(answered - asked)
+        if misfit < best_misfit and (misfit[:2] < best_misfit[:2] or not misfit[2]):
+            best, best_misfit = version, misfit
+    return best
+
+
+def _read_result_version(view: EvaluationView, folder: Path) -> RunVersion | None:
+    result, current = read_result(folder), view.judged_set.description
+    described = result["set"]
+    is_other = described["name"] == current["name"] and described["content_digest"] != current["content_digest"]
+    if not is_other:
+        return None
+    name = f"v{described['version']}"
+    results = next((one.result_ids for one, _ in _read_other_versions(_path(view), view) if one.name == name), None)
+    return RunVersion(name, frozenset(read_per_query(folder, result).index.astype("str")), results or frozenset())
+
+
+def _path(view: EvaluationView) -> Path:
+    assert view.judged_set.stored is not None
+    return view.judged_set.stored.path
+
+
+def _read_other_versions(path: Path, view: EvaluationView) -> Iterator[tuple[RunVersion, frozenset[str]]]:
+    """Yields the set's readable other versions, the newest first, each with the queries that have a relevant result."""
+    siblings = {int(one.name[1:]): one for one in path.parent.glob("v*") if one.name[1:].isdigit() and one != path}
+    representatives = view.judged_set.representatives.to_dict()
+    for number in sorted(siblings, reverse=True):
+        try:
+            tables = set_files.read_set(siblings[number], ("queries", "images", "qrels")).tables
+        except UserError:
+            continue  # a version that is damaged or was not finished
+        ids = frozenset(tables.queries["query_id"]), frozenset(tables.images["image_id"])
+        is_image_to_text = view.spec.direction == IMAGE_TO_TEXT
+        qrels = metric_scores.transpose_qrels(tables.qrels) if is_image_to_text else tables.qrels
+        relevant = qrels.loc[qrels["relevance"] > 0, "query_id"].astype("str").unique()
+        version = RunVersion(f"v{number}", *(ids[::-1] if is_image_to_text else ids))
+        yield version, frozenset(representatives.get(name, name) for name in relevant)
+
+
+def read_history(results_folder: Path, system: str | None = None) -> list[dict[str, Any]]:
+    """Returns the evaluations on all versions of a set in the order of time, of one system where it is named. Raises
+    UserError for a set without evaluations, and for a system without one."""
+    file = _locate(results_folder)
+    lines = read_journal_lines(file) if file.is_file() else []
+    entries = [_parse_entry(line, f"{file} line {number}") for number, line in enumerate(lines, start=1)]
+    names = sorted({entry["system"] for entry in entries})
+    if system is not None and system not in names:
+        next_step = suggest_choice(system, names) if names else f"querytruth evaluate {results_folder.parent.name}"
+        raise UserError("history", system, "has no recorded evaluation", next_step)
+    if not entries:
+        raise UserError("history", results_folder.parent.name, "has no recorded evaluation", "evaluate a system on it")
+    return [entry for entry in entries if system in (None, entry["system"])]
+
+
+def _parse_entry(line: str, item: str) -> dict[str, Any]:
+    try:
+        entry: dict[str, Any] = parse_bounded_json(line)
+        msgspec.convert(entry, HistoryEntry)
+        datetime.fromisoformat(entry["at"])
+    except ValueError as error:  # msgspec's, too
+        reason = f"is no evaluation ({first_line(error)[:300]})"
+        raise UserError("history", item, reason, "delete the line, or the file: results are not lost with it") from None
+    return entry
+
+
+def _locate(results_folder: Path) -> Path:
+    """The file, which may have come with a stranger's set: a link is refused."""
+    return contained_path(results_folder.parent, f"{results_folder.name}/{HISTORY_FILE}", "history")
+
+
+def record_history(results_folder: Path, name: str, result: EvaluationResult) -> None:
+    """Appends a result to the history beside the set. Raises UserError."""
+    if result.direction != TEXT_TO_IMAGE:
+        return
+    file = _locate(results_folder)
+    figures: Sequence[Any] = list(result.figures.itertuples())
+    entry = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "system": name,
+        "version": result.set["version"],
+        "content_digest": result.set["content_digest"],
+        "queries": len(result.per_query),
+        "figures": {row.metric: [round(float(one), 12) for one in (row.value, row.low, row.high)] for row in figures},
+        "latency_ms": result.counts.get("latency_ms"),
+    }
+    with (
+        translate_write_errors("record history", file, "or evaluate with --report"),
+        open_log(file, wait=True) as handle,
+    ):
+        append_lines(handle, [json.dumps(entry, ensure_ascii=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredSystem:
+    """An evaluation result, the run by query and rank, and the ledger of what the system could not read."""
+
+    result: EvaluationResult
+    run: pd.DataFrame
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOptions:
+    """What is measured, and where it is stored. `k`: number of results per query, None: as many as the metrics need;
+    `report`: a folder in place of the one beside the set; `is_stored`: whether a result without `report` is stored
+    beside the set; `max_unknown`: the share of a run's queries, and of its results, that the set need not know, None:
+    DEFAULT_MAX_UNKNOWN."""
+
+    metrics: Sequence[str] = metric_scores.DEFAULT_METRICS
+    k: int | None = None
+    precisions: Sequence[float] = (0.9,)
+    report: Path | None = None
+    page: bool = True
+    max_unknown: float | None = None
+    is_stored: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """The result of a system and its folder, None for bare judgments without a report folder."""
+
+    system: EvaluatedSystem
+    scored: ScoredSystem
+    folder: Path | None
+    page: Path | None
+
+
+@step("evaluate")
+def score_system(
+    view: EvaluationView, system: EvaluatedSystem, k: int | None = None, max_unknown: float | None = None
+) -> ScoredSystem:
+    """All figures of a system. `k`: number of results per query (None: as many as the metrics need)."""
+    unknown_share = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
+    answer, matched = _produce_run(view, system, k, unknown_share)
+    return _score(exclude_queries(view, matched.new_queries), system, answer, matched)
+
+
+def score_on_common_queries(
+    view: EvaluationView, systems: Sequence[EvaluatedSystem], excluded: frozenset[str] = frozenset()
+) -> list[ScoredSystem]:
+    """All figures of several systems on the queries that the versions of all their runs have, without `excluded`."""
+    produced = [_produce_run(view, system, None, DEFAULT_MAX_UNKNOWN) for system in systems]
+    common = exclude_queries(view, excluded.union(*(matched.new_queries for _, matched in produced)))
+    return [_score(common, system, *parts) for system, parts in zip(systems, produced, strict=True)]
+
+
+def _produce_run(
+    view: EvaluationView, system: EvaluatedSystem, k: int | None, max_unknown: float
+) -> tuple[SystemRun, MatchedRun]:
+    """The run of a system, and the part of it that the set knows, an image per duplicate group; all of it for bare
+    judgments."""
+    answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
+    if view.gallery_ids is None:
+        return answer, MatchedRun(answer.run)
+    column = "query_id" if view.is_image_to_text else "image_id"
+    inside = answer.run[~answer.run["query_id"].isin(view.judged_set.outside_queries)]
+    run, folded = ground_truth.fold_run(inside, view.judged_set.representatives, column)
+    version = None if system.is_of_this_version else find_run_version(run, view, system.result_folder)
+    matched = match_run(run, view.all_query_ids, view.gallery_ids, version, max_unknown)
+    counts = {"results_counted_as_their_representative": folded} if folded else {}
+    return answer, replace(matched, counts=counts | matched.counts)
+
+
+def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, matched: MatchedRun) -> ScoredSystem:
+    run = matched.run
+    if view.gallery_ids is not None:  # a run of another version may have queries that this view excludes
+        run = run[run["query_id"].isin(view.all_query_ids.to_pylist())]
+    ranked = ranking.rank_run(run, view.spec.truth)
+    if answer.find_reversal is not None and (found := answer.find_reversal(ranked)) is not None:
+        raise _reversed_scores(found, system)
+    result = evaluate_run(
+        ranked,
+        view.spec,
+        system.description,
+        warnings=[*matched.warnings, *answer.warnings],
+        counts={**matched.counts, **answer.counts},
+        left_out=matched.left_out,
+    )
+    return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
+
+
+def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem) -> UserError:
+    reason = (
+        f"puts relevant images last: in {found.queries:,} queries they stand before {found.auc:.0%} of the others, as "
+        f"where scores are distances"
+    )
+    next_step = "give --scores distance to read the lowest as the best, or --scores likeness to keep this order"
+    return UserError("read run", system.description["name"], reason, next_step)
+
+
+def find_results_home(version: Path) -> Path:
+    """The folder beside whose versions results are stored: the set's; for a copy of a set in object storage, the folder
+    that the set would have here."""
+    return Path("datasets") / version.parent.name if is_fetched_copy(version) else version.parent
+
+
+def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:
+    """The folder of a system's result beside the set, <name>/evaluations/v<N>/<system>, with parts/<values> before the
+    system's for a part of a set; None for bare judgments. Raises UserError where a folder on the way is a link: a set
+    from a stranger would have the result written elsewhere."""
+    if judged.stored is None:
+        return None
+    version = judged.stored.path
+    below = f"{RESULTS_FOLDER}/{version.name}"
+    if part := judged.description.get("part"):  # apart: leaderboards and the like are of whole sets
+        below += "/parts/" + _UNSAFE.sub("-", "_".join(f"{column}-{value}" for column, value in part.items()))
+    return contained_path(
+        find_results_home(version), f"{below}/{result_folder_name(system, direction)}", "write result"
+    )
+
+
+def result_folder_name(system: EvaluatedSystem, direction: str) -> str:
+    """A folder name for a system's result; it has the direction unless that is text to image."""
+    name = _UNSAFE.sub("-", system.identity).strip("-.") or "system"
+    return name if direction == TEXT_TO_IMAGE else f"{name}.{direction}"
+
+
+@step("write result")
+def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Path) -> None:
+    """Replace the result in the folder (querytruth/evaluation/result_files.py says what it holds)."""
+    tables = {result_files.RUN_FILE: result.run}
+    per_query = result.result.per_query.reset_index()
+    if queries is not None and result.result.direction == TEXT_TO_IMAGE:
+        texts = dict(zip(queries["query_id"], queries["text"], strict=True))
+        per_query.insert(1, "text", per_query["query_id"].map(texts))
+    tables |= {result_files.PER_QUERY_FILE: per_query, result_files.PER_QUERY_CSV_FILE: per_query}
+    if len(ledger_rows := result.ledger.rows()):
+        tables[result_files.LEDGER_FILE] = ledger_rows
+    if len(result.result.left_out):
+        tables[result_files.LEFT_OUT_FILE] = result.result.left_out
+    result_data = result_to_json(result.result) | {"funnel": result.ledger.funnel()}
+    result_files.write_result(folder, result_data, tables, describe_environment(_PACKAGES))
+
+
+def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str, tuple[dict[str, Any], pd.DataFrame]]:
+    """By the name of the system its result.json and its figures by query, of all results beside the version at
+    `path`."""
+    results_by_system = {}
+    results = contained_path(path.parent, f"{RESULTS_FOLDER}/{path.name}", "read result")
+    for folder in sorted(contained_path(results, found.name, "read result") for found in results.glob("*/")):
+        if (folder / result_files.RESULT_FILE).is_file():
+            result_data = result_files.read_result(folder)
+            if result_data["direction"] == direction:
+                name = folder.name.removesuffix(f".{direction}")
+                results_by_system[name] = result_data, result_files.read_per_query(folder, result_data)
+    return results_by_system

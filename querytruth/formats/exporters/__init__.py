@@ -1,0 +1,36 @@
+"""Export formats: one module each, named as the format.
+
+`export(stored, out)` fills the empty folder `out`; `LIMITS` declares what the format needs and what it leaves out.
+"""
+
+import shutil
+from pathlib import Path
+
+from querytruth.backends.plugins import PluginPackage
+from querytruth.errors import UserError
+from querytruth.sets.set_files import StoredSet
+from querytruth.sets.staging_folders import make_staging_folder, remove_abandoned_folders
+
+EXPORTERS = PluginPackage("querytruth.formats.exporters", "format", "export")
+
+
+def export_set(name: str, stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+    """Exports a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
+    format leaves out. Raises UserError for an unknown format, and for a loss that changes metrics and is not allowed.
+    """
+    plugin = EXPORTERS.import_plugin(name)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError("export", out, "exists and is not empty", "give a new folder")
+    lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
+    beside = out.absolute().with_name(f".{out.absolute().name}.export")
+    remove_abandoned_folders(beside)  # of an export that was killed
+    temporary = make_staging_folder(beside)
+    try:
+        plugin.export(stored, temporary)
+        temporary.replace(out)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    finally:
+        remove_abandoned_folders(beside)
+    return lost

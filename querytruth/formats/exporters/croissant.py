@@ -1,0 +1,136 @@
+"""Croissant 1.0: the files of the format `huggingface`, described by croissant.json (JSON-LD) with their digests.
+
+Vocabulary: https://docs.mlcommons.org/croissant/docs/croissant-spec.html; accepted by mlcroissant 1.1.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.formats.exporters import huggingface
+from querytruth.sets.benchmark_set import canonical_json
+from querytruth.sets.set_files import StoredSet
+
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+_KEYS = {"images": "image_id", "queries": "query_id"}
+_TYPES = {"string": "sc:Text", "int8": "sc:Integer", "int16": "sc:Integer", "int32": "sc:Integer"}
+
+
+_TYPES |= {"double": "sc:Float", "bool": "sc:Boolean"}
+
+LIMITS = huggingface.LIMITS
+
+
+def export(stored: StoredSet, out: Path) -> None:
+    """Writes the Parquet files and their description; leaves out the ledger only."""
+    huggingface.export(stored, out)
+    files = {name: sorted((out / name).glob("*.parquet")) for name in huggingface.nonempty_tables(stored)}
+    described = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "name": stored.manifest["name"],
+        "description": stored.manifest["title"],
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "version": f"{stored.manifest['version']}.0.0",
+        "distribution": [entry for name in files for entry in _files(out, name, files[name])],
+        "recordSet": [_record_set(name, files) for name in files],
+    }
+    if stored.manifest["licence"]:
+        described["license"] = stored.manifest["licence"]
+    (out / "croissant.json").write_bytes(canonical_json(described))
+
+
+def _files(out: Path, name: str, files: list[Path]) -> list[dict[str, Any]]:
+    """Describes the files of a table, and, where there are several, their file set."""
+    listed: list[dict[str, Any]] = []
+    for path in files:
+        sha256, size = file_sha256(path)
+        place = path.relative_to(out).as_posix()
+        listed.append(
+            {
+                "@type": "cr:FileObject",
+                "@id": place,
+                "name": place,
+                "contentUrl": place,
+                "contentSize": f"{size} B",
+                "encodingFormat": "application/x-parquet",
+                "sha256": sha256,
+            }
+        )
+    if len(files) > 1:
+        listed.append(
+            {
+                "@type": "cr:FileSet",
+                "@id": f"{name}-files",
+                "name": f"{name}-files",
+                "encodingFormat": "application/x-parquet",
+                "includes": f"{name}/*.parquet",
+            }
+        )
+    return listed
+
+
+def _record_set(name: str, files: dict[str, list[Path]]) -> dict[str, Any]:
+    first, several = files[name][0], len(files[name]) > 1
+    source = {"fileSet": {"@id": f"{name}-files"}} if several else {"fileObject": {"@id": f"{name}/{first.name}"}}
+    record_set: dict[str, Any] = {"@type": "cr:RecordSet", "@id": name, "name": name, "field": []}
+    if name in _KEYS:
+        record_set["key"] = {"@id": f"{name}/{_KEYS[name]}"}
+    for column in pq.read_schema(first):
+        field: dict[str, Any] = {
+            "@type": "cr:Field",
+            "@id": f"{name}/{column.name}",
+            "name": column.name,
+            "source": {**source, "extract": {"column": column.name}},
+        }
+        if column.name == "image":
+            field["dataType"] = "sc:ImageObject"
+            field["source"]["transform"] = {"jsonPath": "bytes"}
+        elif column.name == "labels":
+            field |= {"dataType": "sc:Text", "repeated": True}
+        else:
+            field["dataType"] = _TYPES[str(column.type)]
+        for other, key in _KEYS.items():
+            if column.name == key and name != other and other in files:
+                field["references"] = {"field": {"@id": f"{other}/{key}"}}
+        record_set["field"].append(field)
+    return record_set

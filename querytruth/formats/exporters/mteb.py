@@ -1,0 +1,114 @@
+"""MTEB's Any2AnyRetrieval: configs corpus (id, image), queries (id, text), qrels, and a task file that loads them.
+
+Layout as mteb 2.26 reads it (mteb/abstasks/retrieval_dataset_loaders.py). Other columns of images and queries are in
+separate configs: mteb's data loader accepts no column with missing values.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querytruth.errors import UserError
+from querytruth.formats import parquet_shards, set_description
+from querytruth.formats.exporters.huggingface import SPLIT, readme_configs
+from querytruth.formats.set_description import NO_LEDGER, FormatLimits
+from querytruth.formats.set_images import iterate_set_images, list_images_with_sizes
+from querytruth.records import to_arrow
+from querytruth.sets.benchmark_set import Tables, canonical_json
+from querytruth.sets.set_files import StoredSet
+
+_LANGUAGES = {"en": "eng-Latn", "zh": "zho-Hans"}
+_CONFIGS = ("corpus", "queries", "qrels", "picture-details", "query-details")
+_USAGE = """## How to evaluate
+
+```python
+import sys, mteb
+sys.path.insert(0, "path/to/this/folder")
+from task import Task
+mteb.evaluate(mteb.get_model("openai/clip-vit-base-patch32"), [Task()])
+```
+"""
+# All values of a set are in task.json, so that none of them is ever run as code.
+_TASK = '''"""The retrieval task of this folder, for mteb 2: from task import Task; mteb.evaluate(model, [Task()])."""
+
+import json
+from pathlib import Path
+
+from mteb.abstasks.retrieval import AbsTaskRetrieval
+from mteb.abstasks.task_metadata import TaskMetadata
+
+_FOLDER = Path(__file__).resolve().parent
+_SAYS = json.loads((_FOLDER / "task.json").read_text("utf-8"))
+
+
+class Task(AbsTaskRetrieval):
+    metadata = TaskMetadata(
+        name=_SAYS["name"],
+        description=_SAYS["description"],
+        dataset={"path": str(_FOLDER), "revision": _SAYS["revision"]},
+        type="Any2AnyRetrieval",
+        category="t2i",
+        modalities=["text", "image"],
+        eval_splits=["test"],
+        eval_langs=_SAYS["languages"],
+        main_score="ndcg_at_10",
+        prompt={"query": "Find an image that matches the text."},
+        reference=None,
+        date=None,
+        domains=None,
+        task_subtypes=["Image Text Retrieval"],
+        license=None,
+        annotations_creators=None,
+        dialect=None,
+        sample_creation=None,
+        bibtex_citation=None,
+    )
+'''
+
+
+def _unjudged_queries(tables: Tables) -> str:
+    judged = set(tables.qrels["query_id"].unique())
+    rest = int((~tables.queries["query_id"].isin(judged)).sum())
+    return f"{rest:,} queries without judgments (kept here, but mteb passes over them)" if rest else ""
+
+
+LIMITS = FormatLimits(
+    needs_images=True, omissions=(_unjudged_queries, "how duplicates were found (their groups are kept)", *NO_LEDGER)
+)
+
+
+def export(stored: StoredSet, out: Path) -> None:
+    """Writes the five configs and the task, with grades and judged zeros; mteb uses the grade as gain."""
+    _write_task(stored, out)
+    images = to_arrow("images", list_images_with_sizes(stored))
+    queries, qrels = (to_arrow(name, getattr(stored.tables, name)) for name in ("queries", "qrels"))
+    corpus = images.select(["image_id"]).rename_columns(["id"])
+    parquet_shards.write_images_table(out / "corpus", SPLIT, corpus, iterate_set_images(stored))
+    texts = queries.select(["query_id", "text"]).rename_columns(["id", "text"])
+    parquet_shards.write_table(out / "queries", SPLIT, texts)
+    names = ["query-id", "corpus-id", "score", "judged-by", "evidence"]
+    scores = qrels.set_column(2, "relevance", pc.cast(qrels["relevance"], pa.int32()))
+    parquet_shards.write_table(out / "qrels", SPLIT, scores.rename_columns(names))
+    image_details = images.drop_columns(["path"]).rename_columns(["id", *images.column_names[2:]])
+    query_details = queries.drop_columns(["text"]).rename_columns(["id", *queries.column_names[2:]])
+    parquet_shards.write_table(out / "picture-details", SPLIT, image_details)
+    parquet_shards.write_table(out / "query-details", SPLIT, query_details)
+    set_description.write_description(stored, out)
+    set_description.write_readme(stored, out, readme_configs(stored, _CONFIGS), _USAGE)
+
+
+def _write_task(stored: StoredSet, out: Path) -> None:
+    languages = sorted(set(stored.tables.queries["language"]))
+    if unknown := [language for language in languages if language not in _LANGUAGES]:
+        raise UserError("export", stored.path, f"language {unknown[0]!r} has no code for mteb", "choose huggingface")
+    manifest = stored.manifest
+    name = "".join(word.capitalize() for word in manifest["name"].replace(".", "-").replace("_", "-").split("-"))
+    task_fields = {
+        "name": f"{name}V{manifest['version']}T2IRetrieval",
+        "description": manifest["title"],
+        "languages": [_LANGUAGES[language] for language in languages],
+        "revision": manifest["content_digest"],
+    }
+    (out / "task.json").write_bytes(canonical_json(task_fields))
+    (out / "task.py").write_text(_TASK, "utf-8", newline="\n")

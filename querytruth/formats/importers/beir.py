@@ -1,0 +1,80 @@
+"""BEIR: corpus.jsonl ({_id, title, text, metadata}), queries.jsonl ({_id, text, metadata}) and qrels/{split}.tsv.
+
+Layout: beir-cellar/beir ef83d29, beir/datasets/data_loader.py (`GenericDataLoader`). A document stands for an image:
+its `text`, else its id, is the file name. Our own exports have more columns in `metadata`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from querytruth.backends.files import text_files
+from querytruth.formats.importers import ImportedTables, build_judgment_table, list_grades
+from querytruth.formats.set_images import ImageStore
+from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA, are_own_ids
+
+
+class BeirDocument(msgspec.Struct):
+    """A line of the corpus or of the queries."""
+
+    _id: str | int
+    text: str = ""
+    title: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
+    """Reads a split, by default `test`. Leaves out queries without judgments, which belong to other splits, except from
+    our own exports."""
+    names = ("corpus.jsonl", "queries.jsonl", f"qrels/{split or 'test'}.tsv")
+    corpus, queries, qrels = (text_files.find_file(source, [name], name) for name in names)
+    scores = list(_scores(qrels))
+    documents, texts = (
+        [line for _, line in text_files.iterate_json_lines(path, BeirDocument)] for path in (corpus, queries)
+    )
+    if not documents or not texts:
+        raise text_files.import_error(queries if documents else corpus, "is empty")
+    is_own_export = are_own_ids((str(line._id) for line in documents), (str(line._id) for line in texts))
+    images = pd.DataFrame([_image(line, is_own_export) for line in documents])
+    query_frame = pd.DataFrame([_query(line, is_own_export) for line in texts])
+    if not is_own_export:
+        query_frame = query_frame[query_frame["query"].isin({query for query, _, _ in scores})]
+    return ImportedTables(
+        queries=query_frame,
+        images=images.assign(place=None),
+        qrels=build_judgment_table(scores, "publisher"),
+        files=[corpus, queries, qrels],
+        grades=list_grades((relevance for _, _, relevance in scores), "score"),
+        title=f"{source.resolve().name}, {split or 'test'}",
+        keeps_ids=is_own_export,
+    )
+
+
+def _scores(path: Path) -> Iterator[tuple[str, str, int]]:
+    for number, row in text_files.iterate_csv_rows(path, ["query-id", "corpus-id", "score"], delimiter="\t"):
+        try:
+            yield row["query-id"], row["corpus-id"], int(row["score"])
+        except ValueError:
+            raise text_files.import_error(
+                f"{path} line {number}", f"score {row['score']!r} is no whole number"
+            ) from None
+
+
+def _image(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
+    metadata = _known_metadata(line, IMAGES_SCHEMA.names) if is_own_export else {}
+    return {"width": 0, "height": 0, "file_name": line.text or str(line._id), **metadata, "image": str(line._id)}
+
+
+def _query(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
+    metadata = _known_metadata(line, QUERIES_SCHEMA.names) if is_own_export else {}
+    fields = {"language": text_files.detect_language(line.text), "style": "query", "level": 1, **metadata}
+    return {**fields, "query": str(line._id), "text": line.text}
+
+
+def _known_metadata(line: BeirDocument, names: list[str]) -> dict[str, Any]:
+    """Returns the metadata that are columns of a set."""
+    metadata = line.metadata or {}
+    return {name: metadata[name] for name in names if name in metadata and name not in ("path", "text")}

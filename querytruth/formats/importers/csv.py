@@ -1,0 +1,88 @@
+"""A set as CSV: queries.csv, images.csv, qrels.csv (and duplicates.csv) of our own export `csv`, with the images."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.files.text_files import import_error, iterate_csv_rows, require_file
+from querytruth.backends.files.text_formats import unescape_formula
+from querytruth.backends.images.image_reading import MAX_FILE_BYTES
+from querytruth.formats import import_layouts, importers, parquet_shards, set_images
+from querytruth.formats.exporters.csv import EMPTY_TEXT_CELL, EXPORTED_TABLES
+from querytruth.records import TABLE_SCHEMAS, empty_frame
+
+
+def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
+    """Reads the folder of an export; all columns of the format are restored."""
+    tables = {name: _read_table(source / f"{name}.csv", name) for name in EXPORTED_TABLES}
+    places = [_store_image(source, path, image_store) for path in tables["images"].pop("path")]
+    files = [source / f"{name}.csv" for name in EXPORTED_TABLES if (source / f"{name}.csv").is_file()]
+    return import_layouts.restore_tables(tables, places, source, files)
+
+
+def _read_table(path: Path, name: str) -> pd.DataFrame:
+    if name == "duplicates" and not path.is_file():
+        return empty_frame(name)
+    schema = TABLE_SCHEMAS[name]
+    columns: dict[str, list[Any]] = {field.name: [] for field in schema}
+    for number, row in iterate_csv_rows(path, [field.name for field in schema if not field.nullable]):
+        for field in schema:
+            cell = row.get(field.name, "")
+            try:
+                value = _cell_parser(field.type)(cell) if cell else None
+            except ValueError:
+                reason = f"column {field.name!r} holds {cell[:60]!r}, which is no {field.type}"
+                raise import_error(f"{path} line {number}", reason) from None
+            if value is None and not field.nullable:
+                raise import_error(f"{path} line {number}", f"column {field.name!r} is empty")
+            columns[field.name].append(value)
+    frame: pd.DataFrame = pa.table(columns, parquet_shards.schema_without_dictionaries(schema)).to_pandas()
+    return frame
+
+
+def _cell_parser(kind: pa.DataType) -> Callable[[str], Any]:
+    if pa.types.is_list(kind):
+        return _parse_list
+    if pa.types.is_boolean(kind):
+        return _parse_boolean
+    if pa.types.is_integer(kind):
+        bits = kind.bit_width
+        return lambda cell: _parse_integer(cell, bits)
+    if pa.types.is_floating(kind):
+        return float
+    return lambda cell: "" if cell == EMPTY_TEXT_CELL else unescape_formula(cell)
+
+
+def _parse_integer(cell: str, bits: int) -> int:
+    number = int(cell.removesuffix(".0"))  # pandas writes a column with missing values as floats
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise ValueError(cell)
+    return number
+
+
+def _parse_boolean(cell: str) -> bool:
+    if cell not in ("True", "False"):
+        raise ValueError(cell)
+    return cell == "True"
+
+
+def _parse_list(cell: str) -> list[str]:
+    texts = json.loads(cell)
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(cell)
+    return texts
+
+
+def _store_image(source: Path, path: Any, image_store: set_images.ImageStore) -> str | None:
+    """Stores an image and returns its place. Raises UserError for a path outside the export's folder."""
+    if not isinstance(path, str):
+        return None
+    file = require_file(source / path).resolve()
+    if not file.is_relative_to(source.resolve()):
+        raise import_error(source / "images.csv", f"names {path!r}, which is not in the folder")
+    return image_store.put(read_regular(file, MAX_FILE_BYTES))

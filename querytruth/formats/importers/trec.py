@@ -1,0 +1,47 @@
+"""TREC: qrels.txt (`query 0 image grade`) and queries.tsv (`query<tab>text`), as trec_eval takes them.
+
+Layout: usnistgov/trec_eval, README; our own export `trec` has the same. There is no list of images: the gallery
+consists of the judged ones.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from querytruth.backends.files.text_files import find_file, import_error, iterate_lines, split_id_and_text
+from querytruth.formats import importers
+from querytruth.formats.set_images import ImageStore
+from querytruth.records import are_own_ids
+
+
+def read(source: Path, split: str | None, image_store: ImageStore) -> importers.ImportedTables:
+    """Reads the folder. A grade below 0 counts as not relevant."""
+    qrels = find_file(source, ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"], "judgments")
+    queries = find_file(source, ["queries.tsv", "topics.tsv", f"queries.{split or 'test'}.tsv"], "queries")
+    judged = list(_judgments(qrels))
+    query_rows = [split_id_and_text(line, queries, number) for number, line in iterate_lines(queries) if line.strip()]
+    images = dict.fromkeys(image for _, image, _ in judged)
+    return importers.ImportedTables(
+        queries=importers.build_query_table(query_rows, "query"),
+        images=importers.build_image_table((image, image, None) for image in images),
+        qrels=importers.build_judgment_table(judged, "publisher"),
+        files=[qrels, queries],
+        grades=importers.list_grades((relevance for _, _, relevance in judged), "grade"),
+        title=source.resolve().name,
+        known_limitations=[
+            "The gallery holds the pictures that were judged: others that were searched in are not known."
+        ],
+        keeps_ids=are_own_ids(images, dict(query_rows)),
+    )
+
+
+def _judgments(path: Path) -> Iterator[tuple[str, str, int]]:
+    for number, line in iterate_lines(path):
+        if not line.strip():
+            continue
+        cells = line.split()
+        if len(cells) != 4:
+            raise import_error(f"{path} line {number}", f"has {len(cells)} columns, not 4 (query 0 picture grade)")
+        try:
+            yield cells[0], cells[2], int(cells[3])
+        except ValueError:
+            raise import_error(f"{path} line {number}", f"grade {cells[3][:40]!r} is no whole number") from None

@@ -1,0 +1,301 @@
+"""The card of a set: a README.md in the format of Hugging Face.
+
+Texts about ambiguous captions for the card and the set page, from the notes of a manifest.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from querytruth.audit.shortcuts import describe_shortcuts
+from querytruth.backends.files.text_formats import make_visible
+from querytruth.sets.benchmark_set import Tables, make_canary
+
+POLICY_TEXTS = {
+    "drop": "A caption that also fits another picture is left out.",
+    "merge": "Where a caption also fits other pictures, those are relevant, like its own.",
+    "recaption": "A caption that also fits other pictures was requested again, with their captions in the prompt.",
+    "review": "A caption that also fits other pictures stays, and people judge each pair.",
+}
+_THEN = {
+    "drop": "A caption that is still ambiguous is left out.",
+    "merge": "For a caption that is still ambiguous, all those pictures are relevant.",
+    "review": "A caption that is still ambiguous stays, and people judge each pair.",
+}
+OUTCOME_TEXTS = {
+    "dropped": "left out",
+    "merged": "the other pictures are relevant, too",
+    "marked": "left for people to judge",
+    "asked_again": "unambiguous with its new caption",
+    "kept": "unambiguous, because the other pictures have new captions",
+    "rescued": "still ambiguous, and in the set because of a person's override",
+}
+_LEFT_OUT = {
+    "too_many_rivals": "left out: it fits more pictures than are listed",
+    "repeated_query": "left out: another query has the same text and the same relevant pictures",
+}
+_CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
+_KINDS = {
+    "gallery": "pictures to search in: what queries are made for, and what answers them",
+    "precision": "one query, many right pictures, from annotated objects",
+    "recall": "captions as queries, each of which finds the picture that it was written of",
+    "generated": "queries about topics and objects, and pictures that were found for them on the web",
+    "imported": "queries, pictures and judgments as another collection has them",
+}
+_SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
+_AMBIGUOUS = 8  # captions shown
+_LICENCES = 12  # listed one by one; where there are more, their families are listed
+
+
+def describe_policy(ambiguity: dict[str, Any]) -> str:
+    """Returns how the policy resolved ambiguous captions."""
+    parts = (POLICY_TEXTS.get(ambiguity["policy"], ""), _THEN.get(ambiguity["then"] or "", ""))
+    return " ".join(part for part in parts if part)
+
+
+def describe_outcome(example: dict[str, Any], ledger: pd.DataFrame) -> str:
+    """Returns the outcome of an ambiguous query, with the reason from the ledger where the query was rejected."""
+    reasons = ledger.loc[(ledger["item"] == example["query_id"]) & (ledger["stage"] == "ambiguity"), "reason"]
+    outcome = OUTCOME_TEXTS.get(example["outcome"], str(example["outcome"]).replace("_", " "))
+    return _LEFT_OUT.get(str(reasons.iloc[0]), outcome) if len(reasons) else outcome
+
+
+def describe_comparisons(ambiguity: dict[str, Any]) -> list[str]:
+    """Returns the comparisons that found confusable images; the captions are always compared."""
+    seen = ambiguity["seen"]
+    ways = {"captions": "nearness of captions", "pictures": "nearness of pictures", "descriptions": "descriptions"}
+    return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
+
+
+def format_share(part: dict[str, Any]) -> str:
+    """Returns the share of ambiguous queries in percent; it is never rounded to 0%."""
+    if not part["ambiguous"]:
+        return "0%"
+    percent = 100 * part["ambiguous"] / part["queries"]
+    if percent >= 1:
+        return f"{percent:.1f}".removesuffix(".0") + "%"
+    return f"{percent:.2g}%" if percent >= 0.01 else "under 0.01%"
+
+
+def describe_measurement(ambiguity: dict[str, Any]) -> list[str]:
+    """Returns a sentence or two per language: what the scores were fitted to, and what is expected of them."""
+    return [_describe_language(one) for one in ambiguity.get("measured", ())]
+
+
+def _describe_language(measured: dict[str, Any]) -> str:
+    language = measured["language"]
+    if not measured["is_calibrated"]:
+        return f"{language}: not calibrated ({measured['reason']}); the score is a rule of thumb, no probability."
+    fitted, cut = measured["fitted_on"], measured["cut"]
+    by = f"the embedder {measured['embedder']}" if measured["embedder"] else "words alone, without an embedder"
+    parts = [
+        f"{language}: probabilities by {by}, fitted to {fitted['pairs']:,} pairs of {fitted['source']}"
+        f"{_describe_unselected(fitted)}.",
+        f"On held-out pairs no tenth of the scale is wrong by more than {100 * measured['greatest_error']:.1f} points.",
+    ]
+    if cut is not None and cut["precision"] is not None:
+        parts.append(
+            f"At {cut['at_least']:g} or more, {_percent(cut['precision'])} of them fit, and they are"
+            f" {_percent(cut['recall'])} of {_describe_all(fitted)} that fit."
+        )
+    if measured["expected_wrong"] is not None:
+        wrong = measured["expected_wrong"]
+        parts.append(
+            f"Of this set's {measured['found']:,} such pairs, {wrong['count']:.0f} are expected to be wrong"
+            f" ({wrong['low']:.0f} to {wrong['high']:.0f})."
+        )
+    return " ".join(parts)
+
+
+def _describe_unselected(fitted: dict[str, Any]) -> str:
+    """Returns to what a calibration was corrected; '' for one that was fitted to such pairs alone."""
+    read = fitted.get("unselected")
+    return "" if read is None else f", and corrected to {read['pairs']:,} {read['source']}"
+
+
+def _describe_all(fitted: dict[str, Any]) -> str:
+    return "all pairs" if fitted.get("unselected") is None else "the pairs of the first source"
+
+
+def _percent(share: dict[str, float]) -> str:
+    low, high = 100 * share["low"], 100 * share["high"]
+    return f"{100 * share['share']:.0f}% ({low:.0f} to {high:.0f})"
+
+
+def licence_family(licence: str) -> str:
+    """A licence without version and country: cc-by-sa-3.0-de is cc-by-sa; pd, whatever the ground; cc0."""
+    plain = licence.strip().lower().replace(" ", "-")
+    if plain.startswith(("cc0", "cc-zero")):
+        return "cc0"
+    if plain.startswith(("pd", "public-domain")):
+        return "pd"
+    match = _CONDITIONS.match(plain)
+    return match[0] if match else plain
+
+
+def render_set_card(manifest: dict[str, Any], tables: Tables) -> str:
+    """Returns the card as Markdown: counts, examples, funnel, provenance, known limitations and licences."""
+    return "\n".join([*_front_matter(manifest), *_body(manifest, tables)]) + "\n"
+
+
+def _front_matter(manifest: dict[str, Any]) -> Iterator[str]:
+    size = next((name for limit, name in _SIZES if manifest["counts"]["images"] < limit), "n>1M")
+    configs = ("images", "duplicates") if manifest["kind"] == "gallery" else ("queries", "images", "qrels")
+    fields = {
+        "license": "other" if not manifest["licence"] else manifest["licence"].lower().replace(" ", "-"),
+        "pretty_name": manifest["title"],
+        "task_categories": ["image-feature-extraction"],
+        "language": sorted({key.split("/")[0] for key in manifest["counts"]["by_style"]}),
+        "size_categories": [size],
+        "tags": ["text-to-image-retrieval", "querytruth"],
+        "configs": [
+            # The digest keeps `datasets` from taking two folders of one name and one card for the same data.
+            {"config_name": name, "data_files": f"{name}.parquet", "description": f"set {manifest['content_digest']}"}
+            for name in configs
+        ],
+    }
+    yield "---"
+    yield yaml.safe_dump(fields, allow_unicode=True, sort_keys=False).rstrip()
+    yield "---"
+
+
+def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
+    counts = manifest["counts"]
+    name = f"`{manifest['name']}/v{manifest['version']}`"
+    yield f"# {_plain(manifest['title'])}\n"
+    yield f"{name} · a {manifest['kind']} set for text-to-image search: {_KINDS[manifest['kind']]}.\n"
+    yield from _images_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
+    if ambiguity := manifest["notes"].get("ambiguity"):
+        yield from _ambiguous(ambiguity, tables)
+    if collection := manifest["notes"].get("collection"):
+        yield from _collected(collection)
+    yield "## How it came about\n"
+    stages = [
+        [s["stage"], f"{s['entered']:,}", f"{s['accepted']:,}", _reasons(s["rejected"]), _reasons(s["quarantined"])]
+        for s in manifest["funnel"]
+    ]
+    yield from _table(["stage", "came in", "went on", "rejected", "quarantined"], stages)
+    yield from (f"- input `{_plain(entry['file'])}` sha256 `{entry['sha256']}`" for entry in manifest["inputs"])
+    decisions = manifest["decisions"]
+    in_effect, stale = len(decisions["in_effect"]), len(decisions["stale"])
+    yield f"- decisions of people in effect: {in_effect}, no longer fitting: {stale}"
+    yield f"- content digest `{manifest['content_digest']}`"
+    yield f"- canary `{make_canary(manifest['content_digest'])}`: a text corpus with it holds this version\n"
+    yield "## Known limitations\n"
+    limitations = [*manifest["known_limitations"], *describe_shortcuts(tables)]
+    yield from (f"- {_plain(limitation)}" for limitation in limitations)
+    yield "\n## Licences\n"
+    yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its pictures:\n"
+    yield from _licences(tables)
+
+
+def _collected(collection: dict[str, Any]) -> Iterator[str]:
+    """Yields where the images of a search come from, and how many are relevant to several queries or found twice."""
+    fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
+    yield "## Where the pictures come from\n"
+    days = sorted({day[:10] for day in (fetched["first"], fetched["last"]) if day})
+    hosts = "1 host" if fetched["hosts"] == 1 else f"{fetched['hosts']:,} hosts"
+    when = f", fetched from {hosts} ({' to '.join(days)})" if days else ""
+    by_people = " that people chose" if collection.get("choices_of_people") else ""
+    summary = f"Of {chosen:,} queries{by_people}, {collection['queries']:,} found enough pictures."
+    yield f"Found by `{_plain(collection['search'])}`{when}. {summary}"
+    if fetched["hosts"]:
+        yield "Every picture's address, web page and caption, and where the search names them its licence and creator,"
+        yield "stand in `images.parquet`.\n"
+    else:
+        yield "No picture was fetched from the web: the search has them on this machine.\n"
+    figures = [collection[name] for name in ("pictures_of_several_queries", "same_picture_at_other_addresses")]
+    columns = ["pictures right for several queries", "more addresses with the same picture"]
+    yield from _table(columns, [[f"{figure:,}" for figure in figures]])
+
+
+def _licences(tables: Tables) -> Iterator[str]:
+    licences = tables.images["licence"].astype("object").fillna("not stated").astype(str)  # all null: of any type
+    if licences.nunique() > _LICENCES:
+        licences = licences.map(lambda name: name if name == "not stated" else licence_family(name))
+    counts = sorted(licences.value_counts().items())
+    yield from (f"- {_plain(str(licence))}: {number:,}" for licence, number in counts)
+    if "creator" in tables.images and tables.images["creator"].notna().any():
+        yield "\nWhose they are: column `creator` of `images.parquet`."
+
+
+def _images_alone(counts: dict[str, Any], tables: Tables) -> Iterator[str]:
+    images, duplicates = tables.images, tables.duplicates
+    placed, dated = int(images["latitude"].notna().sum()), int(images["taken_at"].notna().sum())
+    left_out = len(duplicates) - int(duplicates["is_representative"].sum())
+    figures = [counts["images"], placed, dated, counts["duplicate_groups"], left_out]
+    columns = ["pictures", "with a place", "with a time", "groups of duplicates", "pictures left out for them"]
+    yield from _table(columns, [[f"{figure:,}" for figure in figures]])
+
+
+def _judged(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
+    counts = manifest["counts"]
+    if nested := manifest["notes"].get("nested"):
+        yield f"The first {nested['size']:,} pictures of `{nested['of']}`, and its queries that they answer.\n"
+    spread = counts["relevant_per_query"]
+    span = f"{spread['least']:,} to {spread['most']:,}, median {spread['median']:g}"
+    sizes = [f"{counts[part]:,}" for part in ("queries", "images", "judgments")]
+    yield from _table(["queries", "pictures", "judgments", "right pictures a query"], [[*sizes, span]])
+    yield "## Examples\n"
+    traits = ["language", "level"] if manifest["kind"] == "precision" else ["language", "style"]
+    yield from _table(["query", *traits, "right pictures"], _examples(tables, traits))
+    yield "## What the grades mean\n"
+    yield from (f"- **{_plain(grade)}**: {_plain(meaning)}" for grade, meaning in manifest["grades"].items())
+    yield "\nA pair that is not listed was never judged.\n"
+
+
+def _examples(tables: Tables, traits: list[str]) -> list[list[str]]:
+    """Returns two queries of each combination of traits, with the number of relevant images."""
+    relevant = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].value_counts()
+    chosen = tables.queries.groupby(traits, sort=True).head(2).sort_values(traits, kind="stable")
+    return [
+        [*[_plain(str(row[name])) for name in ("text", *traits)], f"{int(relevant.get(row['query_id'], 0)):,}"]
+        for row in chosen.to_dict("records")
+    ]
+
+
+def _ambiguous(ambiguity: dict[str, Any], tables: Tables) -> Iterator[str]:
+    """Yields how many captions fit other images, too, and examples with their outcomes."""
+    before, after = ambiguity["before"], ambiguity["after"]
+    yield "## Ambiguous captions\n"
+    yield f"{describe_policy(ambiguity)}\n"
+    figures = [
+        [name, f"{part['queries']:,}", f"{part['ambiguous']:,}", format_share(part)]
+        for name, part in (("before", before), ("after", after))
+    ]
+    yield from _table(["", "queries", "ambiguous", "share"], figures)
+    yield f"Confusable pictures were found by {_plain(', '.join(describe_comparisons(ambiguity)))}.\n"
+    for sentences in describe_measurement(ambiguity):
+        yield f"{_plain(sentences)}\n"
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    rows = []
+    for example in ambiguity["examples"][:_AMBIGUOUS]:
+        confusable, others = example["rivals"][0], len(example["rivals"]) - 1
+        says = f": {confusable['text']}" if confusable["text"] else ""
+        more = f" and {others} more" if others else ""
+        fits = f"{names.get(confusable['image_id']) or confusable['image_id']}{says}{more}"
+        new = f": {example['new_text']}" if example["new_text"] else ""
+        outcome = describe_outcome(example, tables.ledger) + new
+        rows.append([_plain(cell) for cell in (example["text"], fits, outcome)])
+    if rows:
+        yield from _table(["caption", "fits, too", "what became of it"], rows)
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield ""
+
+
+def _reasons(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {number:,}" for reason, number in reasons.items()) or "0"
+
+
+def _plain(text: str) -> str:
+    """Returns the text with the characters of Markdown and HTML escaped, and invisible ones shown."""
+    escapes = {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {mark: f"\\{mark}" for mark in "\\`*_[]#|"}
+    return "".join(escapes.get(character, character) for character in make_visible(text.replace("\n", " ")))

@@ -1,0 +1,237 @@
+"""A build's requests to chat models: asked once, stored, counted, and limited by a budget.
+
+Prompts and cleaning rules by name: a definition's own files, and those of `prompts/`.
+
+The reply store of a definition.
+
+Forecasts of calls to chat models for plans: seconds, tokens and money, from what the reply store measured.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import prompts
+from querytruth.backends.files.safe_paths import open_regular
+from querytruth.backends.models.cached_replies import AnsweredRequests, FindFault, answer_requests
+from querytruth.backends.models.chat import ChatAnswer, ChatModel, ChatRequest, Failure, Reply, count_calls_at_once
+from querytruth.backends.models.question_leases import Spending, count_turns
+from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
+from querytruth.backends.steps import current_run
+from querytruth.definitions import BudgetOptions, PriceOptions
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.records import content_id
+from querytruth.sets.manifest import InputRecord, ModelRecord, Provenance
+
+_STAGE = "read prompt"
+_LIMIT = 1 << 20  # bytes
+_NO_FILES: Mapping[str, str] = MappingProxyType({})
+# Of the model and GPU in the seed article, for a model whose pace was not measured.
+ASSUMED_CALL_SECONDS = 2.2
+
+
+def load_prompt(name: str, own_files: Mapping[str, str] = _NO_FILES, like: str | None = None) -> prompts.PromptTemplate:
+    """Returns the prompt of a name: of the file that `own_files` has for it, or a shipped one. `like`: a shipped prompt
+    with the same fields. Raises UserError where there is none, or where fields differ."""
+    template = _load(name, own_files)
+    if like is not None and template.fields != (expected := prompts.load_template(like).fields):
+        listed = ", ".join(sorted(f"{{{field}}}" for field in expected)) or "none"
+        item = own_files.get(name, name)
+        next_step = f"it needs each of these, and no others: {listed}"
+        raise UserError(_STAGE, item, f"has other fields than {like}", next_step)
+    return template
+
+
+def _load(name: str, own_files: Mapping[str, str]) -> prompts.PromptTemplate:
+    if name in own_files:
+        text = read_text(Path(own_files[name])).strip("\n")
+        if not text.strip():
+            raise UserError(_STAGE, own_files[name], "is empty", "write the question that the model is asked")
+        return prompts.PromptTemplate(name, text)
+    try:
+        return prompts.load_template(name)
+    except OSError:
+        next_step = "choose one of the files below prompts/, or give prompt_files a file of this name"
+        raise UserError(_STAGE, name, "is no prompt", next_step) from None
+
+
+def read_text(path: Path) -> str:
+    with translate_read_errors(_STAGE, path, "fix the path in the definition"):
+        with open_regular(path) as file:
+            data = file.read(_LIMIT + 1)
+        if len(data) > _LIMIT:
+            raise UserError(_STAGE, path, "has more than a megabyte", "give a file with one prompt, or with rules")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+
+
+class AskingDefinition(Protocol):
+    """A definition of a kind of set whose build asks chat models."""
+
+    @property
+    def name(self) -> str:
+        """The name of the set."""
+
+    @property
+    def out(self) -> Path:
+        """The folder of all sets."""
+
+    @property
+    def replies(self) -> str | None:
+        """A reply store; None: the one beside the set's versions."""
+
+    @property
+    def budget(self) -> BudgetOptions | None:
+        """What a run may spend."""
+
+
+def open_definition_replies(definition: AskingDefinition) -> ReplyStore:
+    """Opens the reply store that the definition names, or the one beside the set's versions."""
+    return open_reply_store(definition.replies or definition.out / definition.name / "replies.sqlite")
+
+
+@dataclass(slots=True)
+class ChatSession:
+    """The requests of a build to chat models, with what they came to: models, digests of the answers, calls.
+    `batches_by_role` collects them by role; a role that asks several times counts as one."""
+
+    store: ReplyStore
+    spending: Spending = field(default_factory=Spending)
+    batches_by_role: dict[str, list[AnsweredRequests]] = field(default_factory=dict)
+    models: dict[str, ChatModel] = field(default_factory=dict)
+
+    def ask(
+        self,
+        role: str,
+        model: ChatModel,
+        requests: Sequence[ChatRequest],
+        find_fault: FindFault = lambda _request, _reply: "",
+    ) -> list[ChatAnswer]:
+        """Returns the answers in the order of the requests; stored ones cost no call. `find_fault` says why a reply is
+        of no use: many of them in a row stop the build."""
+        run = current_run()
+        with run.reporter.bar(role, len(requests), "replies") as advance:
+            flags = {"offline": run.offline, "retry_failures": run.retry_failures}
+            batch = answer_requests(
+                self.store,
+                model,
+                requests,
+                **flags,
+                role=role,
+                spending=self.spending,
+                advance=advance,
+                find_fault=find_fault,
+            )
+        self.batches_by_role.setdefault(role, []).append(batch)
+        self.models[role] = model
+        return batch.answers
+
+    def provenance(self) -> Provenance:
+        """Returns the models, and per role the digest of the answers as an input of the build."""
+        inputs = []
+        for role, batches in sorted(self.batches_by_role.items()):
+            replies = sum(isinstance(answer, Reply) for batch in batches for answer in batch.answers)
+            digest = content_id("replies", *[batch.digest for batch in batches])
+            inputs.append(InputRecord(f"replies: {role}", digest, {"replies": replies}))
+        models = [ModelRecord(role, **model.identity.as_record()) for role, model in sorted(self.models.items())]
+        return Provenance(inputs, models)
+
+    def call_counts(self) -> dict[str, dict[str, int]]:
+        """Returns per role the calls of this run, and the numbers of stored and missing answers."""
+        return {
+            role: {name: sum(getattr(one, name) for one in rounds) for name in ("calls", "hits", "missing")}
+            for role, rounds in sorted(self.batches_by_role.items())
+        }
+
+
+def open_chat_session(definition: AskingDefinition) -> ChatSession:
+    """Opens a session on the reply store that the definition names, or on the one beside the set's versions."""
+    return ChatSession(open_definition_replies(definition), start_spending(definition.budget))
+
+
+def start_spending(budget: BudgetOptions | None) -> Spending:
+    """Returns the spending of a run that begins now."""
+    return Spending(**budget.model_dump()) if budget is not None else Spending()
+
+
+def require_a_reply(stage: str, name: str, answers: Sequence[ChatAnswer]) -> None:
+    """Raises UserError where questions were asked and the model answered none of them: nothing would come of it."""
+    failures = [answer for answer in answers if isinstance(answer, Failure)]
+    if failures and len(failures) == len(answers):
+        reason = f"got no reply to any of {len(answers)} questions ({failures[0].reason}: {failures[0].detail})"
+        next_step = "run without --offline" if current_run().offline else "fix that, then run the same command"
+        raise UserError(stage, name, reason, next_step)
+
+
+def choose_ledger_bucket(failure: Failure) -> str:
+    """Returns the ledger's bucket of an item whose question failed: pending where the next run may have more luck."""
+    return "rejected" if failure.kind == "final" else "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class CallForecast:
+    """What calls of one role cost. `tokens`, in and out, are None where the endpoint has counted none,
+    `cost` without a price."""
+
+    calls: int
+    seconds: float
+    is_measured: bool
+    tokens: tuple[int, int] | None
+    cost: float | None
+    currency: str
+
+
+def forecast_calls(
+    store: ReplyStore,
+    model: ChatModel,
+    role: str,
+    calls: int,
+    *,
+    known: Sequence[ChatAnswer] = (),
+    price: PriceOptions | None = None,
+    at_most_at_once: int | None = None,
+) -> CallForecast:
+    """Returns the forecast of `calls` questions. `known`: stored answers to questions of the same form, whose tokens
+    come before the mean of all replies; `at_most_at_once`: the questions of a wave."""
+    at_once = min(count_calls_at_once(model), at_most_at_once or calls or 1)
+    measured = store.find_turn_seconds(model.identity, role)
+    turn = ASSUMED_CALL_SECONDS if measured is None else measured
+    tokens = _mean_tokens(known) or store.find_mean_tokens(model.identity)
+    parts = (0, 0) if not calls else None if tokens is None else (round(tokens[0] * calls), round(tokens[1] * calls))
+    cost = None
+    if price is not None and parts is not None:
+        cost = (parts[0] * price.input_per_million + parts[1] * price.output_per_million) / 1e6
+    currency = "" if price is None else price.currency
+    return CallForecast(calls, count_turns(calls, at_once) * turn, measured is not None, parts, cost, currency)
+
+
+def summarize_forecasts(forecasts: Sequence[CallForecast]) -> dict[str, Any]:
+    """Returns the keys of a plan: `seconds_about`, `seconds_are_measured`, `tokens_about` and `cost_about`, null where
+    a part of them is unknown. Costs of several currencies are listed one by one."""
+    asked = [one for one in forecasts if one.calls]
+    counted = [one.tokens for one in asked if one.tokens is not None]
+    tokens = None
+    if len(counted) == len(asked):
+        tokens = {"input": sum(into for into, _ in counted), "output": sum(out for _, out in counted)}
+    costs: dict[str, float] = {}
+    for one in asked:
+        costs[one.currency] = costs.get(one.currency, 0.0) + (one.cost or 0.0)
+    has_costs = bool(asked) and all(one.cost is not None for one in asked)
+    return {
+        "seconds_about": round(sum(one.seconds for one in asked), 1),
+        "seconds_are_measured": all(one.is_measured for one in asked),
+        "tokens_about": tokens,
+        "cost_about": {name: round(cost, 4) for name, cost in sorted(costs.items())} if has_costs else None,
+    }
+
+
+def _mean_tokens(answers: Sequence[ChatAnswer]) -> tuple[float, float] | None:
+    counted = [
+        (answer.prompt_tokens, answer.completion_tokens)
+        for answer in answers
+        if isinstance(answer, Reply) and answer.prompt_tokens is not None and answer.completion_tokens is not None
+    ]
+    if not counted:
+        return None
+    return sum(into for into, _ in counted) / len(counted), sum(out for _, out in counted) / len(counted)

@@ -1,0 +1,190 @@
+"""The queue of queries for review: filtered, and sorted with the most doubtful first.
+
+The types of the fields that the page sends.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, Field
+
+from querytruth.records import stable_hash
+from querytruth.review.page_parts import labels_or_empty, text_or_empty
+from querytruth.sets import benchmark_set, decision_records, query_texts
+
+ShortText = Annotated[str, Field(max_length=200)]  # a name, an id or a search
+LongText = Annotated[str, Field(max_length=decision_records.MAX_TEXT_CHARS)]
+CardKeys = Annotated[list[ShortText], Field(max_length=20)]
+DecisionState = Literal["all", "open", "decided"]
+QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
+    "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
+    "few_images": "a quarter or less of the right pictures that is usual in this set",
+    "near_the_cut": "at least half of the right pictures have only the lowest grade",
+    "worded_by_model": "a chat model worded a text of it anew",
+}
+_WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1, "worded_by_model": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEntry:
+    """A query with the counts and flags that the queue sorts and filters by."""
+
+    query_id: str
+    text: str
+    language: str
+    style: str
+    level: int
+    topic: str
+    labels: tuple[str, ...]
+    relevant_count: int
+    judged_count: int
+    candidate_count: int
+    flags: frozenset[str]
+
+    @property
+    def priority(self) -> int:
+        """The weight of the flags and candidates; higher comes first."""
+        return sum(_WEIGHTS[name] for name in self.flags) + min(self.candidate_count, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class EquivalentEntries:
+    """Equivalent queries, which are judged on one card; one query where no other asks the same."""
+
+    members: tuple[QueryEntry, ...]
+
+    @property
+    def key(self) -> str:
+        """The id of the first query, on which decisions for all are made."""
+        return self.members[0].query_id
+
+    @property
+    def flags(self) -> frozenset[str]:
+        """The flags of all queries."""
+        return frozenset[str]().union(*(entry.flags for entry in self.members))
+
+    @property
+    def priority(self) -> int:
+        """The highest priority of the queries."""
+        return max(entry.priority for entry in self.members)
+
+
+class QueryFilter(BaseModel, extra="forbid", frozen=True):
+    """A filter and an order of groups of queries; an empty text excludes none."""
+
+    level: int | None = None
+    topic: ShortText = ""
+    language: ShortText = ""
+    flag: Literal["", "disagreements", "ambiguous", "few_images", "near_the_cut", "worded_by_model"] = ""
+    state: DecisionState = "all"
+    search: ShortText = ""
+    order: Literal["priority", "text", "images"] = "priority"
+
+
+def build_query_entries(tables: benchmark_set.Tables) -> list[QueryEntry]:
+    """Return all queries with their counts, in the set's order."""
+    grades = _counts_by_grade(tables.qrels, tables.queries["query_id"])
+    right = grades[[grade for grade in grades.columns if grade > 0]].sum(axis=1).to_numpy()
+    lowest = grades[1].to_numpy() if {1, 2} <= set(grades.columns) else np.zeros(len(grades), dtype=int)
+    usual = float(np.median(right[right > 0])) if (right > 0).any() else 0.0
+    waiting = benchmark_set.open_candidate_judgments(tables)["query_id"].value_counts().to_dict()
+    built = []
+    for row, count, judged, low in zip(
+        tables.queries.itertuples(), right, grades.sum(axis=1).to_numpy(), lowest, strict=True
+    ):
+        candidate_count = int(waiting.get(row.query_id, 0))
+        raised = {
+            "ambiguous": candidate_count > 0 or (isinstance(row.source_image_id, str) and count > 1),
+            "few_images": count == 0 or (usual > 1 and count * 4 <= usual),
+            "near_the_cut": count > 0 and 2 * low >= count,
+            "worded_by_model": row.style == "llm",
+        }
+        entry = QueryEntry(
+            query_id=str(row.query_id),
+            text=str(row.text),
+            language=str(row.language),
+            style=str(row.style),
+            level=int(row.level),
+            topic=text_or_empty(row.topic),
+            labels=labels_or_empty(row.labels),
+            relevant_count=int(count),
+            judged_count=int(judged),
+            candidate_count=candidate_count,
+            flags=frozenset(name for name, is_so in raised.items() if is_so),
+        )
+        built.append(entry)
+    return built
+
+
+def group_entries(entries: list[QueryEntry], queries: pd.DataFrame) -> list[EquivalentEntries]:
+    """Return the groups of equivalent queries, in the set's order."""
+    by_id = {entry.query_id: entry for entry in entries}
+    groups = dict.fromkeys(query_texts.group_equivalent_queries(queries).values())
+    return [EquivalentEntries(tuple(by_id[query_id] for query_id in group)) for group in groups]
+
+
+def filter_groups(
+    groups: list[EquivalentEntries],
+    query_filter: QueryFilter,
+    text_of: Callable[[QueryEntry], str],
+    is_decided: Callable[[EquivalentEntries], bool],
+) -> list[EquivalentEntries]:
+    """Return the groups with a query that passes the filter, in its order; `text_of` returns the text that the reviewer
+    sees."""
+    search = query_filter.search.strip().casefold()
+
+    def is_match(entry: QueryEntry) -> bool:
+        return (
+            (query_filter.level is None or entry.level == query_filter.level)
+            and (not query_filter.topic or query_filter.topic in (entry.topic, *entry.labels))
+            and (not query_filter.language or entry.language == query_filter.language)
+            and (not query_filter.flag or query_filter.flag in entry.flags)
+            and (not search or search in text_of(entry).casefold() or search == entry.query_id)
+        )
+
+    state = query_filter.state
+    matching = [
+        group
+        for group in groups
+        if any(map(is_match, group.members)) and (state == "all" or (state == "decided") == is_decided(group))
+    ]
+    keys: dict[str, Callable[[EquivalentEntries], Any]] = {
+        "priority": lambda group: (-group.priority, group.members[0].level, stable_hash("review", group.key)),
+        "text": lambda group: (text_of(group.members[0]), group.key),
+        "images": lambda group: (group.members[0].relevant_count, group.key),
+    }
+    return sorted(matching, key=keys[query_filter.order])
+
+
+def list_filter_choices(entries: list[QueryEntry]) -> dict[str, list[Any]]:
+    """Return the values of each filter; filters with a single value are left out."""
+    names: dict[str, list[Any]] = {
+        "level": sorted({entry.level for entry in entries}),
+        "language": sorted({entry.language for entry in entries}),
+        "topic": sorted({name for entry in entries for name in (entry.topic, *entry.labels) if name}),
+        "flag": [name for name in QUERY_FLAGS if any(name in entry.flags for entry in entries)],
+    }
+    return {name: values for name, values in names.items() if len(values) > (name != "flag")}
+
+
+class JudgmentIndex:
+    """An index of the judgments by query."""
+
+    def __init__(self, qrels: pd.DataFrame) -> None:
+        self._qrels, self._rows = qrels, qrels.groupby("query_id", observed=True).indices
+
+    def __call__(self, query_id: str) -> Iterator[tuple[str, int, str, str]]:
+        """Yield image id, relevance, judge and evidence of each judgment, the highest grade first."""
+        rows = self._qrels.iloc[self._rows.get(query_id, [])]
+        for row in rows.sort_values("relevance", ascending=False, kind="stable").itertuples():
+            yield str(row.image_id), int(row.relevance), str(row.judged_by), text_or_empty(row.evidence)
+
+
+def _counts_by_grade(qrels: pd.DataFrame, query_ids: pd.Series) -> pd.DataFrame:
+    """Return the number of judgments, a row per query and a column per grade."""
+    counted = qrels.groupby(["query_id", "relevance"], observed=True).size().unstack(fill_value=0)
+    counted.index = counted.index.astype("str")
+    return counted.reindex(list(query_ids), fill_value=0)

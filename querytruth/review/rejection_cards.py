@@ -1,0 +1,177 @@
+"""Cards of rejected items: the rule, the overrides so far, and why some items cannot be overridden."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from querytruth.array_types import BoolArray, RowIndices
+from querytruth.backends.models.reply_markup import has_words
+from querytruth.records import empty_frame
+from querytruth.review.deck import ActionError, clean_text
+from querytruth.review.query_cards import ReviewState
+from querytruth.review.rejection_table import RejectedItem, RejectionFilter, RejectionGroup, RejectionTable
+from querytruth.sets.decision_outcomes import advise_fix
+from querytruth.sets.decision_records import Override
+
+_CardData = dict[str, Any]
+_AT_MOST = 1500  # characters of a name or detail on the page
+_FILES = frozenset({"image", "result"})  # kinds whose items are files, of a source or from the web
+_SET_IMAGE_PATH = "/image"  # where the page has those of the set
+_NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionContext:
+    """Facts outside the ledger. `blocked_reason`: why nothing of this set can be overridden, or ""; `stale_reasons`:
+    why overrides changed nothing in this version, by decision_id; `duplicates`: the table, empty without that view."""
+
+    blocked_reason: str = ""
+    stale_reasons: Mapping[str, str] = field(default_factory=dict)
+    duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
+
+
+class RejectionCards:
+    """All rejections of a version with their overrides, by the names in the ledger."""
+
+    def __init__(self, ledger: pd.DataFrame, context: RejectionContext, reviewer: str) -> None:
+        self._state = ReviewState[Override](reviewer)
+        self.table, self._context = RejectionTable(ledger), context
+        self._effective_by_name: dict[str, list[Override]] = {}
+        self._rows: dict[str, RowIndices] = {}  # of the ledger, by the name in an override
+        self._is_overridden: BoolArray = np.zeros(len(self.table), dtype=bool)
+
+    def apply_entries(self, overrides: Iterable[Override]) -> None:
+        """Apply the next entries of the log. Concurrent readers see the state before or after, never between."""
+        if not (new := list(overrides)):
+            return
+        self._state.apply_entries(new)
+        named: dict[str, list[Override]] = {}
+        for override in self._state.list_decisions():
+            for name in _ledger_names(override):
+                named.setdefault(name, []).append(override)
+        if unknown := {name for override in new for name in _ledger_names(override) if name not in self._rows}:
+            self._rows |= dict.fromkeys(unknown, _NO_ROWS) | self.table.find_rows(unknown)
+        is_overridden: BoolArray = np.zeros(len(self.table), dtype=bool)
+        for name in named:
+            is_overridden[self._rows[name]] = True
+        self._effective_by_name, self._is_overridden = named, is_overridden
+
+    def build_queue(self, rejection_filter: RejectionFilter) -> _CardData:
+        """Return the keys that pass the filter, whether each is overridden, and the groups with their size and the
+        number listed."""
+        rows, counts = self.table.build_queue(rejection_filter, self._is_overridden)
+        groups = {
+            str(code): {**asdict(self.table.groups[code]), "size": size, "listed": listed}
+            for code, (size, listed) in counts.items()
+        }
+        keys = [reject.key for reject in self.table.get_rejections(rows)]
+        return {"keys": keys, "done": self._is_overridden[rows].astype(int).tolist(), "groups": groups}
+
+    def get_rejection(self, key: str) -> RejectedItem:
+        """Return the rejected item of a key. Raises ActionError for an unknown key."""
+        if (row := self.table.find_row(key)) is None:
+            raise ActionError("this is no reject of this version")
+        return self.table.get_rejections([row])[0]
+
+    def is_file(self, key: str) -> bool:
+        """Return whether the key is a rejected image file."""
+        row = self.table.find_row(key)
+        return row is not None and self.table.get_rejections([row])[0].group.kind in _FILES
+
+    def build_cards(self, keys: Iterable[str]) -> list[_CardData]:
+        """Return the cards of these rejections; unknown keys are skipped."""
+        rows = [row for key in keys if (row := self.table.find_row(key)) is not None]
+        rejects = self.table.get_rejections(rows)
+        links = self._links([reject.item for reject in rejects if reject.group.stage == "duplicates"])
+        return [self._card(reject, links.get(reject.item)) for reject in rejects]
+
+    def check_overridable(self, reject: RejectedItem) -> None:
+        """Raise ActionError, with the alternative, where no build can accept the item."""
+        if why := self._why_not(reject.group):
+            raise ActionError(why)
+
+    def create_override(self, reject: RejectedItem, item: str, texts: Mapping[str, str], at: str) -> Override:
+        """Return an override of `item`, its name in builds; `texts`: note and caption. Raises ActionError where the
+        item cannot be overridden or a text is invalid."""
+        self.check_overridable(reject)
+        note, caption = clean_text(texts["note"], "the reason"), ""
+        if not note:
+            raise ActionError("write why it belongs in: whoever sees the set later has only that")
+        if reject.group.kind == "caption":
+            caption = clean_text(" ".join(texts["caption"].split()), "the caption")
+            if not has_words(caption):
+                raise ActionError("write the caption: the query shall have those words")
+        return Override(item, "rescue", reject.name, caption, note, self._state.reviewer, "rejects", at)
+
+    def create_undo(self, at: str) -> Override:
+        """Return the decision that undoes the reviewer's last effective override, of any version. Raises ActionError
+        without one."""
+        if not self._state.own:
+            raise ActionError("there is nothing to take back")
+        last = self._state.own[-1]
+        return Override(last.item, "undo", last.name, "", "", last.reviewer, "rejects", at, last.decision_id)
+
+    def find_card(self, override: Override) -> _CardData:
+        """Return the card of an override's item; only its name where this version accepted it."""
+        for name in _ledger_names(override):
+            if len(rows := self._rows.get(name, _NO_ROWS)):
+                return self.build_cards([self.table.get_rejections(rows[:1])[0].key])[0]
+        return {"key": "", "query_id": " ", "own": None, "undone_name": _shortened(override.text)}
+
+    def _card(self, reject: RejectedItem, link: str | None) -> _CardData:
+        group, is_caption = reject.group, reject.group.kind == "caption" and bool(reject.image_id)
+        names = {reject.item, reject.item_id}
+        overrides = list(dict.fromkeys(one for name in names for one in self._effective_by_name.get(name, [])))
+        own = [override for override in overrides if override.reviewer == self._state.reviewer][-1:]
+        others = {override.reviewer: override for override in overrides if override.reviewer != self._state.reviewer}
+        return {
+            "key": reject.key,
+            "query_id": reject.key,  # the page groups cards by it
+            "group": str(self.table.groups.index(group)),
+            **asdict(group),
+            "name": _shortened(reject.item),
+            "detail": _shortened(reject.description),
+            "text": "" if group.kind == "result" else _shortened(reject.text),
+            "language": reject.language,
+            "shown": {"path": _SET_IMAGE_PATH, "id": reject.image_id} if is_caption else None,
+            "confusable": {"path": _SET_IMAGE_PATH, "id": reject.related_item}
+            if is_caption and reject.related_item
+            else None,
+            "overridable": not (why := self._why_not(group)),
+            "why": why,
+            "own": self._describe_override(own[0]) if own else None,
+            "other_overrides": [self._describe_override(override) for override in others.values()],
+            "link": link,
+        }
+
+    def _describe_override(self, override: Override) -> _CardData:
+        stale = self._context.stale_reasons.get(override.decision_id, "")
+        return {"reviewer": override.reviewer, "note": override.note, "caption": override.caption, "stale": stale}
+
+    def _why_not(self, group: RejectionGroup) -> str:
+        if group.is_overridable:
+            return self._context.blocked_reason
+        return advise_fix(group.stage, group.kind, group.bucket, group.reason) or "no build can let it in"
+
+    def _links(self, items: list[str]) -> dict[str, str]:
+        """Return the keys of items on the page of near-duplicates, without exact copies of a representative."""
+        duplicates = self._context.duplicates
+        if not items or not len(duplicates):
+            return {}
+        rows = duplicates[duplicates["item"].isin(items)]
+        groups = duplicates[duplicates["duplicate_group"].isin(rows["duplicate_group"].unique())]
+        leads = set(groups.loc[groups["is_representative"].astype(bool), "image_id"])
+        named = zip(rows["item"], rows["duplicate_group"], rows["image_id"], strict=True)
+        return {str(item): f"{group}/{image_id}" for item, group, image_id in named if image_id not in leads}
+
+
+def _ledger_names(override: Override) -> list[str]:
+    """Return the names in the ledger: the id, and the file name of an image, whose id the ledger may lack."""
+    return [override.item, override.name] if override.item.startswith("img_") else [override.item]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _AT_MOST else text[:_AT_MOST] + "…"

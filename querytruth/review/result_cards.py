@@ -1,0 +1,252 @@
+"""Texts of the evaluation pages: warnings with their fix, causes of failure, directions, bins.
+
+Cards of queries with their results as template data: images, or texts where texts are searched.
+"""
+
+import base64
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE
+from querytruth.records import empty_frame
+from querytruth.review import page_parts, set_parts
+from querytruth.review.failure_causes import FailureContext, find_failure_causes
+from querytruth.review.query_selection import FAILURE, MIDDLE, MIDDLE_MAX_RANK, SUCCESS, RankedItem, SelectedQuery
+from querytruth.sets.benchmark_set import Tables
+
+DIRECTION_NAMES = {TEXT_TO_IMAGE: "text → image", IMAGE_TO_TEXT: "image → text"}
+_BIN_TEXTS = {  # bin: sign and description
+    SUCCESS: ("✓", "A right one ranks first."),
+    MIDDLE: ("~", f"The first right one ranks 2 to {MIDDLE_MAX_RANK}."),
+    FAILURE: ("✕", f"No right one is among the first {MIDDLE_MAX_RANK}."),
+}
+CAUSE_TITLES = {
+    "near_duplicate": "near-duplicate of the truth",
+    "same_moment": "same moment as the truth",
+    "ambiguous_query": "ambiguous query",
+    "ambiguous_words": "ambiguous words",
+    "all_but_one_label": "all labels but one",
+    "other_labels": "shows something else",
+    "tied": "tied scores",
+    "comes_for_everything": "comes for everything",
+    "unjudged": "unjudged",
+    "few_judged": "few are judged",
+    "nothing_came_back": "nothing came back",
+    "none_found": "no cause found",
+}
+_WARNING_TEXTS = {  # code: title and fix
+    "few_queries": ("Few queries", "Build a larger set, or read the intervals and not the figures."),
+    "ignored_family": (
+        "A kind of question is ignored",
+        "Look at the profile below: the system answers as if the number, the size, the place, the “without” or the "
+        "attribute were not there. Such questions need another model, or a filter on what was detected.",
+    ),
+    "saturated": (
+        "Nearly all right",
+        "Take a harder measure (a lower cut, or one of ranks like ndcg@10), a larger gallery or harder queries.",
+    ),
+    "floor": ("Nearly all wrong", "Take a higher cut, or look below whether the run fits this set at all."),
+    "like_chance": (
+        "No better than chance",
+        "Look at the failures below: are ids or the direction mixed up, or is the model not of this language?",
+    ),
+    "ties": ("Many ties at a cut", "Give scores in full precision, so that they and not the ids decide who is in."),
+    "missing_queries": (
+        "Queries are missing",
+        "Let the system answer every query; one that it cannot answer is a failure.",
+    ),
+    "cut_short": (
+        "The run is too short",
+        "Let the system return more results: --k for a search, more rows for a file.",
+    ),
+    "short_run": (
+        "The run ends early",
+        "Let the system return as many results as the metrics look at, or choose lower cuts.",
+    ),
+    "other_version": (
+        "The run is of another version",
+        "Let the system search this version, to have all of its queries answered.",
+    ),
+    "unknown_ids": (
+        "Ids that the set does not have",
+        "Look at left_out.csv beside the results: are these ids of another set?",
+    ),
+    "not_encoded": ("Not all was encoded", "Look at the ledger beside the results for what was lost and why."),
+    "words_of_the_truth": (
+        "It knows the truth's words",
+        "Give it other words (--texts FILE), or read it as an upper line.",
+    ),
+}
+_METRIC_ORDER = ("hit", "ndcg", "rr", "ap", "r", "p")  # kinds of metrics, the most important first
+_BOX = 4 / 3  # aspect ratio of an image in a row of results
+_UNKNOWN = {"language": "", "style": "", "labels": (), "topic": ""}
+TemplateData = dict[str, Any]
+
+
+def describe_warnings(warnings: Iterable[EvaluationWarning]) -> list[dict[str, Any]]:
+    """Return one entry per code: its title, the fix, and every metric with its detail."""
+    by_code: dict[str, dict[str, Any]] = {}
+    for one in warnings:
+        title, fix = _WARNING_TEXTS.get(one.code, (one.code.replace("_", " ").capitalize(), ""))
+        entry = by_code.setdefault(one.code, {"title": title, "fix": fix, "details": []})
+        entry["details"].append((one.metric, one.detail))
+    return list(by_code.values())
+
+
+def select_headline_metrics(metrics: Sequence[str], number: int = 4) -> list[str]:
+    """Return up to `number` metrics: the first of each kind, then others."""
+    kinds: dict[str, str] = {}
+    for name in metrics:
+        kinds.setdefault(name.split("@")[0].split("(")[0], name)
+    first = [kinds[kind] for kind in _METRIC_ORDER if kind in kinds]
+    return list(dict.fromkeys([*first, *metrics]))[:number]
+
+
+def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return the bins with their share of all queries."""
+    total = max(sum(bin_sizes.values()), 1)
+    return [
+        {"bin": name, "title": name.capitalize(), "sign": sign, "description": description}
+        | {"count": bin_sizes[name], "share": f"{100 * bin_sizes[name] / total:.0f}%"}
+        for name, (sign, description) in _BIN_TEXTS.items()
+    ]
+
+
+def get_system_name(system: Mapping[str, Any]) -> str:
+    """Return the name of a system; invalid characters of a file name are replaced."""
+    name = str(system.get("name") or system.get("kind") or "system")
+    return name.encode("utf-8", "replace").decode("utf-8")
+
+
+def format_interval(low: float, high: float, form: str = ".3f") -> str:
+    """Return an interval, "" where it is unknown."""
+    return f"{low:{form}} to {high:{form}}" if low == low and high == high else ""
+
+
+def format_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return names and values as text, without empty ones."""
+    stated = {name: value for name, value in values.items() if value is not None and value not in ("", {}, [])}
+    return [(str(name).replace("_", " "), _plain(value)) for name, value in stated.items()]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(inner) for inner in value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def build_item_views(
+    selected_queries: Sequence[SelectedQuery],
+    ids: Sequence[str],
+    direction: str,
+    tables: Tables | None,
+    manifest: Mapping[str, Any] | None,
+    thumbnails: Mapping[str, bytes],
+) -> dict[str, TemplateData]:
+    """Return the text or the image of each id by id; without a set only the id itself."""
+    query_ids = {one.query_id for one in selected_queries}
+    texts = [name for name in ids if (name in query_ids) != (direction == IMAGE_TO_TEXT)]
+    known = manifest or {}
+    queries = tables.queries if tables is not None else empty_frame("queries")
+    images = tables.images if tables is not None else empty_frame("images")
+    rows = queries[queries["query_id"].isin(texts)]
+    views: dict[str, TemplateData] = {name: dict(_UNKNOWN, text=name) for name in texts}
+    views |= {str(row.query_id): _text(row) for row in rows.itertuples(index=False)}
+    shown = set_parts.build_image_tiles(images, known, thumbnails, [name for name in ids if name not in views])
+    for name, image in shown.items():
+        image["card"] = set_parts.get_covering_size(image, _BOX, known)
+        image["whole"] = set_parts.get_covering_size(image, image["true_ratio"], known)
+        views[name] = {"image": image}
+    return views
+
+
+def _text(row: Any) -> TemplateData:
+    labels, topic = page_parts.labels_or_empty(getattr(row, "labels", None)), page_parts.text_or_empty(row.topic)
+    return {"text": row.text, "language": row.language, "style": row.style, "labels": labels, "topic": topic}
+
+
+def build_query_card(
+    query: SelectedQuery,
+    items: Mapping[str, TemplateData],
+    context: FailureContext,
+    figures: Sequence[tuple[str, float]],
+) -> TemplateData:
+    """Return a query with its results, the relevant items it missed, likely causes of failure and its figures."""
+    return {
+        "id": query.query_id,
+        "item": items[query.query_id],
+        "first_relevant_rank": query.first_relevant_rank,
+        "relevant_count": query.relevant_count,
+        "figures": [(name, f"{value:.2f}") for name, value in figures],
+        "results": [build_result_tile(one, items) for one in query.results],
+        "missed": [build_result_tile(one, items) for one in query.missed_relevant],
+        "hidden_missed_count": query.hidden_missed_count,
+        "causes": [
+            {"name": CAUSE_TITLES[c.code], "description": c.description, "ranks": c.ranks}
+            for c in find_failure_causes(query, context)
+        ],
+    }
+
+
+def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> TemplateData:
+    """Return a result with its judgment as a sign and in words, as colour alone is not accessible."""
+    grade = one.judgment.relevance
+    state, sign, state_text = "open", "?", "unjudged"
+    if grade >= 0:
+        is_right = ("right", "✓", f"right, grade {grade}")
+        state, sign, state_text = is_right if grade > 0 else ("wrong", "✕", "judged not relevant")
+    item = items[one.item_id]
+    name = item["image"]["name"] if "image" in item else item["text"]
+    rank = f"rank {one.rank}" if one.rank is not None else "not returned"
+    score = "" if math.isnan(one.score) else f"{one.score:.3f}" if abs(one.score) < 100 else f"{one.score:.4g}"
+    why = f" ({one.judgment.evidence})" if one.judgment.evidence else ""
+    return {
+        "item": item,
+        "rank": one.rank,
+        "score": score,
+        "state": state,
+        "sign": sign,
+        "grade": grade if grade > 1 else None,
+        "evidence": one.judgment.evidence,
+        "description": f"{rank}, {state_text}{why}: {name}" + (f", score {score}" if score else ""),
+    }
+
+
+def get_query_figures(per_query: pd.DataFrame, query_id: str, metrics: Sequence[str]) -> list[tuple[str, float]]:
+    """Return the query's figures, name and value."""
+    return [(name, float(per_query.at[query_id, name])) for name in metrics if name in per_query]
+
+
+def render_frame(
+    template: str,
+    about: Mapping[str, Any],
+    tables: Tables | None,
+    items: Mapping[str, TemplateData],
+    thumbnails: Mapping[str, bytes],
+    manifest: Mapping[str, Any] | None,
+    **context: Any,
+) -> str:
+    """Render a template that extends evaluation_frame.html; the content security policy allows its script by digest."""
+    script = (page_parts.PAGES_FOLDER / "templates" / "evaluation.js").read_text("utf-8")
+    images = {name: item["image"] for name, item in items.items() if "image" in item}
+    return page_parts.render_page(
+        template,
+        {**about, "funnel": []},
+        tables.images if tables is not None else empty_frame("images"),
+        set_parts.list_thumbnails(images, thumbnails),
+        script=Markup(script),
+        script_digest="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        any_missing=any(not image["has_thumbnail"] for image in images.values()),
+        set_licence=(manifest or {}).get("licence") or "not stated",
+        **context,
+    )

@@ -1,0 +1,173 @@
+"""Exports review tables as CSV, and imports filled-in ones as a whole or not at all.
+
+The unjudged results of searches, from run files or the folders of evaluation results.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from querytruth.errors import UserError
+from querytruth.evaluation import result_files, run_files, run_matching
+from querytruth.evaluation.ground_truth import find_representatives, fold_run, fold_tables
+from querytruth.review.server_session import CsvUploadOptions, list_relaxed_options
+from querytruth.sets import (
+    decision_log,
+    decision_records,
+    judgment_rows,
+    query_texts,
+    review_csv,
+    review_tables,
+    set_files,
+)
+from querytruth.sets.manifest import read_manifest
+from querytruth.sets.review_csv import ReviewTableOptions
+from querytruth.sets.set_files import StoredSet
+
+SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for one
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPool:
+    """Unjudged pairs (query_id, image_id) by best rank, and lines for the reviewer: how many, and what is unknown."""
+
+    pairs: list[tuple[str, str]]
+    notes: list[str]
+
+
+def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int) -> ResultPool:
+    """Reads the runs and pools their first `depth` results. A near-duplicate counts as the representative of its group,
+    once, as in an evaluation; unknown images and queries are left out. Raises UserError for a run that cannot be read
+    or that knows nothing of the set."""
+    representatives = find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
+    tables = fold_tables(stored.tables, representatives)
+    ranked_runs, notes = [], []
+    for path in paths:
+        run, _ = fold_run(run_files.read_run(result_files.find_run_file(path)), representatives)
+        known = run["query_id"].isin(tables.queries["query_id"])
+        known &= run["image_id"].isin(tables.images["image_id"])
+        if not known.any():
+            reason = "names no query and no picture of the set"
+            raise UserError("review", path, reason, "give a run of this set")
+        if not known.all():
+            notes.append(f"{path}: {int((~known).sum()):,} of {len(run):,} results are not of this set, and left out")
+        ranked_runs.append(run_matching.rank_first_results(run[known], depth))
+    pool = run_matching.pool_unjudged_pairs(
+        ranked_runs, tables.qrels, query_texts.group_equivalent_queries(tables.queries)
+    )
+    waiting = f"{len(pool):,} pairs" if len(pool) else "nothing"
+    notes.append(f"{waiting} among the first {depth} results to judge that nobody judged")
+    return ResultPool(list(zip(pool["query_id"], pool["image_id"], strict=True)), notes)
+
+
+def build_review_export(path: Path, view: str, sample: int) -> review_tables.ReviewExport:
+    """Return the queries or judgments of a version for review, the same at every call. Raises UserError where it has
+    no queries."""
+    return _export_tables(_read_reviewed_set(path), view, sample)
+
+
+def _read_reviewed_set(path: Path) -> StoredSet:
+    stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "candidate_judgments"))
+    if not len(stored.tables.queries):
+        raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
+    return stored
+
+
+def _export_tables(stored: StoredSet, view: str, sample: int) -> review_tables.ReviewExport:
+    manifest = stored.manifest
+    name, digest = f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"]
+    if view == "queries":
+        return review_tables.export_queries(stored.tables, name, digest)
+    grades = tuple(sorted(int(grade) for grade in manifest["grades"]))
+    return review_tables.export_judgments(stored.tables, name, digest, sample, grades)
+
+
+def read_filled_export(
+    path: Path, file: Path, reviewer: str, options: ReviewTableOptions, allow_other_export: bool
+) -> review_tables.ReviewImportResult:
+    """Returns the decisions of a filled-in CSV about the set at `path`, or the problems for which all are refused;
+    nothing is stored yet. A row without a digest in a table of judgments adds a judgment. Raises UserError where it is
+    no export of that version."""
+    filled = review_csv.read_review_csv(file, options.encoding)
+    if filled.view == "audit":
+        raise UserError("import review CSV", file, "is the sample of an audit", "querytruth audit import-csv SET FILE")
+    stored = _find_exported_version(path, filled, file, allow_other_export)
+    export = _export_tables(stored, filled.view, filled.sample)
+    if (export.export_id, export.sample) != (filled.export_id, filled.sample):
+        reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
+        raise UserError("import review CSV", file, reason, "export again")
+    additions = judgment_rows.JudgmentAdditions(stored.tables) if filled.view == "judgments" else None
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return review_tables.read_filled_table(export, filled.rows, options.allow, reviewer, now, additions)
+
+
+def _find_exported_version(
+    path: Path, filled: review_tables.ReviewExport, file: Path, allow_other_export: bool
+) -> StoredSet:
+    """Returns the version that a CSV names. Raises UserError for another set or version."""
+    manifest = read_manifest(path)
+    current = f"{manifest['name']}/v{manifest['version']}"
+    name, version = filled.set_name.split("/")
+    if name != manifest["name"]:
+        reason = f"is an export of {filled.set_name}, not of {current}"
+        raise UserError("import review CSV", file, reason, f"import it into {filled.set_name}")
+    if filled.set_name != current and not allow_other_export:
+        reason = f"is an export of {filled.set_name}, the set is at {current}"
+        raise UserError("import review CSV", file, reason, "export again, or say --allow-other-export")
+    return _read_reviewed_set(set_files.find_set(str(path.parent / version)))
+
+
+def take_decisions(folder: Path, decisions: Sequence[decision_records.QueryDecision]) -> int:
+    """Adds the decisions of an export to the log of the set at `folder`, but none that was imported from this export
+    before: a second import would supersede what people decided since. Returns the number of those."""
+    known = {
+        replace(decision, at="") for decision in decision_log.read_decisions(folder, decision_records.QueryDecision)
+    }
+    new = [decision for decision in decisions if replace(decision, at="") not in known]
+    decision_log.append_decisions(folder, new)
+    return len(decisions) - len(new)
+
+
+def export_review_csv(path: Path, view: str) -> bytes:
+    """A view's CSV, as `review export-csv` writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{view}.csv"
+        review_csv.write_review_csv(build_review_export(path, view, SAMPLED_JUDGMENTS), file)
+        return file.read_bytes()
+
+
+def import_review_csv(path: Path, data: bytes, upload: CsvUploadOptions, reviewer: str) -> dict[str, Any]:
+    """Imports the decisions of a filled-in CSV unless it is a dry run; or returns all its problems, with nothing
+    imported, and the options that would tolerate some of them (`offers`)."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "upload.csv"  # never by the name that it was sent with
+        file.write_bytes(data)
+        reading = _read_upload(path, file, upload, reviewer)
+        if reading.problems:
+            problems = [problem.replace(str(file), upload.file) for problem in reading.problems]
+            relaxed = list_relaxed_options(upload).items()
+            others = {name: _read_upload(path, file, other, reviewer).problems for name, other in relaxed}
+            offers = [name for name, others_problems in others.items() if others_problems != reading.problems]
+            return {"problems": problems, "offers": offers, "decisions": [], "taken": False}
+    if not upload.dry_run:
+        take_decisions(path.parent, reading.decisions)
+    shown = [
+        asdict(decision) | {"new": decision.new_text or ("" if decision.relevance is None else decision.relevance)}
+        for decision in reading.decisions
+    ]
+    decision_counts = review_tables.describe_import(reading)
+    return {"problems": [], "offers": [], "decisions": shown, "tally": decision_counts, "taken": not upload.dry_run}
+
+
+def _read_upload(path: Path, file: Path, upload: CsvUploadOptions, reviewer: str) -> review_tables.ReviewImportResult:
+    allow = review_tables.ImportTolerances(
+        upload.allow_missing, upload.allow_doubled, upload.allow_unknown, upload.allow_changed
+    )
+    options = ReviewTableOptions(allow, upload.encoding)
+    try:
+        return read_filled_export(path, file, reviewer, options, upload.allow_other_export)
+    except UserError as error:
+        return review_tables.ReviewImportResult(problems=[str(error)])

@@ -1,0 +1,170 @@
+"""Images of a set that resemble another one: by stored vectors of a model if there are any, else by perceptual hash."""
+
+import tempfile
+from contextlib import suppress
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+import numpy as np
+import pyarrow as pa
+
+from querytruth.array_types import Vectors
+from querytruth.backends.files.parquet_files import read_checked, write_checked
+from querytruth.backends.files.safe_paths import contained_path
+from querytruth.backends.images.hash_similarity import HashedImages
+from querytruth.backends.images.image_reading import ScannedImage
+from querytruth.backends.images.scan_parts import read_images_in_workers
+from querytruth.backends.models.vector_store import read_most_complete_vectors
+from querytruth.errors import UserError
+from querytruth.records import image_id_of_bytes
+from querytruth.review.deck import MAX_FOUND_IMAGES, ActionError, FoundImages
+from querytruth.sets.set_files import StoredSet, locate_images
+
+_SAME_BITS = 6  # the largest distance of perceptual hashes of one image, as the default of `near_duplicates`
+_WAIT = 20.0  # seconds for the hashes; then those that are there are compared
+_NOTHING_AT_HAND = "the pictures of this set are not at hand, so that none can be compared"
+
+
+class SimilarImageSearch:
+    """The images of a version; hashes are computed at the first search and stored beside the versions."""
+
+    def __init__(self, stored: StoredSet) -> None:
+        self._stored = stored
+        self._ids: list[str] = stored.tables.images["image_id"].tolist()
+        self._row = {image_id: row for row, image_id in enumerate(self._ids)}
+        self._hashes = np.zeros(len(self._ids), np.uint64)
+        self._outlines = np.zeros((len(self._ids), 64), np.int8)
+        self._is_hashed = np.zeros(len(self._ids), dtype=bool)
+        self._read_count, self._ready, self._lock = 0, Event(), Lock()
+        self._thread: Thread | None = None
+
+    def find_by_image(self, image_id: str) -> tuple[FoundImages, str]:
+        """Returns the most similar images, and a remark on what is not compared yet. Raises ActionError where the
+        picture cannot be compared."""
+        row = self._row[image_id]
+        if self._vectors is not None and self._vectors[row].any():
+            cosines = self._vectors @ self._vectors[row]
+            order = [other for other in np.argsort(-cosines, kind="stable")[: MAX_FOUND_IMAGES + 1] if other != row]
+            return [(self._ids[other], f"cosine {cosines[other]:.2f}") for other in order], ""
+        remark = self._wait_for_hashes()
+        if not self._is_hashed[row]:
+            raise ActionError("this picture has too little structure to be compared, or is not at hand")
+        bits = np.bitwise_count(self._hashes ^ self._hashes[row]).astype(np.int64)
+        bits[~self._is_hashed] = 65
+        order = [other for other in np.argsort(bits, kind="stable")[: MAX_FOUND_IMAGES + 1] if other != row]
+        return [(self._ids[one], f"{bits[one]} of 64 bits differ") for one in order if bits[one] < 65], remark
+
+    def find_by_file(self, data: bytes) -> tuple[FoundImages, str]:
+        """Returns the image with these bytes, else those that differ in at most 6 bits of the perceptual hash. Raises
+        ActionError, with the reason, where none does."""
+        digest = sha256(data).hexdigest()
+        if image_id := self._ids_by_digest.get(digest):
+            return [(image_id, "the same file")], ""
+        if image_id := self._representatives.get(image_id_of_bytes(digest)):
+            return [(image_id, "stands for this near-duplicate")], ""
+        remark, scanned = self._wait_for_hashes(), _scan_bytes(data)
+        if scanned.phash is None or scanned.outline is None:
+            raise ActionError("this picture has too little structure to be compared, and no picture has its bytes")
+        bits = np.bitwise_count(self._hashes ^ np.uint64(scanned.phash)).astype(np.int64)
+        bits[~self._is_hashed] = 65
+        near = np.flatnonzero(bits <= _SAME_BITS)
+        hashes = np.append(self._hashes, np.uint64(scanned.phash))[:, None]
+        outlines = np.vstack([self._outlines, np.frombuffer(scanned.outline, np.int8)])
+        hashed = HashedImages(hashes, outlines, (0,), _SAME_BITS)
+        near = near[hashed.has_matching_outlines(near, np.full(len(near), len(self._ids)))]
+        if not len(near):
+            nearest = int(bits.argmin())
+            raise ActionError(
+                f"this picture is not in the gallery: no picture has its bytes, and the most similar one, "
+                f"{self._name(nearest)}, differs in {bits[nearest]} of 64 bits (at most {_SAME_BITS} count as the same)"
+            )
+        order = near[np.argsort(bits[near], kind="stable")].tolist()
+        return [(self._ids[row], f"{bits[row]} of 64 bits differ") for row in order], remark
+
+    def _name(self, row: int) -> str:
+        name = self._stored.tables.images["file_name"].iloc[row]
+        return name if isinstance(name, str) else self._ids[row]
+
+    @cached_property
+    def _ids_by_digest(self) -> dict[str, str]:
+        """The image of each sha256: of the source's file and of the set's own."""
+        images = self._stored.tables.images
+        of_source = dict(zip(images["sha256"], images["image_id"], strict=True))
+        return of_source | {place.sha256: place.image_id for place in locate_images(self._stored) if place.sha256}
+
+    @cached_property
+    def _representatives(self) -> dict[str, str]:
+        """The image in the gallery that stands for each near-duplicate."""
+        duplicates = self._stored.tables.duplicates
+        leads = duplicates[duplicates["is_representative"].astype(bool)]
+        by_group = dict(zip(leads["duplicate_group"], leads["image_id"], strict=True))
+        pairs = zip(duplicates["image_id"], duplicates["duplicate_group"], strict=True)
+        return {image_id: by_group[group] for image_id, group in pairs if by_group.get(group) in self._row}
+
+    @cached_property
+    def _vectors(self) -> Vectors | None:
+        """Unit vectors (images, d) that a model computed before; None where most images have none."""
+        folder, places = self._stored.path.parent, locate_images(self._stored)
+        for stored_vectors, keys in (
+            (folder / ".vectors", self._ids),
+            (folder.parent / ".vectors", [place.sha256 or "" for place in places]),
+        ):
+            vectors = read_most_complete_vectors(stored_vectors, keys)
+            if vectors is not None:
+                unit: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+                return unit
+        return None
+
+    def _wait_for_hashes(self) -> str:
+        """Returns a remark where not all images are compared yet. Raises ActionError where none can be."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = Thread(target=self._read_hashes, daemon=True)
+                self._thread.start()
+        if self._ready.wait(_WAIT):
+            if not self._is_hashed.any():
+                raise ActionError(_NOTHING_AT_HAND)
+            return ""
+        return f"{self._read_count:,} of {len(self._ids):,} pictures are compared so far; search again for the rest"
+
+    def _read_hashes(self) -> None:
+        """Fills the hashes from the file beside the versions, or computes them and writes it."""
+        folder, name = self._stored.path.parent, f".hashes/{self._stored.path.name}.parquet"
+        try:
+            table = read_checked(folder / name)
+            if table is not None and table["image_id"].to_pylist() == self._ids:
+                self._hashes[:] = table["phash"].to_numpy()
+                self._is_hashed[:] = table["is_hashed"].to_numpy()
+                self._outlines[:] = np.frombuffer(b"".join(table["outline"].to_pylist()), np.int8).reshape(-1, 64)
+                return
+            self._compute_hashes()
+            outlines = pa.array([outline.tobytes() for outline in self._outlines], pa.binary(64))
+            known = {"image_id": self._ids, "phash": self._hashes, "is_hashed": self._is_hashed, "outline": outlines}
+            with suppress(OSError, UserError):  # the next page computes them again
+                write_checked(contained_path(folder, name, "find pictures"), pa.table(known))
+        finally:
+            self._ready.set()
+
+    def _compute_hashes(self) -> None:
+        places = [(self._row[place.image_id], place.location) for place in locate_images(self._stored)]
+        at_hand = [(row, location) for row, location in places if location is not None]
+        scans = read_images_in_workers(location for _, location in at_hand)
+        for (row, _), scanned in zip(at_hand, scans, strict=True):
+            self._read_count += 1
+            if isinstance(scanned, ScannedImage) and scanned.phash is not None and scanned.outline is not None:
+                self._hashes[row], self._is_hashed[row] = scanned.phash, True
+                self._outlines[row] = np.frombuffer(scanned.outline, np.int8)
+
+
+def _scan_bytes(data: bytes) -> ScannedImage:
+    """Returns the image in a worker process. Raises ActionError for what is no image that can be read."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "dropped"
+        file.write_bytes(data)
+        (scanned,) = read_images_in_workers([str(file)])
+    if not isinstance(scanned, ScannedImage) or scanned.reason:
+        reason = str(scanned.reason).replace("_", " ")
+        raise ActionError(f"this file is no picture that can be read ({reason})")
+    return scanned

@@ -1,0 +1,42 @@
+"""The sample album: 240 drawn scenes, near-duplicates and faulty files, with everything that is true of them.
+
+In come the files of data/ (data/README.md says how they were made), each checked against data/sha256.txt. Out go the
+pictures with their facts, the tables and annotations that the demo builds its sets of, and scores of such sets against
+the album's truth. In reading order: album.py reads the data; caption_evaluation.py asks of a recall set whether its
+queries have just the pictures that their captions fit; query_evaluation.py asks of a generated set whether its judged
+pictures show what their queries name. The demo: album_files.py writes the album and answers in place of a model,
+demo_search.py runs two search services on it, demo_trust.py audits a set whose truth is known.
+"""
+
+from querytruth.sample_album.album import (
+    AlbumImage,
+    CaptionClaims,
+    CaptionRequirement,
+    read_album,
+    read_annotations,
+    read_table,
+    read_words,
+)
+from querytruth.sample_album.caption_evaluation import CaptionEvaluation, evaluate_captions
+from querytruth.sample_album.query_evaluation import (
+    QueryEvaluation,
+    evaluate_queries,
+    find_fitting_images,
+    parse_requirement,
+)
+
+__all__ = [
+    "AlbumImage",
+    "CaptionClaims",
+    "CaptionEvaluation",
+    "CaptionRequirement",
+    "QueryEvaluation",
+    "evaluate_captions",
+    "evaluate_queries",
+    "find_fitting_images",
+    "parse_requirement",
+    "read_album",
+    "read_annotations",
+    "read_table",
+    "read_words",
+]

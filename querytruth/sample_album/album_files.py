@@ -1,0 +1,76 @@
+"""The sample album, whose images, captions and annotations every command can be tried with: writes it, answers its
+reviews, and evaluates the sets built from it.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from builders.precision.label_files import DATASETS_FOLDER
+from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.steps import current_run, step
+from querytruth.errors import UserError
+from querytruth.sample_album.album import AlbumImage, read_album, read_annotations, read_table
+from querytruth.sample_album.caption_evaluation import CaptionEvaluation, evaluate_captions
+from querytruth.sample_album.query_evaluation import QueryEvaluation, evaluate_queries
+from querytruth.sets import review_csv, set_files
+
+SAMPLE_DEFINITIONS_FOLDER = DATASETS_FOLDER / "sample-album"
+
+
+@step("write album")
+def write_sample_album(folder: Path, scenes: int | None = None) -> list[AlbumImage]:
+    """Write pictures/, annotations.json, captions.csv, descriptions.csv (all that is on each image) and fitting.csv
+    (the other images that each caption fits), of all scenes or of the first ones. The same call writes the same
+    files."""
+    album_images = read_album(scenes)
+    with current_run().reporter.bar("write the sample album", len(album_images), "pictures") as advance:
+        for image in album_images:
+            write_atomically(folder / "pictures" / image.file_name, image.data, sync=False)
+            advance(1)
+    for name in ("captions", "descriptions", "fitting"):
+        _write_table(folder / f"{name}.csv", read_table(name, album_images))
+    annotations = json.dumps(read_annotations(album_images), ensure_ascii=False)
+    write_atomically(folder / "annotations.json", annotations.encode())
+    return album_images
+
+
+def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:
+    """The set at `path`, built from the captions of `album`, evaluated against its fitting.csv."""
+    tables = set_files.read_set(path, ("queries", "images", "qrels", "candidate_judgments")).tables
+    with (album / "fitting.csv").open(encoding="utf-8", newline="") as file:
+        return evaluate_captions(tables, [(row["file_name"], row["fits"]) for row in csv.DictReader(file)])
+
+
+def fill_in_answers(table: Path, stage: str) -> int:
+    """Write the sample album's answers into a review table of the stage, as a person would in a spreadsheet, and return
+    how many. Raises UserError where the table lacks a row."""
+    with (SAMPLE_DEFINITIONS_FOLDER / "answers.csv").open(encoding="utf-8", newline="") as file:
+        answers = {(row["topic"], row["text"]): row for row in csv.DictReader(file) if row["stage"] == stage}
+    filled = review_csv.read_review_csv(table)
+    rows = filled.rows.reset_index(drop=True)
+    matched_answers = [answers.pop(key, {}) for key in zip(rows["topic"], rows["text"], strict=True)]
+    if answers:
+        reason = f"has no row {', '.join(text for _, text in answers)}"
+        raise UserError("fill in answers", table, reason, "fix datasets/sample-album/answers.csv")
+    for column in ("decision", "new_text", "note"):
+        pairs = zip(matched_answers, rows[column], strict=True)
+        rows[column] = [answer.get(column) or current for answer, current in pairs]
+    review_csv.write_review_csv(replace(filled, rows=rows), table)
+    return sum(bool(answer) for answer in matched_answers)
+
+
+def check_sample_queries(path: Path, album_images: Iterable[AlbumImage]) -> QueryEvaluation:
+    """The judgments of the generated set at `path`, evaluated against the album's scenes."""
+    return evaluate_queries(set_files.read_set(path, ("queries", "images", "qrels")).tables, album_images)
+
+
+def _write_table(path: Path, rows: list[dict[str, str]]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, text.getvalue().encode())

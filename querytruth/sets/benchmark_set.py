@@ -1,0 +1,238 @@
+"""A benchmark set in memory, its two digests, and its manifest.
+
+The canary of a version: a text by which copies of its card or manifest are found in a text corpus.
+
+The sizes of a set's rendered images, beside those of their originals.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from querytruth.records import empty_frame, to_arrow
+
+SCHEMA_VERSION = 2
+_NOT_CONTENT = {"path", "file_name", "source_id"}  # where a file is stored and what others call it is no content
+_TEXTS_AT_ONCE = 1 << 16
+_KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
+RENDERED_SIZE_COLUMNS = ["rendered_width", "rendered_height"]
+_SQUARE_MODES = ("squash", "fit", "crop")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of a set (columns: querytruth.records). `duplicates` lists the duplicate groups, with the images that
+    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged; `boxes` lists where objects lie."""
+
+    queries: pd.DataFrame
+    images: pd.DataFrame
+    qrels: pd.DataFrame
+    ledger: pd.DataFrame = field(default_factory=lambda: empty_frame("ledger"))
+    duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
+    candidate_judgments: pd.DataFrame = field(default_factory=lambda: empty_frame("candidate_judgments"))
+    boxes: pd.DataFrame = field(default_factory=lambda: empty_frame("boxes"))
+
+    def to_arrow_tables(self) -> dict[str, pa.Table]:
+        """Returns all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id
+        twice."""
+        return {name: _ordered(name, to_arrow(name, getattr(self, name))) for name in self.__slots__}
+
+
+def _ordered(name: str, table: pa.Table) -> pa.Table:
+    if name not in _KEYS:
+        return table
+    ranks = [_ranks(table[key])[0] for key in _KEYS[name]]
+    if _ascends(ranks):  # the usual case, for which 25 million judgments need no sorting
+        return table
+    order = np.lexsort(ranks[::-1])
+    same = np.logical_and.reduce([rank[order][1:] == rank[order][:-1] for rank in ranks])
+    if same.any():
+        row = int(order[np.flatnonzero(same)[0]])
+        key = ", ".join(str(table[column][row].as_py()) for column in _KEYS[name])
+        raise ValueError(f"table {name}: {key} is there twice")
+    return table.take(order)
+
+
+def _ascends(ranks: list[Any]) -> bool:
+    """Whether each row's ranks, compared from the left, are higher than those of the row before."""
+    higher = np.zeros(max(len(ranks[0]) - 1, 0), dtype=bool)
+    for rank in reversed(ranks):
+        higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & higher)
+    return bool(higher.all())
+
+
+def _ranks(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
+    """Returns per row (n,) the rank of its text among the column's distinct texts, and these as sorted UTF-8 bytes.
+    The rank of a null is -1. Texts stay in Arrow: a million Python strings would need more memory than the table."""
+    rows = column.combine_chunks()
+    if not pa.types.is_dictionary(rows.type):
+        return _ranked(rows)
+    texts = rows.dictionary.cast(pa.binary())
+    indices = rows.indices.fill_null(len(texts)) if rows.null_count else rows.indices
+    codes = indices.to_numpy(zero_copy_only=False)
+    used = np.zeros(len(texts) + 1, dtype=bool)
+    used[codes] = True
+    if used[:-1].all() and not used[-1] and pc.all(pc.less(texts[:-1], texts[1:])).as_py() is not False:
+        return codes.astype("<i4", copy=False), texts  # the codes are the ranks already
+    rank, distinct = _ranked(pc.if_else(pa.array(used[:-1]), texts, None))
+    return np.append(rank, np.int32(-1))[codes], distinct
+
+
+def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:
+    """Returns the ranks and the distinct texts of a plain column."""
+    texts = texts.cast(pa.binary() if pa.types.is_string(texts.type) else texts.type)
+    order = pc.sort_indices(texts).to_numpy()[: len(texts) - texts.null_count]  # nulls are last
+    values = texts.take(pa.array(order))
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
+    rank = np.full(len(texts), -1, dtype="<i4")
+    rank[order] = np.cumsum(is_new, dtype="<i4") - 1
+    return rank, values if is_new.all() else values.filter(pa.array(is_new))
+
+
+def content_digest(tables: dict[str, pa.Table]) -> str:
+    """Returns the sha256 over a canonical encoding of queries, images and qrels (described in docs/set-format.md).
+
+    Tables and columns are ordered by name. A text column is its distinct values in byte order, each with its length,
+    and a rank per row; numbers are little-endian int32 or float64. Times, hosts, paths, the order of rows and their
+    encoding in Arrow have no influence: `tables` come from `Tables.to_arrow_tables`, which sorts them. A column
+    without values is skipped, so that a column which a later version of the format adds leaves older digests as they
+    are.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(_KEYS):
+        table = tables[name]
+        digest.update(f"{name}:{table.num_rows}\n".encode())
+        for column in sorted(set(table.column_names) - _NOT_CONTENT):
+            if table[column].null_count < table.num_rows:
+                digest.update(f"{name}.{column}\n".encode())
+                _digest_column(digest, table[column])
+    return digest.hexdigest()
+
+
+def _digest_column(digest: Any, column: pa.ChunkedArray) -> None:
+    if pa.types.is_integer(column.type):
+        digest.update(np.ascontiguousarray(column.to_numpy(), dtype="<i4"))
+        return
+    if pa.types.is_floating(column.type):
+        values = column.fill_null(float("nan")).to_numpy().astype("<f8")
+        digest.update(np.where(np.isnan(values), np.nan, values).tobytes())
+        return
+    if pa.types.is_list(column.type):
+        texts = [None if row is None else json.dumps(row, ensure_ascii=False) for row in column.to_pylist()]
+        column = pa.chunked_array([pa.array(texts, pa.string())])
+    ranks, distinct = _ranks(column)
+    digest.update(len(distinct).to_bytes(8, "little"))
+    for start in range(0, len(distinct), _TEXTS_AT_ONCE):
+        texts = distinct[start : start + _TEXTS_AT_ONCE].to_pylist()
+        digest.update(b"".join([len(text).to_bytes(8, "little") + text for text in texts]))
+    digest.update(np.ascontiguousarray(ranks))
+
+
+def build_digest(content: str, configuration: Any, inputs: Any, code: str, models: Any) -> str:
+    """Returns the digest that a rebuild must reproduce: of the content digest and all that the content depends on."""
+    whole = {"content": content, "configuration": configuration, "inputs": inputs, "code": code, "models": models}
+    return hashlib.sha256(canonical_json(whole)).hexdigest()
+
+
+def canonical_json(value: Any) -> bytes:
+    """Returns JSON as UTF-8 with sorted keys, two-space indents and a final line end. Raises ValueError for NaN."""
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n").encode()
+
+
+def manifest_digest(manifest: dict[str, Any]) -> str:
+    """Returns the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
+    return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
+
+
+def count_set(tables: Tables) -> dict[str, Any]:
+    """Returns the counts of the manifest and the card: sizes, and the judgments by grade and by judge."""
+    qrels = tables.qrels
+    positives = qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts()
+    by_grade = qrels["relevance"].value_counts().sort_index(ascending=False)
+    return {
+        "queries": len(tables.queries),
+        "images": len(tables.images),
+        "judgments": len(qrels),
+        "duplicate_groups": int(tables.images["duplicate_group"].nunique()),
+        "by_level": _tally(tables.queries["level"]),
+        "by_style": _tally(tables.queries["language"] + "/" + tables.queries["style"]),
+        "by_grade": {str(grade): int(number) for grade, number in by_grade.items()},
+        "by_judge": _tally(qrels["judged_by"]),
+        "relevant_per_query": {
+            "least": int(positives.min()) if len(positives) else 0,
+            "median": float(positives.median()) if len(positives) else 0.0,
+            "most": int(positives.max()) if len(positives) else 0,
+        },
+    }
+
+
+def _tally(column: Any) -> dict[str, int]:
+    counts = {str(value): int(number) for value, number in column.value_counts().items() if number}
+    return dict(sorted(counts.items()))
+
+
+def open_candidate_judgments(tables: Tables) -> pd.DataFrame:
+    """Returns the candidate judgments (pairs that may be relevant and that nobody judged when the set was built) that
+    still wait, those with the highest score first: without pairs that are judged by now, and without those of a query
+    or image that the set no longer has."""
+    candidates = tables.candidate_judgments
+    if candidates.empty:  # skips the search in millions of judgments
+        return candidates
+    queries, images = tables.queries["query_id"], tables.images["image_id"]
+    candidates = candidates[candidates["query_id"].isin(queries) & candidates["image_id"].isin(images)]
+    judged = tables.qrels[tables.qrels["query_id"].isin(candidates["query_id"])]
+    pairs = pd.MultiIndex.from_arrays([candidates["query_id"].astype("str"), candidates["image_id"].astype("str")])
+    known = pd.MultiIndex.from_arrays([judged["query_id"].astype("str"), judged["image_id"].astype("str")])
+    waiting = candidates[~pairs.isin(known)]
+    return waiting.sort_values(["score", "query_id", "image_id"], ascending=[False, True, True], ignore_index=True)
+
+
+def make_canary(content_digest: str) -> str:
+    """Returns the canary; each content has its own."""
+    return f"querytruth-canary {uuid5(NAMESPACE_URL, f'querytruth:{content_digest}')}"
+
+
+def get_render_options(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `size` and `mode` by which the set's images were rendered, by its own build or by that of its gallery;
+    nothing where they were not."""
+    own = manifest.get("configuration", {}).get("render")
+    options: dict[str, Any] = own or manifest.get("notes", {}).get("render") or {}
+    return options
+
+
+def is_square_mode(mode: str | None) -> bool:
+    """Whether all images of this mode are squares of the same size, so that the images table need not list it."""
+    return mode in _SQUARE_MODES
+
+
+def find_rendered_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.DataFrame:
+    """Returns rendered_width and rendered_height in pixels per row of the images table; missing where an image was not
+    rendered."""
+    if all(name in images and images[name].notna().any() for name in RENDERED_SIZE_COLUMNS):
+        return images[RENDERED_SIZE_COLUMNS]
+    render = get_render_options(manifest)
+    side = (
+        np.where(images["path"].notna(), render.get("size") or np.nan, np.nan)
+        if is_square_mode(render.get("mode"))
+        else np.nan
+    )
+    sizes = pd.DataFrame(dict.fromkeys(RENDERED_SIZE_COLUMNS, side), index=images.index, dtype="float64")
+    return sizes.astype("int32") if len(sizes) and sizes.notna().all(axis=None) else sizes
+
+
+def list_squashed_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Returns width and height of the original by the id of each image that was squashed to a square."""
+    if get_render_options(manifest).get("mode") != "squash":
+        return {}
+    known = images[images["path"].notna() & (images["width"] > 0) & (images["height"] > 0)]
+    sizes = zip(known["width"].tolist(), known["height"].tolist(), strict=True)
+    return dict(zip(known["image_id"].tolist(), sizes, strict=True))

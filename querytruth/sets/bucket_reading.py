@@ -1,0 +1,195 @@
+"""Versions in a bucket, read through a cache on this machine: nothing of a bucket is used before its digest is checked.
+
+<cache>/objects/<2 hex>/<sha256>         files by their bytes
+<cache>/sets/<digest>/<name>/v<N>/…      the version whose manifest has this digest; its files are links to objects
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from querytruth.backends.files.bucket import Bucket, open_transfer_bar
+from querytruth.backends.files.bucket_urls import SetUrl, cache_folder, list_versions, object_path
+from querytruth.backends.files.durable_files import file_sha256, link_or_copy
+from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, contained_path
+from querytruth.errors import UserError, translate_write_errors
+from querytruth.sets.decision_log import LOG_NAMES
+from querytruth.sets.manifest import MAX_MANIFEST_BYTES, is_undamaged_manifest, parse_manifest
+from querytruth.sets.published_files import CHECKSUMS, PublishedFile, list_published_files, read_published_images
+
+_STAGE = "read set"
+_DOWNLOADS_AT_ONCE = 8
+_REPAIR = "run verify on the URL; where an object is damaged, delete it and publish the version again"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteVersion:
+    """A version whose manifest was read: its bucket, its address and the manifest, as bytes and parsed."""
+
+    bucket: Bucket
+    url: SetUrl
+    raw: bytes
+    manifest: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where the cache keeps the version."""
+        digest = hashlib.sha256(self.raw).hexdigest()
+        return cache_folder() / "sets" / digest / self.url.name / f"v{self.url.version}"
+
+
+def fetch_version(url: str, *, with_images: bool = True) -> Path:
+    """Returns the folder in the cache that holds the version at a URL, the newest one unless the URL names it. Files
+    that the cache has are not read again; without images, only the tables are there. Raises UserError where there is
+    no version, or an object is not what the manifest lists."""
+    return place_version(find_remote_version(url), with_images=with_images)
+
+
+def find_remote_version(url: str) -> RemoteVersion:
+    """Returns the version at a URL, the newest one unless the URL names it. Raises UserError where there is none or its
+    manifest is damaged."""
+    asked = SetUrl.parse(url)
+    if (found := find_newest_version(asked)) is None:
+        raise UserError("find set", asked, "no published version there", "check the URL: s3://bucket/folder/name")
+    return found
+
+
+def find_newest_version(asked: SetUrl) -> RemoteVersion | None:
+    """Returns the newest version of a set, or the one that is asked for; None where there is none. Raises UserError
+    where its manifest is damaged."""
+    bucket = Bucket(asked.folder)
+    names = [] if asked.version is not None else bucket.list_names(f"{asked.folder.prefix}/")
+    for number in list_versions(names) if asked.version is None else [asked.version]:
+        version = asked.at_version(number)
+        raw = bucket.read(version.manifest_key, MAX_MANIFEST_BYTES)
+        if raw is not None:
+            return RemoteVersion(bucket, version, raw, _parse(raw, version))
+    return None
+
+
+def _parse(raw: bytes, version: SetUrl) -> dict[str, Any]:
+    place = Path(str(version)) / "manifest.json"
+    manifest = parse_manifest(raw, place)
+    if not is_undamaged_manifest(raw):
+        raise UserError(_STAGE, f"{version}/manifest.json", "is damaged: its own checksum differs", _REPAIR)
+    if manifest["version"] != version.version:
+        reason = f"is the manifest of version {manifest['version']}"
+        raise UserError(_STAGE, f"{version}/manifest.json", reason, _REPAIR)
+    return manifest
+
+
+def place_version(remote: RemoteVersion, *, with_images: bool = True) -> Path:
+    """Returns the folder in the cache with the files of the version, as `fetch_version`."""
+    folder = remote.folder
+    with translate_write_errors(_STAGE, cache_folder()):
+        files = list_published_files(remote.manifest)
+        if CHECKSUMS in {file.path for file in files} and with_images:
+            _place_files(remote, folder, [file for file in files if file.path == CHECKSUMS])
+            files += read_published_images(folder / CHECKSUMS)
+        _place_files(remote, folder, files)
+        _place_logs(remote, folder.parent)
+        _put_bytes(folder / "manifest.json", remote.raw)
+    return folder
+
+
+def _place_files(remote: RemoteVersion, folder: Path, files: list[PublishedFile]) -> None:
+    missing = [file for file in files if not _is_placed(folder, file)]
+    with open_transfer_bar("read", sum(file.size for file in missing)) as advance:
+        for problem in run_all(missing, lambda file: _place(remote, folder, file, advance)):
+            raise problem
+
+
+def run_all(files: Sequence[PublishedFile], work: Callable[[PublishedFile], Any]) -> Iterator[UserError]:
+    """Runs the work for all files, several at once, and yields the errors in the order of the files."""
+    with ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
+        jobs = [pool.submit(work, file) for file in files]
+        try:
+            for job in jobs:
+                try:
+                    job.result()
+                except UserError as error:
+                    yield error
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_placed(folder: Path, file: PublishedFile) -> bool:
+    """Whether the file is in the cache's folder; of a table, whether it has the right bytes. Readers of images compare
+    digests themselves."""
+    place = contained_path(folder, file.path, _STAGE)
+    with suppress(OSError):
+        if place.is_file() and place.stat().st_size == file.size:
+            return file.path.startswith("images/") or file_sha256(place)[0] == file.sha256
+    return False
+
+
+def _place(remote: RemoteVersion, folder: Path, file: PublishedFile, advance: Callable[[int], Any]) -> None:
+    place, kept = contained_path(folder, file.path, _STAGE), object_path(file.sha256)
+    if not kept.is_file() or file_sha256(kept) != (file.sha256, file.size):
+        download_object(remote, file)
+    _put_in_place(place, lambda temporary: link_or_copy(kept, temporary))
+    advance(file.size)
+
+
+def _put_in_place(place: Path, make: Callable[[Path], object]) -> None:
+    """Replaces a file of a copy in one step. What a killed process leaves lies elsewhere: `verify` would name it."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = cache_folder() / "objects" / f".{secrets.token_hex(8)}"
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        make(temporary)
+        temporary.replace(place)  # does nothing to a second link of the same file
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _put_bytes(place: Path, data: bytes) -> None:
+    _put_in_place(place, lambda temporary: temporary.write_bytes(data))
+
+
+def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
+    """Reads the object of a file into the cache. Raises UserError where it is missing, or has other bytes."""
+    key, kept = remote.url.object_key(file.sha256), object_path(file.sha256)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    temporary = kept.with_name(f".{kept.name}.{secrets.token_hex(8)}")
+    digest, size = hashlib.sha256(), 0
+    try:
+        with temporary.open("w+b") as target:
+
+            def restart() -> None:
+                nonlocal digest, size
+                digest, size = hashlib.sha256(), 0
+                target.seek(0)
+                target.truncate()
+
+            def write(piece: bytes) -> None:
+                nonlocal size
+                digest.update(piece)
+                size += len(piece)
+                with translate_write_errors(_STAGE, kept):  # else it would look like an error of the service
+                    target.write(piece)
+
+            is_there = remote.bucket.stream(key, write, file.size, restart) is not None
+        if not is_there or (digest.hexdigest(), size) != (file.sha256, file.size):
+            reason = "differs from the manifest: its checksum is another" if is_there else "is missing"
+            raise UserError(_STAGE, f"{remote.url}/{file.path}", f"{reason} ({remote.bucket.url_of(key)})", _REPAIR)
+        temporary.replace(kept)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _place_logs(remote: RemoteVersion, folder: Path) -> None:
+    """Puts the decision logs that were published with the version beside it: they say what its decisions are."""
+    digest = hashlib.sha256(remote.raw).hexdigest()
+    for name in remote.manifest.get("decision_logs", {}):
+        if name in LOG_NAMES:
+            data = remote.bucket.read(remote.url.log_key(digest, name), MAX_DOCUMENT_BYTES)
+            if data is not None:
+                _put_bytes(contained_path(folder, name, _STAGE), data)

@@ -1,0 +1,164 @@
+"""Publishing of a version to a bucket: its files first, then its manifest, on the condition that none is there.
+
+A reader sees no version before the manifest is stored, and a whole one after it. Nothing is renamed or replaced.
+
+Verification of a version in a bucket: every object is read again, whatever the cache holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from querytruth.backends.files.bucket import Bucket, open_transfer_bar
+from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl, object_path
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.files.safe_paths import contained_file, read_regular
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.sets.bucket_reading import RemoteVersion, download_object, find_remote_version, place_version, run_all
+from querytruth.sets.decision_log import LOG_NAMES, check_no_decision_is_lost
+from querytruth.sets.manifest import MAX_MANIFEST_BYTES, parse_manifest, read_manifest, read_manifest_bytes
+from querytruth.sets.published_files import CHECKSUMS, PublishedFile, list_published_files, read_published_images
+
+_STAGE = "publish"
+_UPLOADS_AT_ONCE = 8
+_ANSWERS_TO_A_RACE = 5
+_REPAIR = "run verify on the set, restore the file, then run the same command"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """A version in a bucket: its URL, whether this publish made it visible, and the files and bytes that were sent."""
+
+    url: str
+    is_new: bool
+    sent_files: int
+    sent_bytes: int
+
+
+def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
+    """Stores the version at `path` below the folder of a bucket, as `<folder>/<name>/v<N>`.
+
+    Files that are there already are not sent again. Raises UserError where another version has that number, where a
+    file is damaged, and where the service fails."""
+    manifest, raw = read_manifest(path), read_manifest_bytes(path)
+    check_no_decision_is_lost(path, _STAGE, accept_loss=None)
+    target, bucket = folder.set_url(manifest["name"], manifest["version"]), Bucket(folder)
+    stored = bucket.read(target.manifest_key, MAX_MANIFEST_BYTES)
+    if stored is not None and stored != raw:
+        _check_same_content(stored, manifest, target)
+        return StoredVersion(str(target), False, 0, 0)
+    files = _list_files(path, manifest)
+    missing = _find_missing(bucket, target, files)
+    sent_bytes = sum(file.size for file in missing)
+    with open_transfer_bar("publish", sent_bytes) as advance, ThreadPoolExecutor(_UPLOADS_AT_ONCE) as pool:
+        jobs = [pool.submit(_send, bucket, target, path, file, advance) for file in missing]
+        try:
+            for job in jobs:
+                job.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    if lacking := _find_missing(bucket, target, missing) if missing else []:
+        item = bucket.url_of(target.object_key(lacking[0].sha256))
+        raise UserError(_STAGE, item, "was stored, and is not there; nothing was published", "run the same command")
+    is_new = False
+    if stored is None:
+        _put_logs(bucket, target, path.parent, raw)
+        _check_conditions(bucket, target, path, files)
+        is_new = _put_manifest(bucket, target, raw, manifest)
+    return StoredVersion(str(target), is_new, len(missing), sent_bytes)
+
+
+def _list_files(path: Path, manifest: dict[str, Any]) -> list[PublishedFile]:
+    """Returns the files of a version; of several with the same bytes only one."""
+    files = list_published_files(manifest)
+    if any(file.path == CHECKSUMS for file in files):
+        files += read_published_images(contained_file(path, CHECKSUMS, _STAGE))
+    return list({file.sha256: file for file in files}.values())
+
+
+def _find_missing(bucket: Bucket, target: SetUrl, files: list[PublishedFile]) -> list[PublishedFile]:
+    """Returns the files that are not stored, or with another size."""
+    sizes = bucket.list_sizes(target.objects_prefix)
+    return [file for file in files if sizes.get(target.object_key(file.sha256)) != file.size]
+
+
+def _send(bucket: Bucket, target: SetUrl, path: Path, file: PublishedFile, advance: Callable[[int], None]) -> None:
+    source = contained_file(path, file.path, _STAGE)
+    with translate_read_errors(_STAGE, source, _REPAIR):
+        if file_sha256(source) != (file.sha256, file.size):
+            raise UserError(_STAGE, source, "is damaged: its checksum differs; nothing was published", _REPAIR)
+    bucket.put_file(target.object_key(file.sha256), source)
+    advance(file.size)
+
+
+def _put_manifest(bucket: Bucket, target: SetUrl, raw: bytes, manifest: dict[str, Any]) -> bool:
+    """Makes the version visible. False where another publisher stored the same content meanwhile."""
+    for _ in range(_ANSWERS_TO_A_RACE):
+        if bucket.put_new(target.manifest_key, raw):
+            return True
+        stored = bucket.read(target.manifest_key, MAX_MANIFEST_BYTES)
+        if stored == raw:
+            return True  # ours: the answer to an earlier attempt was lost
+        if stored is not None:
+            _check_same_content(stored, manifest, target)
+            return False
+    raise UserError(_STAGE, target, "other publishers keep interfering; nothing was published", "run the same command")
+
+
+def _put_logs(bucket: Bucket, target: SetUrl, folder: Path, raw: bytes) -> None:
+    """Stores the decision logs beside the version, for the next one to be built from it."""
+    for name in LOG_NAMES:
+        if (folder / name).is_file():
+            file = contained_file(folder, name, _STAGE)
+            with translate_read_errors(_STAGE, file):
+                data = read_regular(file)
+            bucket.put(target.log_key(hashlib.sha256(raw).hexdigest(), name), data)
+
+
+def _check_conditions(bucket: Bucket, target: SetUrl, path: Path, files: list[PublishedFile]) -> None:
+    """Raises UserError for a service that ignores conditions: there two publishers could both believe to be first."""
+    smallest = min(files, key=lambda file: file.size)
+    source = contained_file(path, smallest.path, _STAGE)
+    with translate_read_errors(_STAGE, source, _REPAIR):
+        data = read_regular(source)
+    if bucket.put_new(target.object_key(smallest.sha256), data):
+        reason = "ignores the condition If-None-Match, so that two publishers could overwrite each other"
+        raise UserError(_STAGE, target, f"the service {reason}; nothing was published", "choose another service")
+
+
+def _check_same_content(stored: bytes, manifest: dict[str, Any], target: SetUrl) -> None:
+    """Raises UserError where the stored manifest is that of other content."""
+    known = parse_manifest(stored, Path(f"{target}/manifest.json"))["content_digest"]
+    if known != manifest["content_digest"]:
+        reason = f"is there with another content digest ({known[:12]}…, not {manifest['content_digest'][:12]}…)"
+        next_step = f"fetch {target.folder}, build on it and publish the next version, or give another folder to --to"
+        raise UserError(_STAGE, target, f"{reason}; nothing was published", next_step)
+
+
+def check_objects(url: str) -> tuple[Path | None, list[str]]:
+    """Returns the cache's folder of the version at a URL, and a line per object that is missing or differs from the
+    manifest; with any, there is no folder. Raises UserError where there is no version or its manifest is damaged."""
+    remote = find_remote_version(url)
+    files = list_published_files(remote.manifest)
+    problems = _check_all(remote, files)
+    lists = [file for file in files if file.path == CHECKSUMS and not problems]
+    for checksums in lists:
+        problems += _check_all(remote, list(read_published_images(object_path(checksums.sha256))))
+    return (None if problems else place_version(remote)), problems
+
+
+def _check_all(remote: RemoteVersion, files: list[PublishedFile]) -> list[str]:
+    start = f"{remote.url}/"
+    with open_transfer_bar("verify", sum(file.size for file in files)) as advance:
+
+        def check(file: PublishedFile) -> None:
+            download_object(remote, file)
+            advance(file.size)
+
+        return [f"{error.item.removeprefix(start)}: {error.reason}" for error in run_all(files, check)]

@@ -1,0 +1,169 @@
+"""Decisions on judgments, shared by equivalent queries: a decision on one holds for all of them.
+
+A query with a decision of its own on an image keeps that one. Where such decisions differ, each holds for its own query
+only, and the difference is a conflict for people to resolve.
+
+Agreement of the reviewers of a set: Cohen's kappa of each two, and the targets on which they disagree.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from querytruth.sets.decision_records import QueryDecision
+
+DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person resolves a disagreement
+JudgmentTarget = tuple[str, str | None]
+DecisionsByTarget = dict[JudgmentTarget, dict[str, QueryDecision]]
+JudgmentDecisions = dict[tuple[str, str], list[QueryDecision]]  # by query and image
+EquivalentIds = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseAgreement:
+    """Agreement of two people on the queries or judgments (`about`) that both decided. kappa is 1 for full agreement, 0
+    for the agreement of chance, None where both gave one and the same category to everything."""
+
+    first: str
+    second: str
+    about: str
+    both: int
+    same: int
+    kappa: float | None
+
+
+def latest_decisions(log: Iterable[QueryDecision]) -> DecisionsByTarget:
+    """Returns by target each person's last decision, from a log without undone decisions (`effective`)."""
+    latest: DecisionsByTarget = {}
+    for decision in log:
+        if decision.undoes is None:
+            latest.setdefault(decision.target, {}).pop(decision.reviewer, None)  # later decisions go to the end
+            latest[decision.target][decision.reviewer] = decision
+    return latest
+
+
+def compute_agreements(decisions: DecisionsByTarget) -> list[PairwiseAgreement]:
+    """Returns the agreement of each two people who have targets in common, sorted by name."""
+    people = sorted({person for by_reviewer in decisions.values() for person in by_reviewer})
+    agreements_found = []
+    for first, second in combinations(people, 2):
+        for about, is_pair in (("queries", False), ("judgments", True)):
+            both = [
+                (decision_category(by_reviewer[first]), decision_category(by_reviewer[second]))
+                for (_, image), by_reviewer in decisions.items()
+                if first in by_reviewer and second in by_reviewer and (image is not None) == is_pair
+            ]
+            if both:
+                same = sum(a == b for a, b in both)
+                agreements_found.append(PairwiseAgreement(first, second, about, len(both), same, cohen_kappa(both)))
+    return agreements_found
+
+
+def find_disagreements(decisions: DecisionsByTarget) -> list[JudgmentTarget]:
+    """Returns the sorted targets on which people differ, without those resolved in the view of disagreements."""
+    disputed = [target for target, by_reviewer in decisions.items() if _is_disputed(by_reviewer)]
+    return sorted(disputed, key=lambda target: (target[0], target[1] or ""))
+
+
+def cohen_kappa(both: list[tuple[str, str]]) -> float | None:
+    """Returns Cohen's kappa, (observed - expected) / (1 - expected), of two people's categories for the same items
+    (Cohen, Educational and Psychological Measurement 20, 1960). None where it is not defined."""
+    if not both:
+        return None
+    count = len(both)
+    observed = sum(first == second for first, second in both) / count
+    firsts, seconds = Counter(first for first, _ in both), Counter(second for _, second in both)
+    expected = sum(firsts[name] * seconds[name] for name in firsts) / count**2
+    return None if expected >= 1 else (observed - expected) / (1 - expected)
+
+
+def decision_category(decision: QueryDecision) -> str:
+    """Returns the decision as a category: of a judgment its grade (1 for a keep without one), of a query keep, drop or
+    the new text."""
+    if decision.image_id is None:
+        return f"edit: {decision.new_text}" if decision.decision == "edit" else decision.decision
+    if decision.decision == "drop":
+        return "0"
+    return "1" if decision.relevance is None else str(decision.relevance)
+
+
+def _is_disputed(by_reviewer: dict[str, QueryDecision]) -> bool:
+    is_resolved = next(reversed(by_reviewer.values())).view == DISAGREEMENTS_VIEW
+    return not is_resolved and len({decision_category(decision) for decision in by_reviewer.values()}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionConflict:
+    """The last decisions on one image for equivalent queries, one per query; not all of them agree."""
+
+    image_id: str
+    decisions: tuple[QueryDecision, ...]
+
+    def describe(self) -> str:
+        """Returns the decisions in one line: “狗” 2, “dog” 0."""
+        return ", ".join(f"“{decision.text}” {decision_category(decision)}" for decision in self.decisions)
+
+    def as_record(self) -> dict[str, Any]:
+        """Returns the conflict for a manifest."""
+        grades = {decision.query_id: decision_category(decision) for decision in self.decisions}
+        return {"image_id": self.image_id, "grades": grades}
+
+
+def share_decisions(
+    new: Sequence[QueryDecision],
+    published: Sequence[QueryDecision],
+    equivalent: EquivalentIds,
+    positions: Mapping[str, int],
+) -> JudgmentDecisions:
+    """Returns by query and image the decisions to apply to the judgment, in order: its own ones, and before the first
+    of them those on equivalent queries.
+
+    `new`: the decisions to apply; `published`: those that the tables contain; `positions`: the place of each in the
+    log, by decision_id. Decisions on whole queries are left out.
+    """
+    owners = {(decision.query_id, decision.image_id) for decision in published}
+    latest_published: dict[tuple[str, str], int] = {}
+    for group, image_id, decision in _by_group(published, equivalent):
+        place = positions[decision.decision_id]
+        latest_published[group, image_id] = max(place, latest_published.get((group, image_id), -1))
+    shared: JudgmentDecisions = {}
+    in_order = sorted(new, key=lambda decision: positions[decision.decision_id])
+    for group, image_id, decision in _by_group(in_order, equivalent):
+        is_latest = positions[decision.decision_id] > latest_published.get((group, image_id), -1)
+        for query_id in equivalent[group]:
+            target = query_id, image_id
+            if query_id == decision.query_id:
+                owners.add(target)
+                shared.setdefault(target, []).append(decision)
+            elif is_latest and target not in owners:
+                shared.setdefault(target, []).append(_for_equivalent(decision, query_id))
+    return shared
+
+
+def find_conflicts(decisions: Iterable[QueryDecision], equivalent: EquivalentIds) -> list[DecisionConflict]:
+    """Returns the conflicts of decisions that fit the set, given in the log's order."""
+    last: dict[tuple[str, str], dict[str, QueryDecision]] = {}
+    for group, image_id, decision in _by_group(decisions, equivalent):
+        last.setdefault((group, image_id), {})[decision.query_id] = decision
+    return [
+        DecisionConflict(image_id, tuple(by_query[query_id] for query_id in equivalent[group] if query_id in by_query))
+        for (group, image_id), by_query in sorted(last.items())
+        if len({decision_category(decision) for decision in by_query.values()}) > 1
+    ]
+
+
+def _by_group(
+    decisions: Iterable[QueryDecision], equivalent: EquivalentIds
+) -> Iterator[tuple[str, str, QueryDecision]]:
+    """Yields the first query of the group, the image and the decision, of each decision on a judgment of the set."""
+    for decision in decisions:
+        if decision.image_id is not None and decision.query_id in equivalent:
+            yield equivalent[decision.query_id][0], decision.image_id, decision
+
+
+def _for_equivalent(decision: QueryDecision, query_id: str) -> QueryDecision:
+    """Returns the decision as one on an equivalent query, with its origin as the note, which becomes evidence."""
+    reason = decision.note or f"{decision.decision} by {decision.reviewer or 'a person'}"
+    return replace(decision, query_id=query_id, note=f"{reason} (asked as “{decision.text}”)")

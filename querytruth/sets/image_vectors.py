@@ -1,0 +1,309 @@
+"""Images and texts as vectors: encoded once, kept beside the set; and images compared by their cosine.
+
+What a cosine means for an embedder: the cosines of random pairs of a set's own texts or images.
+
+The median of random pairs is 0.06 for one model and 0.84 for another, so a cut on a cosine belongs to its embedder. A
+cut that is stated for another model is derived from the background; one that lies among random pairs is refused.
+
+Exchanges the vectors of a model, which this machine computes, with a bucket.
+
+Decodes a set's images for encoders in worker processes, a few in memory at a time.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from querytruth.array_types import RowIndices, Vectors
+from querytruth.backends.files import bucket, bucket_urls, durable_files, parquet_files, safe_paths
+from querytruth.backends.images.rendering import PixelsJob, ThumbnailJob, run_pixels_job, run_thumbnail_job
+from querytruth.backends.images.worker_processes import map_in_parallel, map_in_workers
+from querytruth.backends.models.embedders import Embedder, ImageTextEmbedder, load_image_text_embedder
+from querytruth.backends.models.nearest_neighbours import find_pairs_above, pair_cosines
+from querytruth.backends.models.vector_store import VectorStore, is_sound_vector_file
+from querytruth.backends.steps import Advance, current_run, step
+from querytruth.errors import UserError, translate_write_errors
+from querytruth.records import digest_start_of_image_id
+from querytruth.sets.kept_work import KeptObject, KeptObjects, map_at_once
+from querytruth.sets.manifest import ModelRecord, Provenance, ThresholdRecord
+
+MIN_ITEMS = 20  # whose pairs are a background
+MAX_SHARE_ABOVE = 0.01  # of random pairs that a cut may take for the same
+# Albums hold many images of one subject (ten bursts of ten are 9% of the pairs of 100 images), which texts do not.
+MIN_IMAGES = 100
+MAX_SHARE_OF_IMAGES_ABOVE = 0.1
+_PAIRS = 20_000
+_KIND = "parquet"
+_MAX_BYTES = 256 << 20
+_AT_ONCE = 256
+_WRITE_EVERY = 1024  # between two writes
+Encode = Callable[[list[str], Advance], tuple[list[int], Vectors]]
+_NEAR_DUPLICATE_COSINE = 0.95
+_SIDE = 512  # pixels of the longer side: encoders look at 224 to 384
+
+
+@dataclass(frozen=True, slots=True)
+class CosineBackground:
+    """Cosines of random pairs: their number, the median, and `high`, the quantile that a `share` of them exceeds."""
+
+    pairs: int
+    median: float
+    high: float
+    share: float = MAX_SHARE_ABOVE
+
+    def derive_cut(self) -> float:
+        """Returns a cut for this embedder: half way from `high` to 1."""
+        return round((self.high + 1) / 2, 4)
+
+    def as_thresholds(self, name: str) -> list[ThresholdRecord]:
+        """Returns the background as records of the manifest, beside the cut `name`."""
+        return [
+            ThresholdRecord(f"{name}.background.median", "over", self.median),
+            ThresholdRecord(f"{name}.background.high", "over", self.high),
+        ]
+
+
+def measure_cosine_background(vectors: Vectors) -> CosineBackground | None:
+    """Returns the background of unit vectors (n, d) of different texts; None for fewer than MIN_ITEMS."""
+    return None if len(vectors) < MIN_ITEMS else _measure(vectors, MAX_SHARE_ABOVE)
+
+
+def measure_image_background(vectors: Vectors) -> CosineBackground | None:
+    """Returns the background of unit vectors (n, d) of the images of a set, of which many may be alike; None for fewer
+    than MIN_IMAGES."""
+    return None if len(vectors) < MIN_IMAGES else _measure(vectors, MAX_SHARE_OF_IMAGES_ABOVE)
+
+
+def _measure(vectors: Vectors, share: float) -> CosineBackground:
+    count = len(vectors)
+    if count * (count - 1) // 2 <= _PAIRS:
+        left, right = np.triu_indices(count, 1)
+    else:
+        left, right = np.random.default_rng(0).integers(0, count, (2, _PAIRS))
+        left, right = left[left != right], right[left != right]
+    cosines = pair_cosines(vectors, vectors, left.astype(np.int64), right.astype(np.int64))
+    high = float(np.quantile(cosines, 1 - share))
+    return CosineBackground(len(cosines), round(float(np.median(cosines)), 4), round(high, 4), share)
+
+
+def choose_cosine_cut(
+    stage: str, key: str, given: float | None, usual: float, background: CosineBackground | None, model: str
+) -> float:
+    """Returns the cut that is given, or else the `usual` one, or the background's own where that is higher. Raises
+    UserError for a cut among random pairs."""
+    cut = usual if given is None else given
+    if given is None and background is not None:
+        cut = max(cut, background.derive_cut())
+    check_cosine_cut(stage, key, cut, background, model)
+    return cut
+
+
+def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackground | None, model: str) -> None:
+    """Raises UserError where a cut lies among the cosines of random pairs: nearly all would count as the
+    same."""
+    if background is None or cut > background.high:
+        return
+    reason = (
+        f"{cut:g} lies among random pairs of {model}: their median is {background.median:.2f},"
+        f" and more than {background.share:.0%} of them are over {background.high:.2f}"
+    )
+    raise UserError(stage, key, reason, f"leave {key} out, or write one over {background.high:.2f}")
+
+
+class KeptVectors:
+    """The vector files of a folder here, named after their model, and of the folder of that name in a bucket."""
+
+    def __init__(self, local: Path, work: bucket_urls.BucketFolder) -> None:
+        """Connects to nothing yet. Raises UserError as Bucket does."""
+        self._local, self._objects = local, KeptObjects(work.below(f"vectors/{local.name}"))
+
+    def exchange(self) -> None:
+        """Gets the files that are only in the bucket, and stores those that are only here; damaged ones are left out.
+        Raises UserError."""
+        here = {durable_files.file_sha256(path)[0]: path for path in sorted(self._local.glob(f"*.{_KIND}"))}
+        stored = self._objects.list()
+        new = [one for one in stored if one.sha256 not in here]
+        with (
+            bucket.open_transfer_bar("read vectors", sum(one.size for one in new)) as advance,
+            translate_write_errors("embed pictures", self._local),
+        ):
+
+            def fetch(one: KeptObject) -> None:
+                path = self._local / f"{one.sha256}.{_KIND}"
+                if self._objects.fetch(one, path, _MAX_BYTES) and not is_sound_vector_file(path):
+                    path.unlink()
+                advance(one.size)
+
+            list(map_at_once(fetch, new))
+        known = {one.sha256 for one in stored}
+        for sha256, path in here.items():
+            if sha256 not in known and parquet_files.read_checked(path) is not None:
+                self._objects.store(path, _KIND)
+
+    def store(self, path: Path) -> None:
+        """Stores a new file. Raises UserError and OSError."""
+        self._objects.store(path, _KIND)
+
+
+class DecodedImages:
+    """The images that can be decoded, in the jobs' order, once. After the iteration `failures` has reason and detail of
+    the others by position."""
+
+    def __init__(self, jobs: Sequence[PixelsJob], advance: Advance) -> None:
+        self._jobs, self._advance = jobs, advance
+        self.failures: dict[int, tuple[str, str]] = {}
+
+    def __iter__(self) -> Iterator[Image.Image]:
+        for start in range(0, len(self._jobs), _AT_ONCE):
+            jobs = self._jobs[start : start + _AT_ONCE]
+            images = map_in_parallel(run_pixels_job, jobs, min(current_run().workers, len(jobs)))
+            for number, decoded in enumerate(images, start=start):
+                self._advance(1)
+                if isinstance(decoded, np.ndarray):
+                    yield Image.fromarray(decoded)
+                else:
+                    self.failures[number] = decoded
+
+
+@dataclass(frozen=True, slots=True)
+class ImageVectors:
+    """A row per image. An image that is gone or cannot be decoded is not `is_known`, and its row is zeros: similar to
+    no other."""
+
+    embedder: ImageTextEmbedder
+    vectors: Vectors
+    is_known: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class ImageToEmbed(NamedTuple):
+    """An image: its id, its path or URL (None: it has none), and the sha256, or its first digits, that its bytes must
+    have."""
+
+    image_id: str
+    location: str | None
+    sha256: str
+
+
+@step("embed pictures")
+def find_similar_pairs(
+    frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float | None, folder: Path
+) -> tuple[RowIndices, Provenance]:
+    """The rows (n, 2) of the images with at least that cosine, and the model and its cut. `cosine` None: 0.95, or the
+    embedder's own where that lies over the background of the images. Raises UserError for a cut among random pairs."""
+    # The same file under two names is one picture, whose vector is asked for once.
+    rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
+    embedder = load_image_text_embedder(name)
+    images = []
+    for row, image_id in zip(rows.tolist(), frame["image_id"].iloc[rows].tolist(), strict=True):
+        location = locations[row] if isinstance(locations[row], str) else None
+        images.append(ImageToEmbed(image_id, location, digest_start_of_image_id(image_id)))
+    image_vectors = _embed_with_cache(embedder, images, folder)
+    known = image_vectors.vectors[image_vectors.is_known]
+    thresholds = choose_image_cut("near_duplicates.cosine", cosine, _NEAR_DUPLICATE_COSINE, embedder, known)
+    pairs = find_pairs_above(known, thresholds[0].value, threads=current_run().workers)[0]
+    model = ModelRecord("near-duplicates", embedder.name, embedder.revision)
+    return rows[image_vectors.is_known][pairs], Provenance(models=[model], thresholds=thresholds)
+
+
+def choose_image_cut(
+    key: str, given: float | None, usual: float, embedder: ImageTextEmbedder, vectors: Vectors
+) -> list[ThresholdRecord]:
+    """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else the
+    `usual` one, or the embedder's own where that is higher. Raises UserError for a cut among random pairs."""
+    background = measure_image_background(vectors)
+    cut = choose_cosine_cut("embed pictures", key, given, usual, background, embedder.name)
+    return [ThresholdRecord(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
+
+
+@step("embed pictures")
+def embed_images(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path) -> ImageVectors:
+    """Returns the vectors of images with ids of their own, stored below the set's `folder`."""
+    return _embed_with_cache(embedder, images, folder)
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vectors:
+    """Returns the vectors (n, d) of texts, stored in `folder` by the digest of the text: what is decided by them does
+    not change with the processor, the batch or the other texts of a later run."""
+    by_key = {hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(): text for text in texts}
+    keys = sorted(by_key, key=lambda key: (len(by_key[key]), key))  # texts of one length need little padding
+
+    def encode(new_keys: list[str], advance: Advance) -> tuple[list[int], Vectors]:
+        vectors = embedder.encode_texts([by_key[key] for key in new_keys])
+        advance(len(new_keys))
+        return list(range(len(new_keys))), vectors
+
+    fingerprint = f"{embedder.fingerprint} texts"
+    vectors, _ = encode_with_cache(keys, embedder.dimensions, encode, folder, fingerprint, "encode texts", "texts")
+    row = {by_key[key]: place for place, key in enumerate(keys)}
+    return vectors[[row[text] for text in texts]]
+
+
+def _embed_with_cache(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path) -> ImageVectors:
+    by_id = {image.image_id: image for image in images}
+
+    def encode(new_ids: list[str], advance: Advance) -> tuple[list[int], Vectors]:
+        return _encode(embedder, [by_id[image_id] for image_id in new_ids], advance)
+
+    ids = [image.image_id for image in images]
+    store = safe_paths.contained_path(folder, ".vectors", "embed pictures")
+    vectors, known = encode_with_cache(
+        ids, embedder.dimensions, encode, store, embedder.fingerprint, "embed pictures", "pictures"
+    )
+    return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
+
+
+def _encode(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], advance: Advance) -> tuple[list[int], Vectors]:
+    """Returns the positions of the images that could be read, and their vectors."""
+    readable_rows: list[int] = []
+
+    def decoded() -> Iterator[Image.Image]:
+        jobs = [ThumbnailJob(image.location or "", _SIDE, sha256=image.sha256) for image in images]
+        for number, jpeg in enumerate(map_in_workers(run_thumbnail_job, jobs)):
+            advance(1)
+            if isinstance(jpeg, bytes):
+                readable_rows.append(number)
+                yield Image.open(io.BytesIO(jpeg)).convert("RGB")
+
+    return readable_rows, embedder.encode_images(decoded())
+
+
+def encode_with_cache(
+    keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, title: str, unit: str
+) -> tuple[Vectors, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Returns the vectors (n, dimensions) of different keys, and which are known. `encode` gets the new keys and
+    returns the positions of those that it could encode, and their vectors. A folder that cannot be written is reported
+    once."""
+    store, work = VectorStore(folder.absolute(), fingerprint), current_run().work
+    kept = None if work is None else KeptVectors(store.folder, work)
+    if kept is not None:
+        kept.exchange()
+    vectors, is_known = store.read(keys, dimensions)
+    missing = np.flatnonzero(~is_known)
+    is_writable = True
+    with current_run().reporter.bar(title, len(missing), unit) as advance:
+        for start in range(0, len(missing), _WRITE_EVERY):
+            part = missing[start : start + _WRITE_EVERY]
+            encoded_rows, encoded = encode([keys[place] for place in part.tolist()], advance)
+            done = part[encoded_rows]
+            vectors[done], is_known[done] = encoded, True
+            is_writable = is_writable and _store_vectors(store, kept, [keys[place] for place in done.tolist()], encoded)
+    return vectors, is_known
+
+
+def _store_vectors(store: VectorStore, kept: KeptVectors | None, keys: list[str], vectors: Vectors) -> bool:
+    try:
+        if keys:
+            path = store.add(keys, vectors)
+            if kept is not None:
+                kept.store(path)
+    except OSError as error:
+        current_run().reporter.log(f"vectors are not kept for the next time ({error.strerror})")
+        return False
+    return True

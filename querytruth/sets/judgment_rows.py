@@ -1,0 +1,129 @@
+"""Judgments that a person adds to an exported table: rows for pairs that the export does not hold.
+
+A sample of judgments for people, chosen by hash.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from querytruth.array_types import Hashes, RowIndices
+from querytruth.records import mix_bits, stable_hash
+from querytruth.sets.benchmark_set import Tables
+
+_SHOWN_CANDIDATES = 5
+
+
+class InvalidAddition(Exception):
+    """A row that adds no judgment: the column and the reason."""
+
+
+class JudgmentAdditions:
+    """Resolves added rows against the set: the query by id, the image by id or by file name."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def resolve_row(self, row: Mapping[str, str], ignores_changes: bool = False) -> dict[str, str]:
+        """Returns the row with query_id, image_id and text of the set, as if it had been exported; nobody judged it.
+        `ignores_changes`: the text may be another one. Raises InvalidAddition."""
+        query_id = row["query_id"].strip()
+        text = self._texts.get(query_id)
+        if text is None:
+            raise InvalidAddition(f"query_id: {query_id!r} is no query of the set")
+        if row["text"].strip() not in ("", text.strip()) and not ignores_changes:
+            raise InvalidAddition(f"text: {query_id} reads {text!r}; leave the cell empty")
+        named = {self._find_image(column, cell) for column in ("image_id", "picture") if (cell := row[column].strip())}
+        if not named:
+            raise InvalidAddition("image_id: give the id or the file name of a picture")
+        if len(named) > 1:
+            raise InvalidAddition(f"picture: it is {max(named)}, and image_id names {min(named)}")
+        return {**row, "query_id": query_id, "image_id": named.pop(), "text": text, "relevance": ""}
+
+    def is_judged(self, query_id: str, image_id: str) -> bool:
+        """Returns whether the set has a judgment of the pair."""
+        qrels = self._tables.qrels
+        return bool(((qrels["query_id"] == query_id) & (qrels["image_id"] == image_id)).any())
+
+    def _find_image(self, column: str, cell: str) -> str:
+        if cell in self._image_ids:
+            return cell
+        candidates = next((ids for names in self._ids_by_name if (ids := names.get(_normalize(cell)))), {})
+        exact = [image_id for image_id, name in candidates.items() if name == cell] or list(candidates)
+        if not exact:
+            raise InvalidAddition(f"{column}: {cell!r} is neither the id nor the file name of a picture of the set")
+        if len(exact) > 1:
+            shown = ", ".join(f"{image_id} ({candidates[image_id]})" for image_id in sorted(exact)[:_SHOWN_CANDIDATES])
+            more = ", …" if len(exact) > _SHOWN_CANDIDATES else ""
+            raise InvalidAddition(f"{column}: {len(exact)} pictures are named {cell!r}; give the id: {shown}{more}")
+        return exact[0]
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        return dict(zip(self._tables.queries["query_id"], self._tables.queries["text"], strict=True))
+
+    @cached_property
+    def _image_ids(self) -> frozenset[str]:
+        return frozenset(self._tables.images["image_id"])
+
+    @cached_property
+    def _ids_by_name(self) -> list[dict[str, dict[str, str]]]:
+        """The images by whole name and by the last part of it, as id and name. A near-duplicate that is not in the
+        gallery stands for its representative."""
+        images, duplicates = self._tables.images, self._tables.duplicates
+        of_group = duplicates[duplicates["is_representative"].astype(bool)]
+        representatives = dict(zip(of_group["duplicate_group"], of_group["image_id"], strict=True))
+        names = [
+            *zip(images["path"], images["image_id"], strict=True),
+            *zip(duplicates["item"], duplicates["duplicate_group"].map(representatives), strict=True),
+            *zip(images["file_name"], images["image_id"], strict=True),
+        ]
+        whole: dict[str, dict[str, str]] = {}
+        last: dict[str, dict[str, str]] = {}
+        for name, image_id in names:
+            if isinstance(name, str) and image_id in self._image_ids:
+                whole.setdefault(_normalize(name), {})[image_id] = name
+                last.setdefault(_normalize(name).rpartition("/")[2], {})[image_id] = name
+        return [whole, last]
+
+
+def _normalize(name: str) -> str:
+    return unicodedata.normalize("NFC", name.replace("\\", "/")).casefold()
+
+
+def sample_rows(qrels: pd.DataFrame, sample: int) -> RowIndices:
+    """Returns the positions of a sample in which every query has one judgment before any query has two.
+
+    Queries are ordered by their hashes, and so are the images of one query. A judgment's place does not depend on
+    other queries' judgments: the sample is stable when these change.
+    """
+    if len(qrels) <= sample:
+        return np.arange(len(qrels))
+    query = qrels["query_id"].cat.codes.to_numpy()
+    hashes, used = _category_hashes(qrels["query_id"])
+    sampled = used[np.argsort(hashes[used], kind="stable")][:sample]  # later queries cannot be in the sample
+    place = np.full(len(hashes), -1, dtype=np.int64)
+    place[sampled] = np.arange(len(sampled))
+    rows = np.flatnonzero(place[query] >= 0)
+    of_query = place[query[rows]]
+    of_image = _category_hashes(qrels["image_id"])[0][qrels["image_id"].cat.codes.to_numpy()[rows]]
+    # One key by query and hash sorts ten times as fast as two.
+    pair_hashes = mix_bits(hashes[query[rows]] * np.uint64(0x9E3779B97F4A7C15) + of_image)
+    low_bits = (pair_hashes >> np.uint64(24)).astype(np.int64)
+    order = np.argsort((of_query << 40) | low_bits, kind="stable")
+    of_query = of_query[order]
+    starts = np.flatnonzero(np.diff(of_query, prepend=-1))
+    turn = np.arange(len(rows)) - np.repeat(starts, np.diff(starts, append=len(rows)))
+    return np.sort(rows[order[np.argsort(turn, kind="stable")[:sample]]])
+
+
+def _category_hashes(column: pd.Series) -> tuple[Hashes, RowIndices]:
+    """Returns a hash per category, 0 for unused ones, and the codes that are used."""
+    names = column.cat.categories.to_list()
+    used = np.flatnonzero(np.bincount(column.cat.codes.to_numpy(), minlength=len(names)))
+    hashes = np.zeros(len(names), dtype=np.uint64)
+    hashes[used] = [stable_hash("sample", names[code]) for code in used]
+    return hashes, used

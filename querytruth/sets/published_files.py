@@ -1,0 +1,166 @@
+"""The files of a version, as its manifest and its list of images name them.
+
+The numbers of a set's versions: the newest one, and those that something names and that are not there any more.
+
+A number is never used twice: results, exports and people know a version by it. A lost version is one after the newest
+that is there; that somebody removed an older one changes nothing.
+
+What a set may name outside its own folder: nothing, unless this user published it here or gives the folder.
+
+A record per published version is stored in the user's state folder, named by the digest of its manifest file. It is
+outside every set, so that no set from elsewhere can claim to be the user's own.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from querytruth.backends.files import durable_files, parquet_files, safe_paths
+from querytruth.backends.images.source_names import is_allowed_url, is_url
+from querytruth.errors import UserError, translate_read_errors
+
+_HISTORY = "evaluations/history.jsonl"
+_NAMED = re.compile(r"v([1-9][0-9]{0,8})")
+_EVALUATED = re.compile(r'"version": ?([1-9][0-9]{0,8})[,}]')
+CHECKSUMS = "images/checksums.parquet"
+_STAGE = "read set"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_MAX_BYTES = 1 << 40
+_image_roots: ContextVar[Sequence[str]] = ContextVar("image_roots", default=())
+
+
+def newest_version(folder: Path) -> int | None:
+    """Returns the highest number of a complete version in a set's folder; None where there is none."""
+    if not folder.is_dir():
+        return None
+    complete = [path.parent.name for path in folder.glob("*/manifest.json") if path.is_file()]
+    return max((int(match[1]) for name in complete if (match := _NAMED.fullmatch(name))), default=None)
+
+
+def read_latest(folder: Path) -> int | None:
+    """Returns the version that the file `latest` names."""
+    file = folder / "latest"
+    name = file.read_bytes()[:64].decode("ascii", "replace").strip() if file.is_file() else ""
+    return int(found[1]) if (found := _NAMED.fullmatch(name)) else None
+
+
+def find_lost_versions(folder: Path) -> dict[int, list[str]]:
+    """Returns the versions after the newest of the set at `folder` that are gone, each with the files that name it."""
+    newest = newest_version(folder) or 0
+    found: dict[int, list[str]] = {}
+    if (latest := read_latest(folder)) is not None and latest > newest:
+        found.setdefault(latest, []).append("latest")
+    history = folder / _HISTORY
+    if history.is_file() and not history.is_symlink():
+        numbers = {int(one) for line in durable_files.read_journal_lines(history) for one in _EVALUATED.findall(line)}
+        for number in sorted(numbers):
+            if number > newest:
+                found.setdefault(number, []).append(_HISTORY)
+    return dict(sorted(found.items()))
+
+
+def describe_lost_versions(folder: Path) -> Iterator[str]:
+    """Yields a line per lost version."""
+    for number, names in find_lost_versions(folder).items():
+        is_folder = (folder / f"v{number}").is_dir()
+        yield f"v{number} {'has no manifest' if is_folder else 'is not there'}, though {' and '.join(names)} name it"
+
+
+def check_no_version_is_lost(folder: Path, stage: str, *, accept_loss: bool | None) -> list[str]:
+    """Returns a line per lost version. Raises UserError where there is one, unless it is accepted; None: it cannot
+    be."""
+    losses = list(describe_lost_versions(folder))
+    if losses and not accept_loss:
+        next_step = "restore its folder from a backup"
+        if accept_loss is not None:
+            next_step += ", or say --accept-loss to go on from the one before; the number is not used again"
+        raise UserError(stage, folder, "; ".join(losses), next_step)
+    return losses
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile:
+    """A file of a version: its path there, and what its bytes must be."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+def list_published_files(manifest: Mapping[str, Any]) -> list[PublishedFile]:
+    """Returns the files that a manifest lists itself: all but the images. Raises UserError for an impossible one."""
+    return [_checked(row, "manifest.json") for row in manifest["files"]]
+
+
+def read_published_images(checksums: Path) -> Iterator[PublishedFile]:
+    """Yields the images that a version's `images/checksums.parquet` lists. Raises UserError for an impossible one, and
+    where the list cannot be read."""
+    next_step = "run verify on the set, restore the file"
+    with translate_read_errors(_STAGE, checksums, next_step, also=(pa.ArrowException, KeyError)):
+        rows = parquet_files.read_parquet(checksums, ["path", "bytes", "sha256"]).to_pylist()
+    for row in rows:
+        if not str(row["path"]).startswith("images/") or row["path"] == CHECKSUMS:
+            raise _impossible(CHECKSUMS, row["path"])
+        yield _checked(row, CHECKSUMS)
+
+
+def _checked(row: Mapping[str, Any], source: str) -> PublishedFile:
+    path, size, sha256 = str(row["path"]), row["bytes"], str(row["sha256"])
+    is_possible = safe_paths.is_contained_name(path) and path != "manifest.json" and _DIGEST.fullmatch(sha256)
+    if not is_possible or not isinstance(size, int) or not 0 <= size <= _MAX_BYTES:
+        raise _impossible(source, path)
+    return PublishedFile(path, size, sha256)
+
+
+def _impossible(source: str, path: object) -> UserError:
+    return UserError(_STAGE, source, f"lists {str(path)[:100]!r}, which no version has", "ask for the set again")
+
+
+def record_own_version(version: Path) -> None:
+    """Records that this user published the version at this path. Raises OSError."""
+    record = _record_of(version)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.touch()
+
+
+def is_own_version(version: Path) -> bool:
+    """Whether this user published the version at this path on this machine, and its manifest is unchanged."""
+    with suppress(OSError, RuntimeError):  # RuntimeError: no home folder
+        return _record_of(version).is_file()
+    return False
+
+
+def _record_of(version: Path) -> Path:
+    given = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
+    return state / "querytruth" / "own-versions" / durable_files.file_sha256(version / "manifest.json")[0]
+
+
+@contextmanager
+def image_roots(roots: Sequence[str]) -> Iterator[None]:
+    """Allows the images of every set that is read meanwhile to be below these folders or URLs."""
+    token = _image_roots.set(roots)
+    try:
+        yield
+    finally:
+        _image_roots.reset(token)
+
+
+def is_allowed_image_path(path: str, *, is_own: bool) -> bool:
+    """Whether an image of a set may be read at an absolute path or a URL; `is_own`: of a set of this user."""
+    if is_url(path) and (not is_allowed_url(path) or "/../" in path):
+        return False
+    return is_own or any(_is_below(path, root) for root in _image_roots.get())
+
+
+def _is_below(path: str, root: str) -> bool:
+    if is_url(path) or is_url(root):
+        return path.startswith(root.rstrip("/") + "/")
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))

@@ -1,0 +1,174 @@
+"""Review tables as CSV for spreadsheets, read back so that no change by the spreadsheet goes unnoticed.
+
+UTF-8 with BOM, CRLF line ends. The first line names the export, the second the columns. A cell that looks like a
+formula or begins with an apostrophe gets a leading apostrophe, which reading removes. The column "open" links the image
+of a row where the set has it; reading ignores the column.
+"""
+
+import csv
+import io
+import itertools
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.files.text_formats import FileLink, encode_csv, unescape_formula
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.records import list_rows
+from querytruth.sets.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ImportTolerances, ReviewExport, digest_row
+
+_MARK = re.compile(
+    r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments|audit) ([0-9]{1,12})"?[,;\t "]*'
+)
+_LINK_COLUMN = "open"
+_OPENED = re.compile(r"|open|=.*|#.*|Err:.*", re.DOTALL)  # what spreadsheets make of a link: its text, formula, error
+_RENDERED_IMAGE = re.compile(r"images/[0-9a-f]{2}/img_[0-9a-f]+\.[a-z0-9]+")  # the path inside a version, or in a list
+_LIMIT = 256 << 20  # bytes; a million rows take less
+REVIEW_CSV_STAGE = "read review CSV"
+
+
+def write_review_csv(export: ReviewExport, path: Path, version_folder: Path | None = None) -> None:
+    """Writes a review table. With `version_folder`, its rows link the images (of a query: its first example) that the
+    version has there. Raises UserError for a cell with a NUL character."""
+    for number, row in enumerate(export.rows.itertuples(index=False), start=3):
+        if any("\x00" in cell for cell in row):
+            reason = "holds a NUL character, which no spreadsheet keeps"
+            raise UserError("export review CSV", f"{path} row {number}", reason, "fix that text in the set's source")
+    mark = f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}"
+    table = export.rows
+    if version_folder is not None:
+        table = table.assign(**{_LINK_COLUMN: _link_images(export, version_folder, path)})
+    write_atomically(path, encode_csv(table.columns, table.itertuples(index=False), mark))
+
+
+def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list[FileLink | str]:
+    """Returns for each row of the table at `path` the link to its image, or an empty text."""
+    relative = Path(os.path.relpath(version_folder.resolve(), path.parent.resolve())).as_posix()
+    shown = export.rows["examples" if export.view == "queries" else "picture"]
+    rendered = map(_RENDERED_IMAGE.match, shown)
+    return [FileLink(f"{relative}/{found[0]}") if found else "" for found in rendered]
+
+
+def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
+    """Reads a review table with any delimiter and line ends; the index of its rows has the numbers that a spreadsheet
+    shows. `encoding` applies where the file has no BOM; without one it is None where the user can give it, '' where
+    not; UTF-8 needs neither where the digests of its rows prove it. Raises UserError for a file that is no export."""
+    data = _bytes_of(path)
+    if not encoding and (proved := _read_proved_utf8(path, data)) is not None:
+        return proved
+    return _parse(path, _decoded(path, data, encoding))
+
+
+def _read_proved_utf8(path: Path, data: bytes) -> ReviewExport | None:
+    """Returns the table of UTF-8 without its mark, as LibreOffice saves it, where a text that is not ASCII has the
+    digest of its row; else None. GBK that is valid UTF-8 by accident gives other texts, with other digests; that the
+    answers alone are valid UTF-8 proves nothing."""
+    if data.isascii() or data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        return None
+    try:
+        export = _parse(path, data.decode("utf-8"))
+    except (UnicodeDecodeError, UserError):
+        return None
+    exported = [name for name in export.rows if name not in (*ANSWER_COLUMNS, DIGEST_COLUMN)]
+    if DIGEST_COLUMN not in export.rows or not exported:
+        return None
+    for row in list_rows(export.rows):
+        cells = {name: row[name] for name in exported}
+        if not all(map(str.isascii, cells.values())) and digest_row(export.export_id, cells) == row[DIGEST_COLUMN]:
+            return export
+    return None
+
+
+def _parse(path: Path, text: str) -> ReviewExport:
+    lines = io.StringIO(text, newline="")
+    mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
+    if mark is None:
+        reason = "does not name an export (# querytruth export …)"
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 1", reason, "give an exported file with its first line")
+    names = lines.readline()
+    delimiter = max(",;\t", key=names.count)
+    records: list[list[str]] = []
+    try:
+        for record in csv.reader(itertools.chain([names], lines), delimiter=delimiter, strict=True):
+            records.append(record)  # noqa: PERF402 - their number gives the row of an error
+    except csv.Error as error:
+        place, reason = f"{path} row {len(records) + 2}", f"is no CSV ({error})"
+        raise UserError(REVIEW_CSV_STAGE, place, reason, "save it as CSV UTF-8 again") from None
+    return ReviewExport(mark[1], mark[2], mark[3], _table(path, records), int(mark[4]))
+
+
+def _bytes_of(path: Path) -> bytes:
+    with translate_read_errors(REVIEW_CSV_STAGE, path):
+        if path.exists() and not path.is_file():
+            raise UserError(REVIEW_CSV_STAGE, path, "is no file", "give the exported file")
+        if path.stat().st_size > _LIMIT:
+            raise UserError(REVIEW_CSV_STAGE, path, f"has more than {_LIMIT >> 20} MB", "give the exported file")
+        return path.read_bytes()
+
+
+def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
+    """Decodes by BOM, by `encoding` or as ASCII. UTF-8 is not guessed: a GBK file can be valid UTF-8."""
+    give_encoding = "give --encoding gb18030 or utf-8"
+    save = "save it as CSV UTF-8" + ("" if encoding == "" else f", or {give_encoding}")
+    try:
+        if data.startswith(b"\xef\xbb\xbf"):
+            return data[3:].decode()
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data.decode("utf-16")
+        if encoding:
+            return data.decode(encoding)
+        if data.isascii():
+            return data.decode("ascii")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UserError(REVIEW_CSV_STAGE, f"{path} line {line}", f"is no {error.encoding}", save) from None
+    except (LookupError, ValueError):
+        raise UserError(REVIEW_CSV_STAGE, path, f"encoding {encoding!r} is unknown", give_encoding) from None
+    raise UserError(REVIEW_CSV_STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
+
+
+def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
+    """Returns all cells as text by column name. Short rows are filled up; columns without a name must be empty."""
+    header = [cell.strip() for cell in records[0]] if records else []
+    if not any(header):
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", "has no column names", "export again")
+    if twice := next((name for name in header if name and header.count(name) > 1), None):
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", f"column {twice!r} is there twice", "export again")
+    named = [place for place, name in enumerate(header) if name and name != _LINK_COLUMN]
+    rows = []
+    for number, cells in enumerate(records[1:], start=3):
+        cells += [""] * (len(header) - len(cells))
+        for place, cell in enumerate(cells):
+            where = f"{path} row {number}, column {place + 1}"
+            if cell.strip() and (place >= len(header) or not header[place]):
+                raise UserError(REVIEW_CSV_STAGE, where, "is outside the table's columns", "undo the change of columns")
+            if header[place : place + 1] == [_LINK_COLUMN] and not _OPENED.fullmatch(cell.strip()):
+                raise UserError(REVIEW_CSV_STAGE, where, "is an answer beside its column", "write it into decision")
+            if "\x00" in cell:
+                raise UserError(REVIEW_CSV_STAGE, where, "holds a NUL character", "save it as CSV UTF-8 again")
+        rows.append([unescape_formula(cells[place]) for place in named])
+    columns = pd.Index([header[place] for place in named], dtype="str")
+    return pd.DataFrame(rows, index=range(3, 3 + len(rows)), columns=columns, dtype="str")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewTableOptions:
+    """How a filled-in CSV is read: what it may lack, and its encoding where the file does not state it. None: the user
+    gave no encoding but could; '': there is no way to give one."""
+
+    allow: ImportTolerances = field(default_factory=ImportTolerances)
+    encoding: str | None = ""
+
+    @property
+    def allowed(self) -> list[str]:
+        """Returns the names of what the file may lack."""
+        return [name for name, is_allowed in asdict(self.allow).items() if is_allowed]
+
+    @property
+    def is_lenient(self) -> bool:
+        """Whether a file is accepted that differs from its export."""
+        return bool(self.allowed or self.encoding)

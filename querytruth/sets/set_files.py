@@ -1,0 +1,297 @@
+"""Finding, reading and verifying sets on disk (querytruth/sets/set_publishing.py writes them).
+
+<name>/v<N>/…           immutable; manifest.json is written last, its presence means complete
+<name>/latest           names the newest version
+<name>/decisions.jsonl  querytruth/sets/decision_log.py
+<name>/.rendered/       images rendered so far; versions hold hard links to them
+
+The record of rendered images: the sha256 of each file below a folder of rendered images, as it was written.
+
+A file of the record is a line `<path> <sha256>` per rendering; a path may have several. What is not in the record is
+rendered again.
+
+Locations and checksums of a set's images, in the set and in its source.
+
+The digests that the image files of a folder must have before a version or a question carries them on.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+
+from querytruth.backends.files.bucket_urls import FETCH_FIRST, SetUrl, join_set_url
+from querytruth.backends.files.durable_files import append_lines, file_sha256, open_log, read_lines
+from querytruth.backends.files.parquet_files import read_parquet
+from querytruth.backends.files.safe_paths import contained_file, contained_path, is_contained_name
+from querytruth.backends.images import image_sources
+from querytruth.backends.images.source_names import decode_item, is_url, is_web_url
+from querytruth.errors import UserError, first_line, translate_read_errors
+from querytruth.records import TABLE_SCHEMAS, check_ids, check_rows, from_arrow
+from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, make_canary
+from querytruth.sets.bucket_reading import fetch_version
+from querytruth.sets.manifest import is_undamaged_manifest, parse_manifest, read_manifest, read_manifest_bytes
+from querytruth.sets.published_files import CHECKSUMS, is_allowed_image_path, is_own_version, newest_version
+
+_NAME = "rendered.txt"
+RemoteUse = Literal["refused", "tables", "whole"]
+
+
+def record_digests(folder: Path, digests: Iterable[tuple[str, str]]) -> None:
+    """Adds (path, sha256) pairs, all or none, and returns when they are on disk. Raises OSError."""
+    with open_log(folder / _NAME, wait=True) as handle:
+        append_lines(handle, [f"{path} {sha256}" for path, sha256 in digests])
+
+
+def read_recorded_digests(folder: Path) -> dict[str, set[str]]:
+    """Returns the digests of each path in the record, without its damaged lines. Raises OSError."""
+    recorded = defaultdict[str, set[str]](set)
+    try:
+        lines, _ = read_lines(folder / _NAME)
+    except FileNotFoundError:
+        return {}
+    for line in lines:
+        path, _, sha256 = line.decode("utf-8", "replace").partition(" ")
+        recorded[path].add(sha256)
+    return dict(recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSet:
+    """A version of a set, read from disk."""
+
+    path: Path
+    tables: Tables
+    manifest: dict[str, Any]
+    is_own: bool = False  # published by this user, here
+
+    @property
+    def own_definition(self) -> dict[str, Any]:
+        """The definition of this user's build; empty where the set is from elsewhere: that may name any folder."""
+        return (self.manifest["envelope"].get("definition") or {}) if self.is_own else {}
+
+
+def find_set(spec: str, out: Path = Path("datasets"), *, remote: RemoteUse = "refused") -> Path:
+    """Returns the version's folder for `name`, `name/v3` or a path; for a URL in object storage that of a copy, where
+    nothing may be written, with all files or without those of images. Raises UserError where there is none, and for a
+    URL unless `remote` allows it."""
+    if (url := join_set_url(spec, str(out))) is not None:
+        if remote == "refused":
+            raise UserError("find set", SetUrl.parse(url), "is in object storage; this works on disk", FETCH_FIRST)
+        return fetch_version(url, with_images=remote == "whole")
+    for folder in (Path(spec), out / spec):
+        if (folder / "manifest.json").is_file():
+            return folder
+        if (version := newest_version(folder)) is not None:
+            return contained_path(folder, f"v{version}", "find set")
+    known = sorted(p.name for p in out.iterdir() if newest_version(p) is not None) if out.is_dir() else []
+    next_step = f"choose from {', '.join(known) or 'none yet: build one'}"
+    raise UserError("find set", spec, f"no published version there or below {out}", next_step)
+
+
+def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:
+    """Reads a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty. A
+    path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
+    tables = {}
+    manifest, is_own = read_manifest(path), is_own_version(path)
+    listed = {file["path"]: file["sha256"] for file in manifest["files"]}
+    for name in names:
+        file = path / f"{name}.parquet"
+        if file.name not in listed:
+            tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
+            continue
+        contained_file(path, file.name, "read set")
+        _check_undamaged(file, listed[file.name])
+        try:
+            stored = _add_missing_columns(read_parquet(file), TABLE_SCHEMAS[name])
+            check_ids(name, stored)
+            check_rows(name, stored)
+            tables[name] = from_arrow(stored)
+        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+            raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
+    for name in set(TABLE_SCHEMAS) - set(names):
+        tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
+    tables["images"] = _without_foreign_paths(tables["images"], is_own)
+    return StoredSet(path, Tables(**tables), manifest, is_own)
+
+
+def read_image_digests(path: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the sha256 of each image file in the version with this manifest, by its path there; empty where it holds
+    none. Raises UserError where the list is damaged or cannot be read."""
+    listed = {file["path"]: file["sha256"] for file in manifest["files"]}
+    if CHECKSUMS not in listed:
+        return {}
+    file = contained_file(path, CHECKSUMS, "read set")
+    _check_undamaged(file, listed[CHECKSUMS])
+    with translate_read_errors("read set", file, "run verify on the set, restore the file", also=(pa.ArrowException,)):
+        table = read_parquet(file, ["path", "sha256"])
+    return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))
+
+
+def _check_undamaged(file: Path, sha256: str) -> None:
+    """Raises UserError where a listed file of a version does not have the bytes that were published."""
+    with translate_read_errors("read set", file, "run verify on the set, restore the file"):
+        is_undamaged = file_sha256(file)[0] == sha256
+    if not is_undamaged:
+        reason = "is damaged: its checksum is not the manifest's"
+        raise UserError("read set", file, reason, "run verify on the set, restore the file")
+
+
+def _without_foreign_paths(images: pd.DataFrame, is_own: bool) -> pd.DataFrame:
+    """Returns the images with null for each path that leads out of the set and that nobody allowed. Web addresses stay:
+    nothing opens them."""
+    paths = images["path"].dropna()
+    foreign = paths[[not _is_image_name(name) and not is_web_url(name) for name in paths]]
+    if not len(foreign):
+        return images
+    refused = foreign[[not is_allowed_image_path(name, is_own=is_own) for name in foreign]]
+    return images.assign(path=images["path"].where(~images.index.isin(refused.index), None))
+
+
+def _is_image_name(name: str) -> bool:
+    return name.startswith("images/") and name != CHECKSUMS and is_contained_name(name)
+
+
+def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Adds columns of later schemas, with nulls where the schema allows them."""
+    for field in schema:
+        if field.name not in table.column_names and field.nullable:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table.select(schema.names).cast(schema)
+
+
+def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
+    """Yields a line per problem of a version: checksums, content digest, files that are not listed."""
+    damaged = set()
+    try:
+        raw = read_manifest_bytes(path)
+        manifest = parse_manifest(raw, path / "manifest.json")
+    except UserError:
+        yield "manifest.json: cannot be read as the manifest of a set"
+        return
+    if not is_undamaged_manifest(raw) or raw != canonical_json(json.loads(raw)):
+        damaged.add("manifest.json")
+        yield "manifest.json: its own checksum differs"
+    listed = {str(file["path"]): file for file in manifest["files"]}
+    for name, file in sorted(listed.items()):
+        if problem := _check_file(path, name, file, progress):
+            damaged.add(name)
+            yield f"{name}: {problem}"
+    if CHECKSUMS in listed and CHECKSUMS not in damaged:
+        try:
+            rows = read_parquet(path / CHECKSUMS).select(["path", "bytes", "sha256"]).to_pylist()
+        except (OSError, pa.ArrowException, KeyError) as error:
+            yield f"{CHECKSUMS}: cannot be read ({first_line(error)})"
+            rows = []
+        for row in rows:
+            row["path"] = str(row["path"])
+            listed[row["path"]] = row
+            if problem := _check_file(path, row["path"], row, progress):
+                yield f"{row['path']}: {problem}"
+    for extra in sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_symlink() or not p.is_dir()):
+        is_unknown = CHECKSUMS in damaged and extra.startswith("images/")  # only the checksums list the images
+        if extra not in listed and extra != "manifest.json" and not is_unknown:
+            yield f"{extra}: is not listed in the manifest"
+    published = manifest["content_digest"]
+    if manifest.get("canary") not in (None, make_canary(published)):
+        yield "manifest.json: its canary is of another content"
+    if not damaged and (digest := content_digest(read_set(path).tables.to_arrow_tables())) != published:
+        yield f"content digest is {digest}, the manifest says {published}"
+
+
+def _check_file(folder: Path, name: str, listed: dict[str, Any], progress: Callable[[int], None]) -> str:
+    try:
+        file = contained_file(folder, name, "verify")
+        size = file.stat().st_size
+        sha256 = file_sha256(file, progress)[0] if size == listed["bytes"] else ""
+    except UserError as error:
+        return error.reason
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    if size != listed["bytes"]:
+        return f"has {size} bytes, {listed['bytes']} were published"
+    return "" if sha256 == listed["sha256"] else "its checksum differs"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLocation:
+    """A path or an fsspec URL, and the sha256 of its bytes (None: unknown). Without a location, `reason` is `no_image`,
+    `on_the_web` or `outside_the_set`."""
+
+    image_id: str
+    location: str | None
+    sha256: str | None
+    reason: str = ""
+
+
+def locate_images(stored: StoredSet) -> list[ImageLocation]:
+    """Returns a location per image, in the order of the set's table. The files may be missing."""
+    images, checksums = stored.tables.images, read_image_digests(stored.path, stored.manifest)
+    root = stored.path.resolve()
+    rows = zip(images["image_id"].tolist(), images["path"].tolist(), images["sha256"].tolist(), strict=True)
+    return [_place(root, image_id, path, sha256, checksums) for image_id, path, sha256 in rows]
+
+
+def _place(root: Path, image_id: str, path: Any, sha256: Any, checksums: dict[str, str]) -> ImageLocation:
+    if not isinstance(path, str) or not path:
+        return ImageLocation(image_id, None, None, "no_image")
+    if is_web_url(path):
+        return ImageLocation(image_id, None, None, "on_the_web")
+    if is_url(path) or PurePosixPath(path).is_absolute():
+        return ImageLocation(image_id, path, sha256 if isinstance(sha256, str) else None)
+    try:
+        return ImageLocation(image_id, str(contained_path(root, path, "read set")), checksums.get(path))
+    except UserError:
+        return ImageLocation(image_id, None, None, "outside_the_set")
+
+
+def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str, str]:
+    """Returns the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
+    rows = stored.tables.images[stored.tables.images["image_id"].isin(image_ids)]
+    root = stored.path.resolve()
+    places = {str(row.image_id): _place(root, str(row.image_id), row.path, None, {}) for row in rows.itertuples()}
+    locations = {image_id: place.location for image_id, place in places.items() if place.location is not None}
+    return {image_id: locations[image_id] for image_id in image_ids if _is_readable(locations.get(image_id))}
+
+
+def _is_readable(location: str | None) -> bool:
+    """Whether a location is a URL or an existing regular file."""
+    try:
+        return location is not None and (is_url(location) or Path(location).is_file())
+    except (OSError, ValueError):  # too long for a file name, or with a null byte
+        return False
+
+
+def locate_source_items(images: object, items: Iterable[str]) -> dict[str, str]:
+    """Returns the locations of items of a definition's `images`, by item. Leaves out items outside a source that is a
+    folder, items on the web, and all items where the source is unknown or missing."""
+    locations: dict[str, str] = {}
+    if not isinstance(images, str):
+        return locations
+    try:
+        source = image_sources.open_source(images)
+    except UserError:
+        return locations
+    for item in items:
+        with suppress(ValueError):  # not a possible file name
+            if source.kind == "folder" and (is_url(item) or decode_item(item).startswith(b"/")):
+                continue
+            location = source.locate(item)
+            if isinstance(location, str) and not is_web_url(location):
+                locations[item] = location
+    return locations
+
+
+def read_intact_digests(folder: Path) -> Mapping[str, Collection[str]] | None:
+    """Returns by path the digests that an intact image file may have: in a version as it lists them, below a folder of
+    rendered images as its record has them. None for another folder, which has no list. Raises UserError."""
+    if (folder / "manifest.json").is_file():
+        return {path: (sha256,) for path, sha256 in read_image_digests(folder, read_manifest(folder)).items()}
+    with translate_read_errors("read pictures", folder, "fix that, then run the same command"):
+        return read_recorded_digests(folder) or None

@@ -1,0 +1,110 @@
+"""Folders in which runs write before they put the result in place: one for each run, so that none removes another's.
+
+The name holds the machine and the process. A folder is abandoned when its process has ended, or, where that is on
+another machine, after a day.
+
+Files below a set's folder that no run reads any more: unfinished writes, versions of killed builds that were never
+put in place, and bodies of pages without a row.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from querytruth.backends.web.page_store import PageStore
+
+_NAME = re.compile(r"([0-9a-f]{12})-([0-9]+)-[0-9a-f]{8}")
+_ABANDONED = 24 * 3600  # seconds
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}")  # the temporary names of querytruth.backends.files.durable_files
+_VERSION = re.compile(r"v[1-9][0-9]*")
+_BODY = re.compile(r"[0-9a-f]{64}")
+
+
+def make_staging_folder(parent: Path) -> Path:
+    """Creates a folder of this process below `parent`, which is created if missing."""
+    folder = parent / f"{_this_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+    for _ in range(9):
+        with suppress(FileNotFoundError):  # another run removed the empty parent at this moment
+            folder.mkdir(parents=True)
+            return folder
+    folder.mkdir(parents=True)
+    return folder
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether no run writes to the folder any more. One that has no name of ours is."""
+    if not (named := _NAME.fullmatch(folder.name)):
+        return True
+    if named[1] == _this_machine() and not _is_running(int(named[2])):
+        return True
+    try:
+        return time.time() - folder.stat().st_mtime > _ABANDONED
+    except FileNotFoundError:
+        return False
+
+
+def remove_abandoned_folders(parent: Path) -> None:
+    """Removes what ended runs left below `parent`, and `parent` where it is empty then."""
+    with suppress(OSError):
+        for path in parent.iterdir():
+            if not is_abandoned(path):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+        parent.rmdir()
+
+
+def _this_machine() -> str:
+    """Returns a digest of the machine and of the space of process ids: containers may share a host's name."""
+    spaces = [platform.node()]
+    with suppress(OSError):
+        spaces.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
+        spaces.append(str(Path("/proc/self/ns/pid").readlink()))
+    return hashlib.sha256("\n".join(spaces).encode()).hexdigest()[:12]
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def find_leftovers(folder: Path, older_than: float) -> list[Path]:
+    """Returns the leftovers that were last changed before `older_than` (seconds since 1970), sorted. Nothing in a
+    version and no decision, reply or rendered image is one."""
+    files = [path for path in _walk(folder) if path.lstat().st_mtime < older_than]
+    inside = {path: path.relative_to(folder).parts for path in files}
+    found = {
+        path for path, parts in inside.items() if _UNFINISHED.fullmatch(path.name) or parts[:2] == ("pages", "incoming")
+    }
+    staged = {path: folder.joinpath(*parts[:2]) for path, parts in inside.items() if parts[0] == ".publish"}
+    found |= {path for path, staging in staged.items() if is_abandoned(staging)}
+    bodies = {path.name: path for path, parts in inside.items() if parts[:2] == ("pages", "bodies")}
+    bodies = {name: path for name, path in bodies.items() if _BODY.fullmatch(name)}
+    if bodies and (folder / "pages" / "fetches.sqlite").is_file():
+        with closing(PageStore(folder / "pages")) as store:
+            found |= {bodies[name] for name in bodies.keys() - store.find_stored_digests(list(bodies))}
+    return sorted(found)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_symlink():
+            continue
+        if path.is_file():
+            yield path
+        elif path.is_dir() and not _VERSION.fullmatch(path.name):
+            yield from _walk(path)

@@ -1,1 +1,0 @@
-"""The pages of an evaluation and of a comparison of two systems."""

@@ -1,1 +1,0 @@
-"""The page of a set, by its kind."""

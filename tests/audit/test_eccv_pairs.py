@@ -1,0 +1,59 @@
+"""Whether samples of single pairs tell how much COCO's captions lack, with ECCV Caption's positives as the truth."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from querytruth.audit.pair_audit import PairAudit, estimate_systems
+from querytruth.audit.pool import PAIR, PooledSet, pool_set
+from querytruth.audit.steps import AuditSize, allocate_judgments
+from querytruth.evaluation.statistics import IntervalEstimate
+from tests.eccv_set import publish_eccv_set
+
+DRAWS = 400
+
+
+@pytest.mark.slow
+def test_three_hundred_pairs_hold_what_eccv_says_and_the_recall_of_a_system(
+    tmp_path: Path, shared: Callable[[str], Path]
+) -> None:
+    eccv = publish_eccv_set(tmp_path, shared)
+    pooled = pool_set(eccv.stored.path, eccv.runs, 60)
+    relevant = np.array([image in eccv.truth[query] for query, image in pooled.pool.pairs[PAIR].to_numpy()])
+    assert relevant.sum() == 11_279  # the planted systems return all
+    ranks = pooled.pool.ranks[pooled.pool.ranks["rank"] <= 10]
+    positives = pd.MultiIndex.from_frame(pooled.pool.pairs.loc[relevant, PAIR])
+    found = pd.MultiIndex.from_frame(ranks[PAIR]).isin(positives)
+    hits = pd.Series(found).groupby(ranks["system"].to_numpy()).sum()
+    held: dict[str, list[bool]] = {}
+    for audit in draw_audits(pooled, relevant):
+        truth = audit.estimate_truth()
+        figures = estimate_systems(audit, ranks, len(eccv.truth), 10).set_index(["system", "metric"])
+        held.setdefault("missing share", []).append(holds(truth.missing_share, 9947 / 11_279))
+        held.setdefault("multiplier", []).append(holds(truth.multiplier, 11_279 / 1332))
+        for system, count in hits.items():
+            row = figures.loc[(system, "found@10")]
+            held.setdefault(f"{system} found@10", []).append(row["low"] <= count / 11_279 <= row["high"])
+    shares = {name: float(np.mean(values)) for name, values in held.items()}
+    assert all(0.93 <= share <= 0.97 for share in shares.values()), shares
+
+
+def draw_audits(pooled: PooledSet, relevant: np.ndarray) -> Iterator[PairAudit]:
+    """Yields audits of 300 pairs, drawn anew within the strata, and answered by the truth."""
+    allocation, _ = allocate_judgments(pooled.pool, AuditSize(300))
+    empty = PairAudit.from_answers(pooled.pool.pairs, pd.Series([], pd.MultiIndex.from_arrays([[], []]), dtype=bool))
+    rng = np.random.default_rng(11)
+    places = [np.flatnonzero(empty.stratum == number) for number in range(len(empty.strata))]
+    for _ in range(DRAWS):
+        is_answered = np.zeros(len(relevant), dtype=bool)
+        for name, some in zip(empty.strata, places, strict=True):
+            is_answered[rng.choice(some, allocation[name], replace=False)] = True
+        yield replace(empty, is_answered=is_answered, is_relevant=is_answered & relevant)
+
+
+def holds(estimate: IntervalEstimate, truth: float) -> bool:
+    return bool(estimate.low <= truth <= estimate.high)

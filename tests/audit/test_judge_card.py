@@ -1,0 +1,92 @@
+"""Agreement of judges with people, on eight real judges and against another library."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from querytruth.audit.allocation import StratumCounts, estimate_total, split_by_judge
+from querytruth.audit.judge_card import describe_agreement, weighted_kappa
+from querytruth.audit.query_audit import estimate_share
+from tests.audit.planted_worlds import coverage, mean_width
+
+LABELS, SAMPLES = 200, 4000
+# What the judges' authors published (github.com/naghmefarzi/llmjudge, analysis/, of the test split).
+PUBLISHED = {
+    "test_naiveb_on_decomposed": 0.17410234518367074,
+    "test_baseline_prompt_order_0123": 0.12726056974474897,
+    "test_decomposed_relavance": 0.1829442621350349,
+    "test_gen_query_similarity": 0.14076384195997538,
+    "test_sum_of_decomposed_prompts": 0.20884347071761322,
+}
+
+
+@pytest.fixture
+def graded(shared: Callable[[str], Path]) -> pd.DataFrame:
+    return pd.read_csv(shared("judges/llmjudge.csv"))
+
+
+def judges_of(graded: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By judge the pairs that it graded."""
+    return {name: graded[graded[name].notna()] for name in graded.columns[3:]}
+
+
+def test_kappa_is_scikit_learns_also_with_weights(graded: pd.DataFrame) -> None:
+    weights = np.random.default_rng(0).random(len(graded))
+    for name, pairs in judges_of(graded).items():
+        people, judge = pairs["human"].astype(int).tolist(), pairs[name].astype(int).tolist()
+        weight = weights[: len(pairs)].tolist()
+        assert weighted_kappa(people, judge, weight) == pytest.approx(
+            cohen_kappa_score(people, judge, sample_weight=weight), abs=1e-12
+        )
+    assert weighted_kappa([1, 1], [1, 1], [1, 1]) is None
+
+
+def test_kappas_are_those_that_were_published(graded: pd.DataFrame) -> None:
+    for name, pairs in judges_of(graded[["query_id", "item_id", "human", *PUBLISHED]]).items():
+        people, judge = pairs["human"].astype(int).tolist(), pairs[name].astype(int).tolist()
+        assert weighted_kappa(people, judge, [1.0] * len(pairs)) == pytest.approx(PUBLISHED[name], abs=5e-5), name
+
+
+def test_two_hundred_labels_hold_the_truth_whichever_judge_divides_the_pool(graded: pd.DataFrame) -> None:
+    rng = np.random.default_rng(2)
+    for name, pairs in judges_of(graded).items():
+        relevant, says = (pairs["human"] >= 2).to_numpy(), (pairs[name] >= 2).to_numpy()
+        parts = [relevant[says], relevant[~says]]
+        sizes = [part.size for part in parts]
+        split = split_by_judge(sizes, [0.5, 0.02], LABELS)
+        drawn = zip(parts, split, strict=True)
+        found = [rng.hypergeometric(part.sum(), (~part).sum(), count, SAMPLES) for part, count in drawn]
+        divided = estimate_total(StratumCounts(np.array(sizes), split, np.stack(found, axis=-1)))
+        plain = rng.hypergeometric(relevant.sum(), (~relevant).sum(), LABELS, SAMPLES)[:, None]
+        alone = estimate_total(StratumCounts(np.array([len(pairs)]), np.array([LABELS]), plain))
+        assert 0.93 <= coverage(divided, relevant.sum()) <= 0.97, name
+        assert mean_width(divided) <= 1.05 * mean_width(alone), name
+
+
+def test_forty_whole_queries_hold_the_truth_and_independent_pairs_would_not(graded: pd.DataFrame) -> None:
+    """40 queries, drawn again and again from the 25 that there are, as from many more."""
+    by_query = graded.assign(relevant=graded["human"] >= 2).groupby("query_id")["relevant"].agg(["sum", "size"])
+    rng = np.random.default_rng(2)
+    drawn = rng.integers(0, len(by_query), (SAMPLES, 40))
+    tops, sizes = (by_query[name].to_numpy(dtype=float)[drawn] for name in ("sum", "size"))
+    share = float(by_query["sum"].sum() / by_query["size"].sum())
+    assert 0.93 <= coverage(estimate_share(tops, sizes, 10**9), share) <= 0.985
+    found = tops.sum(axis=1) / sizes.sum(axis=1)
+    half = 1.96 * np.sqrt(found * (1 - found) / sizes.sum(axis=1))
+    assert ((found - half <= share) & (share <= found + half)).mean() < 0.6
+
+
+def test_a_card_weighs_the_pairs_that_were_rarely_drawn() -> None:
+    # One stratum drawn wholly (the judge says yes), one drawn 1 in 10 (the judge says no).
+    people, judge = [1, 1, 0, 1, 0, 0], [2, 1, 1, 0, 0, 0]
+    card = describe_agreement(people, judge, [1, 1, 1, 10, 10, 10])
+    assert card["relevant_by_people"] == pytest.approx(12 / 33) and card["relevant_by_judge"] == pytest.approx(3 / 33)
+    assert card["sensitivity"]["value"] == pytest.approx(2 / 12) and card["specificity"]["value"] == pytest.approx(
+        20 / 21
+    )
+    assert card["sensitivity"]["low"] < 2 / 12 < card["sensitivity"]["high"]
+    assert card["confusion"] == {"0": {"0": 2, "1": 1}, "1": {"0": 1, "1": 1, "2": 1}}

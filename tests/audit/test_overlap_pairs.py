@@ -1,0 +1,82 @@
+"""Near hashes and shared texts, against brute force."""
+
+import numpy as np
+import pandas as pd
+
+from querytruth.audit.overlap_pairs import MAX_PAIRS, NearHashIndex, TextOverlap
+from querytruth.sets.leaked_queries import classify_queries
+
+SENTENCE = "a brown dog runs over the wet sand of a long beach in the evening sun"
+
+
+def test_all_near_hashes_are_found_and_no_other() -> None:
+    rng = np.random.default_rng(3)
+    ours = rng.integers(0, 1 << 63, 60, dtype=np.uint64)
+    others = rng.integers(0, 1 << 63, 20_000, dtype=np.uint64)
+    for row in range(1000):  # copies with 0 to 9 bits changed
+        bits = rng.choice(64, row % 10, replace=False)
+        flipped = sum(1 << int(bit) for bit in bits)
+        others[row] = ours[row % 60] ^ np.uint64(flipped)
+    distances = np.bitwise_count(ours[:, None] ^ others)
+    expected = {(int(a), int(b), int(distances[a, b])) for a, b in np.argwhere(distances <= 6)}
+    found = [
+        pair for block in NearHashIndex(ours[:, None]).find_near(others[:, None]) for pair in zip(*block, strict=True)
+    ]
+    assert len(found) == len(expected) >= 700
+    assert {(int(a), int(b), int(c)) for a, b, c in found} == expected
+
+
+def test_all_near_hashes_of_256_bits_are_found_and_no_other() -> None:
+    rng = np.random.default_rng(4)
+    ours = rng.integers(0, 1 << 63, (40, 4), dtype=np.uint64)
+    others = rng.integers(0, 1 << 63, (3000, 4), dtype=np.uint64)
+    for row in range(800):  # copies with 12 to 51 bits changed
+        others[row] = ours[row % 40]
+        for bit in rng.choice(256, 12 + row % 40, replace=False):
+            others[row, bit // 64] ^= np.uint64(1) << np.uint64(bit % 64)
+    distances = np.bitwise_count(ours[:, None] ^ others).sum(axis=2, dtype=np.int64)
+    expected = {(int(a), int(b), int(distances[a, b])) for a, b in np.argwhere(distances <= 31)}
+    found = [pair for block in NearHashIndex(ours, 31).find_near(others) for pair in zip(*block, strict=True)]
+    assert len(found) == len(expected) >= 400
+    assert {(int(a), int(b), int(c)) for a, b, c in found} == expected
+
+
+def test_texts_are_found_whatever_their_case_and_punctuation_and_longer_ones_by_a_part() -> None:
+    long_chinese = "一只棕色的狗在傍晚的阳光下跑过长长的湿沙滩"
+    overlap = TextOverlap({"q1": "A dog, wet!", "q2": SENTENCE, "q3": long_chinese, "q4": "?"})
+    stream = [
+        ("a", "a DOG wet"),
+        ("b", f"Photo: {SENTENCE}."),
+        ("c", f"照片：{long_chinese}。"),
+        ("d", "a dry dog"),
+        ("e", "!"),
+    ]
+    found = [(name, item, evidence) for name, item, evidence, _ in overlap.find_pairs(stream)]
+    assert found == [("q1", "a", "text"), ("q2", "b", "13-gram"), ("q3", "c", "13-gram")]
+
+
+def test_a_text_of_eight_tokens_is_found_inside_a_longer_one_and_a_shorter_text_is_not() -> None:
+    overlap = TextOverlap(
+        {"q1": "A brown dog runs over the wet sand.", "q2": "a dog runs over sand", "q3": "棕色的狗跑过沙滩"}
+    )
+    stream = [
+        ("a", "Look! A brown dog runs over the wet sand, and a dog runs over sand."),
+        ("b", "a brown dog runs over the wet sand"),
+        ("c", "a brown dog runs over the wet grass today"),
+        ("d", "图中棕色的狗跑过沙滩。"),
+    ]
+    found = [(name, item, evidence) for name, item, evidence, _ in overlap.find_pairs(stream)]
+    assert found == [("q1", "a", "contained"), ("q1", "b", "text"), ("q3", "d", "contained")]
+
+
+def test_a_text_that_is_there_a_thousand_times_gives_few_pairs_and_the_whole_count() -> None:
+    overlap = TextOverlap({"q1": "a dog"})
+    assert len(list(overlap.find_pairs((str(row), "A dog.") for row in range(1000)))) == MAX_PAIRS
+    assert overlap.counts["q1", "text"] == 1000
+
+
+def test_only_a_relevant_image_leaks_a_query() -> None:
+    queries = pd.DataFrame({"query_id": ["q1", "q2", "q3"]})
+    qrels = pd.DataFrame({"query_id": ["q1", "q2"], "image_id": ["i1", "i1"], "relevance": [1, 0]})
+    table = classify_queries(queries, qrels, {"i1"}, {"q3"})
+    assert table["overlap"].tolist() == ["leaked", "clean", "leaked"]

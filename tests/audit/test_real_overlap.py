@@ -1,0 +1,164 @@
+"""Photos and captions of COCO against edited copies and other samples of themselves, and against other photos."""
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image, ImageEnhance, ImageOps
+
+from builders.imported_set import ImportDefinition
+from flows.import_set import import_set
+from querytruth.audit.overlap import OverlapOptions, find_overlap
+from querytruth.audit.overlap_pairs import ImageOverlap, TextOverlap
+from querytruth.audit.overlap_sources import ImageFeatures, ReadCounts, hash_images, list_images
+from querytruth.backends.images.image_reading import hash_crops
+from querytruth.sets.set_files import StoredSet, read_set
+from tests.publisher_files import make_tar
+
+Edit = Callable[[Image.Image], Image.Image]
+
+
+def _cut(left: float, top: float, right: float, bottom: float) -> Edit:
+    return lambda image: image.crop(
+        tuple(round(share * side) for share, side in zip((left, top, right, bottom), image.size * 2, strict=True))
+    )
+
+
+EDITS: dict[str, Edit] = {
+    "encoded": lambda image: image,
+    "half": lambda image: image.resize((image.width // 2, image.height // 2)),
+    "mirrored": ImageOps.mirror,
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.2),
+    "centre": _cut(0.025, 0.025, 0.975, 0.975),
+    "each_edge": _cut(0.05, 0.05, 0.95, 0.95),
+    "left": _cut(0.05, 0, 1, 1),
+    "corner": _cut(0, 0.04, 0.96, 1),
+}
+
+
+def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
+    ours = folder / "ours"
+    ours.mkdir()
+    for photo in photos:
+        (ours / photo.name).write_bytes(photo.read_bytes())
+    crops = [(photo.name, one.phash, one.outline) for photo in photos for one in hash_crops(str(photo))]
+    table = pd.DataFrame(crops, columns=["item", "phash", "outline"])
+    images = ImageOverlap(_hash(ours), table)
+    return images.find_pairs([_hash(against)])
+
+
+def _hash(folder: Path) -> pd.DataFrame:
+    return pd.concat(hash_images(list_images(str(folder)), ImageFeatures(), ReadCounts()), ignore_index=True)
+
+
+@pytest.mark.thorough
+def test_edited_copies_of_photos_are_found_and_nothing_else(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::5]
+    edited = tmp_path / "edited"
+    edited.mkdir()
+    for photo in photos:
+        with Image.open(photo) as opened:
+            image = opened.convert("RGB")
+        for name, edit in EDITS.items():
+            edit(image).save(edited / f"{photo.stem}.{name}.jpg", quality=60)
+    pairs = _find(photos, edited, tmp_path)
+    is_right = pairs["set_item"].str.removesuffix(".jpg") == pairs["other_item"].str.partition(".")[0]
+    assert is_right.all()
+    found = pairs["other_item"].str.split(".").str[1].value_counts()
+    assert found.reindex(list(EDITS)).min() >= np.floor(0.99 * len(photos)), found.to_dict()
+
+
+@pytest.mark.thorough
+def test_photos_of_other_people_are_not_found(shared: Callable[[str], Path], tmp_path: Path) -> None:
+    photos = sorted(shared("coco_tiny").rglob("*.jpg"))[::10]
+    assert _find(photos, shared("photos_flowers"), tmp_path).empty
+
+
+@pytest.mark.thorough
+def test_captions_of_coco_are_found_in_another_sample_of_it_by_their_id_and_elsewhere_only_where_equal(
+    shared: Callable[[str], Path],
+) -> None:
+    def read(file: Path) -> dict[str, str]:
+        found = json.loads(file.read_text("utf-8"))["annotations"]
+        return {f"{one['image_id']}:{one['id']}": one["caption"] for one in found}
+
+    other = read(shared("captions") / "coco_captions_val2017.json")
+    train, val = (read(shared("coco_tiny") / f"annotations/captions_{part}2017.json") for part in ("train", "val"))
+    pairs = list(TextOverlap(train | val).find_pairs(other.items()))
+    assert {(own, own) for own in val} <= {(own, item) for own, item, _, _ in pairs}
+    others = [(own, item) for own, item, _, _ in pairs if own.partition(":")[0] != item.partition(":")[0]]
+    assert len(pairs) == 259 and len(others) == 9
+    plain = {name: re.findall("[a-z]+", text.lower()) for name, text in (other | train | val).items()}
+    assert all(plain[own] == plain[item] for own, item in others)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("side", "quality"), [(1.0, 60), (0.5, 80), (0.2, 60)])
+def test_of_two_overlapping_halves_of_coco_every_pair_with_one_id_is_found_and_no_other(
+    side: float, quality: int, shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    home = shared("coco_tiny")
+    photos = sorted(home.rglob("*.jpg"), key=lambda photo: photo.name)
+    captions = _read_captions(home)
+    own, others = photos[:66], photos[34:]
+    stored = _import_half(own, captions, tmp_path)
+    members: dict[str, bytes] = {}
+    for photo in others:
+        members[photo.name] = _encode(photo, side, quality)
+        members[f"{photo.stem}.json"] = json.dumps({"caption": captions[int(photo.stem)]}).encode()
+    (tmp_path / "others.tar").write_bytes(make_tar(members))
+    found = find_overlap(stored, [str(tmp_path / "others.tar")], tmp_path, OverlapOptions()).pairs
+
+    ids = stored.tables.images.set_index("image_id")["file_name"].map(lambda name: int(Path(name).stem))
+    is_image = found["kind"] == "image"
+    other_ids = found["other_item"].map(lambda item: int(Path(item).stem))
+    pairs = set(zip(found.loc[is_image, "set_item"].map(ids), other_ids[is_image], strict=True))
+    in_both = {int(photo.stem) for photo in own} & {int(photo.stem) for photo in others}
+    assert pairs == {(one, one) for one in in_both} and len(in_both) == 32
+
+    image_of = stored.tables.qrels.set_index("query_id")["image_id"].map(ids)
+    text_pairs = list(zip(found.loc[~is_image, "set_item"], other_ids[~is_image], strict=True))
+    assert {query for query, _ in text_pairs} == set(image_of.index[image_of.isin(in_both)])
+    assert all(image_of[query] == other for query, other in text_pairs) and len(text_pairs) == 160
+
+
+def _read_captions(home: Path) -> dict[int, list[str]]:
+    captions: dict[int, list[str]] = {}
+    for part in ("train", "val"):
+        for one in json.loads((home / f"annotations/captions_{part}2017.json").read_text("utf-8"))["annotations"]:
+            captions.setdefault(one["image_id"], []).append(one["caption"])
+    return captions
+
+
+def _import_half(photos: list[Path], captions: dict[int, list[str]], folder: Path) -> StoredSet:
+    """A set of these photos and their captions, as an import of COCO's file publishes it."""
+    (folder / "photos").mkdir()
+    for photo in photos:
+        (folder / "photos" / photo.name).write_bytes(photo.read_bytes())
+    listed = [(int(photo.stem), text) for photo in photos for text in captions[int(photo.stem)]]
+    content = {
+        "images": [{"id": int(photo.stem), "file_name": photo.name} for photo in photos],
+        "annotations": [{"id": row, "image_id": image, "caption": text} for row, (image, text) in enumerate(listed)],
+    }
+    (folder / "captions.json").write_text(json.dumps(content), "utf-8")
+    definition = ImportDefinition(
+        name="half",
+        format="coco_captions",
+        annotations=folder / "captions.json",
+        images=folder / "photos",
+        out=folder / "sets",
+    )
+    return read_set(import_set(definition).path)
+
+
+def _encode(photo: Path, side: float, quality: int) -> bytes:
+    sink = io.BytesIO()
+    with Image.open(photo) as opened:
+        size = round(opened.width * side), round(opened.height * side)
+        opened.convert("RGB").resize(size).save(sink, "JPEG", quality=quality)
+    return sink.getvalue()

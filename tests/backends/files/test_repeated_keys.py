@@ -1,0 +1,69 @@
+"""A key that is there twice in JSON, of which libraries take one value or the other, is refused by name; a header of
+captions that is too long is one line."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from querytruth.backends.files.text_files import iterate_json_lines, read_json_file
+from querytruth.backends.models.chat.captions_file import read_caption_file
+from querytruth.backends.models.hub_models import check_weight_format
+from querytruth.errors import UserError
+from querytruth.formats import importers
+from querytruth.formats.set_images import ImageStore
+
+
+class Pair(msgspec.Struct):
+    name: str
+    rank: int = 0
+
+
+class Pairs(msgspec.Struct):
+    pairs: list[Pair]
+
+
+def test_a_line_with_a_key_twice_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pairs.jsonl").write_text('{"name": "a"}\n{"name": "b", "name": "c"}\n')
+    lines = iterate_json_lines(tmp_path / "pairs.jsonl", Pair)
+    assert next(lines) == (1, Pair("a"))
+    with pytest.raises(UserError, match=r"pairs\.jsonl line 2.*key 'name' is there twice"):
+        next(lines)
+
+
+def test_a_file_with_a_key_twice_anywhere_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.json"
+    file.write_text('{"pairs": [{"name": "a", "other": {"x": 1}}]}')
+    assert read_json_file(file, Pairs) == Pairs([Pair("a")])
+    file.write_text('{"pairs": [{"name": "a", "other": {"x": 1, "\\u0078": 2}}]}')
+    with pytest.raises(UserError, match=r"pairs\.json.*key 'x' is there twice"):
+        read_json_file(file, Pairs)
+
+
+def test_a_sample_of_a_shard_with_a_key_twice_is_named(tmp_path: Path) -> None:
+    ids = b'{"image_id": "i", "query_ids": ["q"], "image_id": "j"}'
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "nshards.txt").write_text("1")
+    with tarfile.open(tmp_path / "test" / "0.tar", "w") as shard:
+        for name, data in (("0.jpg", b"?"), ("0.txt", b"a dog"), ("0.json", ids)):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            shard.addfile(member, io.BytesIO(data))
+    with pytest.raises(UserError, match=r"0\.json.*key 'image_id' is there twice"):
+        importers.import_tables("webdataset", tmp_path, None, ImageStore(tmp_path / "unpacked"))
+
+
+@pytest.mark.parametrize("name", ["config.json", "modules.json", "preprocessor_config.json"])
+def test_a_model_with_a_key_twice_in_a_configuration_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "generation_config.json").write_text('{"a": 1')  # reported by the library that reads it
+    check_weight_format("tiny", tmp_path, "embed")
+    (tmp_path / name).write_text('{"hidden_size": 4, "hidden_size": 8}')
+    with pytest.raises(UserError, match=f"has a damaged {name}: key 'hidden_size' is there twice"):
+        check_weight_format("tiny", tmp_path, "embed")
+
+
+def test_a_header_that_is_too_long_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"captions\.csv line 1.*field larger than field limit"):
+        read_caption_file(tmp_path / "captions.csv", b"image,caption," + b"x" * 200_000 + b"\n1.jpg,a dog\n")

@@ -1,0 +1,56 @@
+"""Topics and objects written by hand: read whole, or a line that says what is amiss."""
+
+from pathlib import Path
+
+import pytest
+
+import prompts
+from builders.generated.topic_rounds import parse_topic_samples, read_topic_samples
+from querytruth.errors import UserError
+
+
+def test_objects_come_by_topic_with_the_file_s_digest(tmp_path: Path) -> None:
+    path = tmp_path / "topics.yaml"
+    path.write_bytes("\ufeff食物: [饺子, ' 汉堡 ']\n动物:\n  - 狮子\n".encode())
+    samples, sha256 = read_topic_samples(path)
+    assert samples == {"食物": ["饺子", "汉堡"], "动物": ["狮子"]}
+    assert len(sha256) == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "holds no topics"),
+        ("[a, b]", "holds no topics"),
+        ("食物: 饺子", "食物.*is no topic with a list"),
+        ("食物: []", "食物.*is no topic with a list"),
+        ("食物: [饺子, 1]", "1 is no text"),
+        ("食物: [yes]", "True is no text"),
+        ("食物: ['']", "'' is no text"),
+        ("1: [a]", "1.*is no topic"),
+        ("食物: [饺子\n", "line 2.*is no YAML"),
+        ("食物: [饺子]\n食物: [汉堡]\n", "has the key '食物' twice"),
+    ],
+)
+def test_what_is_amiss_is_named(text: str, line: str) -> None:
+    with pytest.raises(UserError, match=line):
+        parse_topic_samples(text, "topics.yaml")
+
+
+def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        read_topic_samples(tmp_path / "none.yaml")
+    (tmp_path / "gbk.yaml").write_bytes("食物: [饺子]".encode("gbk"))
+    with pytest.raises(UserError, match="is not UTF-8"):
+        read_topic_samples(tmp_path / "gbk.yaml")
+    (tmp_path / "huge.yaml").write_bytes(b"#" * (1 << 20) + b"\n")
+    with pytest.raises(UserError, match="more than a megabyte"):
+        read_topic_samples(tmp_path / "huge.yaml")
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_five_topics_are_shipped_in_each_language(language: str) -> None:
+    shipped = prompts.load_template(f"{language}/topic_samples.yaml")
+    samples = parse_topic_samples(shipped.text, shipped.name)
+    assert len(samples) == 5
+    assert all(len(objects) >= 5 for objects in samples.values())

@@ -1,0 +1,171 @@
+"""Several builds on one reply store: each question is paid for once, whoever asks it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert
+from sqlalchemy.engine import Connection
+
+from querytruth.backends.models import database_replies as reply_database
+from querytruth.backends.models import question_leases
+from querytruth.backends.models.cached_replies import AnsweredRequests, answer_requests
+from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, Reply, always_continue
+from querytruth.backends.models.database_replies import LEASES, DatabaseLeases
+from querytruth.backends.models.question_leases import QuestionLeases
+from querytruth.backends.models.reply_store import open_reply_store
+from querytruth.backends.plugins import ModelIdentity
+from querytruth.errors import UserError
+from tests.loopback import ReceivedRequest, loopback
+from tests.postgres import postgres
+from tests.worlds import chat_reply
+
+QUESTIONS = [ChatRequest((Message("user", str(n)),)) for n in range(12)]
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "bucket"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield str(tmp_path / "replies.sqlite")
+        return
+    if request.param == "bucket":
+        yield f"{request.getfixturevalue('object_service').url}/replies"
+        return
+    with postgres() as url:
+        yield url
+
+
+class SlowModel:
+    """Takes a moment for each question, and remembers what all instances were asked."""
+
+    is_recorded = False
+    identity = ModelIdentity("slow", "1")
+
+    def __init__(self, asked: list[str], answer: ChatAnswer | None = None) -> None:
+        self.asked, self.answer = asked, answer
+
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
+        answers: list[ChatAnswer] = []
+        for place, request in enumerate(requests):
+            self.asked.append(request.messages[0].text)
+            time.sleep(0.03)
+            answers.append(self.answer or Reply(f"re {request.messages[0].text}", "stop"))
+            if not on_answers([(place, answers[-1])]):
+                break
+        return answers
+
+
+def run_at_once(location: str, models: Sequence[SlowModel]) -> list[AnsweredRequests]:
+    def build(model: SlowModel) -> AnsweredRequests:
+        with open_reply_store(location) as store:
+            return answer_requests(store, model, QUESTIONS)
+
+    with ThreadPoolExecutor(len(models)) as pool:
+        return list(pool.map(build, models))
+
+
+@pytest.mark.thorough
+def test_two_builds_at_once_on_one_store_ask_each_question_once(location: str) -> None:
+    asked: list[str] = []
+    results = run_at_once(location, [SlowModel(asked), SlowModel(asked), SlowModel(asked)])
+    assert sorted(asked, key=int) == [str(n) for n in range(12)], "nothing is paid for twice"
+    assert all(result.answers == results[0].answers and not result.missing for result in results)
+    assert sum(result.calls for result in results) == 12 and {r.calls + r.hits for r in results} == {12}
+
+
+@pytest.mark.thorough
+def test_what_the_first_build_fails_at_the_second_asks_for_itself(location: str) -> None:
+    asked: list[str] = []
+    down = SlowModel(asked, Failure("connection_failed", "transient"))
+    up = SlowModel(asked)
+
+    def fail() -> None:
+        with pytest.raises(UserError, match="connection_failed"):
+            run_at_once(location, [down])
+
+    failing = threading.Thread(target=fail)
+    failing.start()
+    while not asked:
+        time.sleep(0.01)
+    [result] = run_at_once(location, [up])
+    failing.join()
+    assert [getattr(answer, "text", "") for answer in result.answers] == [f"re {n}" for n in range(12)]
+
+
+CHILD = """
+import sys
+from querytruth.backends.models import chat
+from querytruth.backends.models.cached_replies import answer_requests
+from querytruth.backends.models.reply_store import open_reply_store
+from querytruth.backends.models.chat import ChatRequest, Message
+model = chat.load_chat_model("openai_compatible", base_url=sys.argv[1], name="tiny", concurrency=1)
+answer_requests(open_reply_store(sys.argv[2]), model, [ChatRequest((Message("user", str(n)),)) for n in range(12)])
+"""
+
+
+def start_build(url: str, location: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", CHILD, url, location], cwd=Path(__file__).parents[3])
+
+
+@pytest.mark.thorough
+def test_a_build_that_is_killed_does_not_hold_the_next_one_up(location: str) -> None:
+    reached, resumed = threading.Event(), threading.Event()
+
+    def answer(request: ReceivedRequest) -> Any:
+        asked = str(request.json["messages"][0]["content"])
+        if asked == "5" and not resumed.is_set():
+            reached.set()
+            resumed.wait(60)
+        return chat_reply(asked)
+
+    with loopback(answer) as server:
+        first = start_build(server.url, location)
+        assert reached.wait(60)
+        second = start_build(server.url, location)
+        time.sleep(2)
+        assert second.poll() is None and len(server.asked) == 6, "the second one waits"
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        start = time.monotonic()
+        resumed.set()
+        assert second.wait(60) == 0
+        assert time.monotonic() - start < 20, "a dead process holds no lease"
+        asked = Counter(str(request.json["messages"][0]["content"]) for request in server.asked)
+    assert asked == {str(n): 2 if n == 5 else 1 for n in range(12)}
+
+
+def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = reply_database.parse_database_url(tmp_path / "replies.sqlite")
+    engine = reply_database.connect(url, LEASES)
+
+    @contextmanager
+    def begin() -> Iterator[Connection]:
+        with engine.begin() as connection:
+            yield connection
+
+    leases = QuestionLeases(DatabaseLeases(begin))
+    with begin() as connection:
+        for key, expires in (("k1", time.time() + 30), ("k2", time.time() - 1)):
+            connection.execute(insert(LEASES).values(key=key, holder="elsewhere 1 1 x", expires=expires))
+    with leases.hold(["k1", "k2", "k3"]) as held:
+        assert held == {"k2", "k3"}
+        with QuestionLeases(DatabaseLeases(begin)).hold(["k2", "k4"]) as others:
+            assert others == {"k4"}, "a living process of this machine holds its lease"
+    monkeypatch.setattr(question_leases, "_SECONDS", 0.4)
+    with leases.hold(["k2"]) as held:
+        time.sleep(1)
+        with QuestionLeases(DatabaseLeases(begin)).hold(["k2"]) as others:
+            assert held == {"k2"} and not others, "it is renewed"
+    engine.dispose()

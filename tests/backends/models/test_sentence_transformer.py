@@ -1,0 +1,149 @@
+"""Texts by their meaning: the real classes of sentence-transformers, with random weights, without a network."""
+
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from querytruth.backends.models.embedders import sentence_transformer
+from querytruth.backends.models.embedders.sentence_transformer import SentenceTransformerOptions
+from querytruth.errors import UserError
+from tests.tiny_text_models import save_text_model
+
+TEXTS = ["一只狗", "两只红色的猫，在海滩上。", "a dog", "", "海" * 100]
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The hosts that were asked for, all in vain."""
+    asked: list[object] = []
+
+    def refuse(host: object, *_: object, **__: object) -> None:
+        asked.append(host)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return asked
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_text_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    """A model of one's own, to be broken."""
+    return Path(shutil.copytree(folder, tmp_path / "copied"))
+
+
+def load(folder: Path, batch: int = 2) -> sentence_transformer.SentenceEmbedder:
+    return sentence_transformer.load(SentenceTransformerOptions(name=str(folder), device="cpu", batch=batch))
+
+
+def test_rows_are_float32_of_length_one_in_order_and_free_of_their_neighbours(folder: Path) -> None:
+    embedder = load(folder)
+    rows = embedder.encode_texts(iter(TEXTS))
+    assert (rows.shape, rows.dtype) == ((5, embedder.dimensions), np.dtype(np.float32)) == ((5, 24), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    for text, row in zip(TEXTS, rows, strict=True):
+        np.testing.assert_allclose(embedder.encode_texts([text])[0], row, atol=1e-6)
+    np.testing.assert_allclose(load(folder, batch=64).encode_texts(TEXTS[::-1]), rows[::-1], atol=1e-6)
+    assert len({tuple(row) for row in rows.round(4)}) == 5, "five texts, five vectors"
+    assert embedder.encode_texts([]).shape == (0, 24)
+
+
+def test_texts_are_encoded_plainly(copy: Path) -> None:
+    """A prompt for queries, which some models bring, would make captions alike that share nothing else."""
+    plain = load(copy).encode_texts(TEXTS)
+    config = copy / "config_sentence_transformers.json"
+    text = config.read_text().replace('"prompts": {', '"prompts": {"question": "狗 狗 狗", ')
+    assert "question" in text
+    config.write_text(text)
+    np.testing.assert_array_equal(load(copy).encode_texts(TEXTS), plain)
+
+
+def test_a_language_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
+    english = load(save_text_model(tmp_path, alphabet=""))
+    assert english.unknown_token_share(["a dog"]) == 0
+    assert english.unknown_token_share(["一只狗", "a dog"]) == pytest.approx(3 / 7)
+    english.check_language(["a dog", "cars", "", " "])
+    with pytest.raises(UserError, match=r"does not know 100% of the tokens of these texts") as told:
+        english.check_language(["一只狗", "公园里"])
+    assert "\n" not in str(told.value)
+    assert sentence_transformer.DEFAULT_MODEL in told.value.next_step
+
+
+def test_one_rare_character_in_many_texts_is_no_other_language(folder: Path) -> None:
+    embedder = load(folder)
+    embedder.check_language(["一只狗，公园里"] * 20 + ["鼹"])
+    assert 0 < embedder.unknown_token_share(["一只狗，公园里"] * 20 + ["鼹"]) < 0.02
+
+
+def test_a_tokenizer_without_words_knows_no_text(copy: Path) -> None:
+    (copy / "tokenizer.json").unlink()
+    with pytest.raises(UserError):
+        load(copy).check_language(TEXTS)
+
+
+def test_the_fingerprint_names_weights_and_pooling_and_not_where_they_lie(folder: Path, tmp_path: Path) -> None:
+    first = load(folder)
+    copied = load(Path(shutil.copytree(folder, tmp_path / "elsewhere" / "model")))
+    assert first.fingerprint == copied.fingerprint
+    assert first.fingerprint.startswith("model@files:")
+    assert load(save_text_model(tmp_path / "a", seed=1)).fingerprint != first.fingerprint
+    assert load(save_text_model(tmp_path / "b", pooling="mean")).fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "1_Pooling/config.json"])
+def test_a_folder_that_lacks_a_file_is_refused_in_one_line(copy: Path, name: str) -> None:
+    (copy / name).unlink()
+    with pytest.raises(UserError, match="cannot be loaded") as told:
+        load(copy)
+    assert told.value.next_step == "give a folder with all files of a model"
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", [sentence_transformer.DEFAULT_MODEL, "no-such-model", "/no/such/folder"])
+def test_an_unknown_name_says_where_to_get_it(name: str) -> None:
+    with pytest.raises(UserError) as told:
+        sentence_transformer.load(SentenceTransformerOptions(name=name))
+    assert told.value.item == name
+    assert told.value.next_step == f"`hf download {name}` where there is a network, or give the folder of a copy"
+
+
+def test_a_model_of_the_hubs_cache_is_asked_for_nowhere(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_network: list[object]
+) -> None:
+    from huggingface_hub import constants
+
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    cached = tmp_path / "models--someone--tiny"
+    shutil.copytree(folder, cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    embedder = sentence_transformer.load(SentenceTransformerOptions(name="someone/tiny", device="cpu"))
+    assert embedder.fingerprint == f"someone/tiny@{commit}"
+    np.testing.assert_allclose(embedder.encode_texts(TEXTS), load(folder).encode_texts(TEXTS), atol=1e-6)
+    assert not no_network
+
+
+def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*give the device cpu$"):
+        sentence_transformer.load(SentenceTransformerOptions(name=str(folder), device="mps"))
+
+
+def test_the_heavy_libraries_wait_until_a_model_is_loaded() -> None:
+    code = (
+        "import sys, querytruth.backends.models.embedders.sentence_transformer;"
+        "print({'torch', 'transformers', 'sentence_transformers', 'huggingface_hub'} & set(sys.modules))"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.strip() == "set()"

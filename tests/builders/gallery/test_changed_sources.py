@@ -1,0 +1,140 @@
+"""Files that change after they were scanned, and rendered files that go bad: no other pixels get an image's id."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from builders.gallery import steps
+from builders.gallery.render_steps import render_images
+from builders.publication import BuildResult
+from builders.recall.steps import load_published_gallery, load_shown_images
+from flows.definition_loader import parse_definition
+from flows.set_kinds import build_set
+from querytruth.errors import UserError
+from querytruth.records import image_id_of_bytes
+from querytruth.sets import image_vectors as embedding
+from querytruth.sets import set_files
+from querytruth.sets.published_files import newest_version
+
+
+def draw(path: Path, seed: int) -> None:
+    noise = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(path, quality=90)
+
+
+@pytest.fixture
+def pile(tmp_path: Path) -> Path:
+    for seed in range(4):
+        draw(tmp_path / "pile" / f"{seed}.jpg", seed)
+    return tmp_path / "pile"
+
+
+def build(pile: Path, **keys: Any) -> BuildResult:
+    definition = {"name": "album", "images": str(pile), "out": str(pile.parent / "sets"), **keys}
+    return build_set(parse_definition(definition, "gallery", "test"))
+
+
+def change_before_rendering(monkeypatch: pytest.MonkeyPatch, change: Callable[[], None]) -> None:
+    def changed_first(*arguments: Any) -> Any:
+        change()
+        return render_images(*arguments)
+
+    monkeypatch.setattr(steps, "render_images", changed_first)
+
+
+def test_a_file_that_is_replaced_between_scan_and_rendering_is_quarantined(
+    pile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_before_rendering(monkeypatch, lambda: draw(pile / "2.jpg", 9))
+    published = build(pile)
+    stored = set_files.read_set(published.path)
+    assert sorted(stored.tables.images["file_name"]) == ["0.jpg", "1.jpg", "3.jpg"]
+    stage = next(stage for stage in stored.manifest["funnel"] if stage["stage"] == "render")
+    assert (stage["entered"], stage["accepted"]) == (4, 3)
+    assert stage["quarantined"] == {"changed_since_scan": 1}
+    row = stored.tables.ledger.set_index("item").loc["2.jpg"]
+    assert row["reason"] == "changed_since_scan" and "--rescan" in row["detail"]
+    assert len(list((pile.parent / "sets" / "album" / ".rendered").rglob("*.jpg"))) == 3
+
+
+@pytest.mark.thorough
+def test_a_rendered_file_that_goes_bad_is_rendered_again_for_the_next_version(pile: Path) -> None:
+    first = build(pile)
+    name = set_files.read_set(first.path).tables.images["path"].iloc[0]
+    whole = (first.path / name).read_bytes()
+    damaged = bytearray(whole)
+    damaged[-40] ^= 1
+    (first.path / name).write_bytes(damaged)  # the file in .rendered is the same one, by its hard link
+    draw(pile / "new.jpg", 7)
+    second = build(pile)
+    assert second.version == 2 and (second.path / name).read_bytes() == whole
+    assert list(set_files.verify_set(second.path)) == []
+    assert [problem.partition(":")[0] for problem in set_files.verify_set(first.path)] == [name]
+
+
+@pytest.mark.thorough
+def test_files_that_an_earlier_release_rendered_are_taken_as_the_versions_list_them(
+    pile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(pile)
+    rendered = pile.parent / "sets" / "album" / ".rendered" / "512-longer_side"
+    before = {path: path.stat().st_ino for path in rendered.rglob("*.jpg")}
+    (rendered / "rendered.txt").unlink()
+    draw(pile / "new.jpg", 7)
+    assert build(pile).version == 2
+    assert before.items() <= {path: path.stat().st_ino for path in rendered.rglob("*.jpg")}.items()
+
+
+def test_a_damaged_rendering_is_not_published(pile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged_after(*arguments: Any) -> Any:
+        rendered = render_images(*arguments)
+        (rendered[2] / rendered[0]["path"].iloc[0]).write_bytes(b"")
+        return rendered
+
+    monkeypatch.setattr(steps, "render_images", damaged_after)
+    with pytest.raises(UserError, match=r"\.jpg \(publish\): is damaged"):
+        build(pile)
+    assert newest_version(pile.parent / "sets" / "album") is None
+
+
+@pytest.mark.thorough
+def test_no_model_is_asked_about_a_damaged_or_changed_picture(pile: Path) -> None:
+    rendered, listed = build(pile), build(pile, name="listed", render=None)
+    gallery = load_published_gallery(rendered.path)
+    assert len(load_shown_images(gallery.tables.images, gallery.rendered_folder)) == 4
+    damaged = rendered.path / gallery.tables.images["path"].iloc[0]
+    shutil.copy(rendered.path / gallery.tables.images["path"].iloc[1], damaged)
+    with pytest.raises(UserError, match=f"{damaged.name}.*is damaged: its checksum differs"):
+        load_shown_images(gallery.tables.images, gallery.rendered_folder)
+    gallery = load_published_gallery(listed.path)
+    draw(pile / "3.jpg", 9)
+    with pytest.raises(UserError, match=r"3\.jpg.*changed since it was scanned"):
+        load_shown_images(gallery.tables.images, gallery.rendered_folder)
+
+
+class MeanColour:
+    """An embedder of images whose vector is their mean colour."""
+
+    dimensions, fingerprint, name, revision = 3, "mean", "mean", "1"
+
+    def encode_images(self, images: Any) -> Any:
+        return np.array([np.asarray(image).mean(axis=(0, 1)) for image in images], np.float32).reshape(-1, 3)
+
+
+def test_the_vector_of_a_changed_file_is_not_stored_under_the_old_id(
+    pile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "load_image_text_embedder", lambda _name: MeanColour())
+    places = sorted(pile.glob("*.jpg"))
+    ids = [image_id_of_bytes(set_files.file_sha256(place)[0]) for place in places]
+    draw(places[2], 9)
+    frame = pd.DataFrame({"image_id": ids})
+    pairs, _ = embedding.find_similar_pairs(frame, list(map(str, places)), "mean", 0.1, pile.parent)
+    assert {tuple(pair) for pair in pairs} == {(0, 1), (0, 3), (1, 3)}, "all are similar, but the changed one"

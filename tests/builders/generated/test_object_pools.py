@@ -1,0 +1,149 @@
+"""The pools of the second stage: what joins, what is rejected and why, when a topic stops, and the journal's fold."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders.generated.generation_journal import ReplyRecord, ReplyRow, format_wave, parse_wave
+from builders.generated.object_pools import NoveltyFilter, ObjectPools, ParsedReply
+from builders.generated.reply_grammar import ParsedAnswer
+from builders.generated.row_rules import RowRules
+from querytruth.backends.models.embedders import char_ngrams
+
+RULES = RowRules("zh", 10, "图片素材", re.compile("我无法"))
+CHOSEN = {"食物": ["饺子", "汉堡"], "动物": ["狮子", "汉堡"]}
+ENCODE = char_ngrams.CharNgramEmbedder().encode_texts
+
+
+def pools_of(chosen: dict[str, list[str]] = CHOSEN, cut: float = 0.6) -> ObjectPools:
+    return ObjectPools(chosen, NoveltyFilter(ENCODE, cut))
+
+
+def hear(
+    pools: ObjectPools, replies: dict[str, tuple[str, ...]], shown: frozenset[str] = frozenset()
+) -> list[ReplyRecord]:
+    going = [pool for pool in pools.pools.values() if pool.topic in replies]
+    told = [ParsedReply(pool.topic, ParsedAnswer("", replies[pool.topic]), shown) for pool in going]
+    judged = pools.classify_rows(told, RULES)
+    wave = [
+        ReplyRecord(pool.rounds + 1, pool.topic, "key", "stop", 1, rows)
+        for pool, rows in zip(going, judged, strict=True)
+    ]
+    pools.add(wave)
+    return wave
+
+
+def reasons(heard: ReplyRecord) -> list[str]:
+    return [row.reason for row in heard.rows]
+
+
+def test_topics_and_people_s_objects_stand_in_canonical_order_each_object_under_one_topic() -> None:
+    pools = pools_of({"食物": ["汉堡", "饺子"], "动物": ["狮子", "汉堡"]})
+    assert [(p.topic, p.human_objects) for p in pools.pools.values()] == [
+        ("动物", ["汉堡", "狮子"]),
+        ("食物", ["饺子"]),
+    ]
+    assert pools.duplicate_rows == [ReplyRow("食物", "汉堡", "known")]
+
+
+def test_each_row_has_its_reason() -> None:
+    pools = pools_of()
+    said = ("烤鸭", "烤鸭", "饺子", "汉堡", "食物", "图片", "a，b", "北京烤鸭店")
+    food = hear(pools, {"食物": said}, shown=frozenset({"汉堡"}))[0]
+    assert reasons(food) == [
+        "",
+        "repeated",
+        "known",
+        "in_prompt",
+        "word_of_prompt",
+        "word_of_prompt",
+        "bad_characters",
+        "",
+    ]
+    again = hear(pools, {"食物": ("烤鸭", "北京烤鸭店铺")})[0]
+    assert reasons(again) == ["known", "too_similar"]
+    assert again.rows[1].nearest == "北京烤鸭店" and (again.rows[1].score or 0) > 6000
+
+
+def test_a_row_is_compared_with_the_objects_of_all_topics_and_of_the_same_wave() -> None:
+    pools = pools_of()
+    animals, food = hear(pools, {"动物": ("北京烤鸭店", "老虎"), "食物": ("北京烤鸭店铺", "老虎")})
+    assert [animals.topic, food.topic] == ["动物", "食物"]
+    assert reasons(animals) == ["", ""]
+    assert reasons(food) == ["too_similar", "repeated"]
+
+
+def test_what_was_too_similar_once_is_not_compared_again() -> None:
+    compared: list[str] = []
+
+    def encode(texts: list[str]) -> object:
+        compared.extend(texts)
+        return ENCODE(texts)
+
+    pools = ObjectPools({"食物": ["北京烤鸭店"]}, NoveltyFilter(encode, 0.6))  # type: ignore[arg-type]
+    first = hear(pools, {"食物": ("北京烤鸭店铺",)})
+    second = hear(pools, {"食物": ("北京烤鸭店铺",)})
+    assert first[0].rows == second[0].rows
+    assert compared.count("北京烤鸭店铺") == 1
+
+
+def test_a_topic_stops_at_its_limit_or_after_barren_rounds_in_a_row_and_a_new_object_starts_the_count_anew() -> None:
+    pools = pools_of()
+    for number in range(1, 4):
+        hear(pools, {"食物": (), "动物": ("饺子",) if number != 2 else ("老虎",)})
+    animals, food = pools.pools.values()
+    assert (animals.rounds, animals.barren_rounds, food.rounds, food.barren_rounds) == (3, 1, 3, 3)
+    assert [pool.topic for pool in pools.active_pools(max_rounds=50, max_barren_rounds=3)] == ["动物"]
+    assert food.stop_reason(max_rounds=50, max_barren_rounds=3) == "barren"
+    assert food.stop_reason(max_rounds=3, max_barren_rounds=10) == "round_limit"
+    assert food.stop_reason(max_rounds=50, max_barren_rounds=10) == ""
+
+
+def test_the_item_in_which_a_reply_was_cut_is_kept_as_such() -> None:
+    pools = pools_of()
+    rows = pools.classify_rows([ParsedReply("食物", ParsedAnswer("", ("包子",), "馒"), frozenset())], RULES)[0]
+    assert [(row.text, row.reason) for row in rows] == [("包子", ""), ("馒", "cut_off")]
+
+
+def test_after_a_replay_rows_are_compared_with_what_the_model_found_before() -> None:
+    live = pools_of()
+    wave = hear(live, {"食物": ("北京烤鸭店",)})
+    again = pools_of()
+    again.replay([wave])
+    assert hear(again, {"动物": ("北京烤鸭店铺",)})[0].rows[0].reason == "too_similar"
+
+
+WORDS = st.lists(st.text("红黄绿猫狗鱼的大", min_size=1, max_size=5), max_size=5).map(tuple)
+WAVES = st.lists(st.fixed_dictionaries({"食物": WORDS, "动物": WORDS}), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(WAVES)
+@pytest.mark.thorough
+def test_a_journal_gives_the_same_pools_and_the_same_next_verdicts_as_the_run_itself(
+    waves: list[dict[str, tuple[str, ...]]],
+) -> None:
+    live = pools_of()
+    lines = [format_wave(hear(live, wave)) for wave in waves]
+    again = pools_of()
+    again.replay([parse_wave(line) for line in lines])
+    assert again.pools == live.pools
+    probe = {"食物": ("红猫", "大黄狗", "绿的鱼", "大大大鱼"), "动物": ("红红猫", "黄狗")}
+    assert hear(again, probe) == hear(live, probe)
+
+
+@settings(max_examples=40, deadline=None)
+@given(WAVES)
+@pytest.mark.thorough
+def test_every_row_of_every_reply_is_accounted_for(waves: list[dict[str, tuple[str, ...]]]) -> None:
+    pools = pools_of()
+    for wave in waves:
+        before = sum(len(pool.model_objects) for pool in pools.pools.values())
+        heard = hear(pools, wave)
+        assert [len(one.rows) for one in heard] == [len(wave[one.topic]) for one in heard]
+        after = sum(len(pool.model_objects) for pool in pools.pools.values())
+        assert after - before == sum(not row.reason for one in heard for row in one.rows)
+    every = [text for pool in pools.pools.values() for text in pool.human_objects + pool.model_objects]
+    assert len(every) == len(set(every))

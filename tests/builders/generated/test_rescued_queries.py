@@ -1,0 +1,338 @@
+"""Queries and results of a generated set that the rules turned away and people want: the next build has them."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.generated.collect_stage import run_collect_stage
+from builders.generated.definition import GeneratedDefinition
+from builders.generated.pool_tables import generated_query_id
+from builders.publication import BuildResult, publish_decisions
+from flows import generated_set
+from flows.rebuild import rebuild_tables
+from flows.set_kinds import build_set, plan_set
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_outcomes import advise_fix, is_overridable
+from querytruth.sets.decision_records import Override
+from tests.flows.image_web import FakeImageWeb, allow_loopback, collect_with_decisions, make_definition
+from tests.loopback import Loopback, loopback
+
+QUERIES = 4
+RULES = {"first": 8, "keep": 3}
+
+
+class MixedWeb(FakeImageWeb):
+    """One in which queries find different things: `special` are the kinds by query, of which `shared/n` is the same
+    good picture for all."""
+
+    def __init__(self, reported: dict[str, int] | None = None, **special: list[str]) -> None:
+        super().__init__([""] * 5, reported)
+        self.special = special
+
+    def items(self, base: str, query: str) -> list[dict[str, Any]]:
+        usual, self.kinds = self.kinds, self.special.get(query, self.kinds)
+        try:
+            found = super().items(base, query)
+        finally:
+            self.kinds = usual
+        for item in found:
+            if item["kind"].startswith("shared/"):
+                item["url"] = f"{base}/good/{item['kind']}"
+        return found
+
+
+@pytest.fixture(autouse=True)
+def _loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow_loopback(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A set of which people have chosen the queries; their texts, in the order in which they are settled."""
+    folder = tmp_path_factory.mktemp("stages")
+    return folder, sorted(
+        collect_with_decisions(folder, "web", QUERIES), key=lambda text: generated_query_id(text, "zh")
+    )
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with loopback(MixedWeb()) as served:
+        yield served
+
+
+@pytest.fixture
+def made(stages: tuple[Path, list[str]], tmp_path: Path, server: Loopback) -> Callable[..., GeneratedDefinition]:
+    """The definition of such a set."""
+
+    def make(web: MixedWeb, **collect: Any) -> GeneratedDefinition:
+        server.answer = web
+        shutil.copytree(stages[0], tmp_path / "sets", dirs_exist_ok=True)
+        return make_definition(tmp_path / "sets", server.url, **{**RULES, **collect})
+
+    return make
+
+
+Made = Callable[..., GeneratedDefinition]
+
+
+def build(wanted: GeneratedDefinition, **run: Any) -> BuildResult:
+    with active_run(BuildRun(**run)):
+        return build_set(wanted)
+
+
+def want(wanted: GeneratedDefinition, *items: str) -> list[Override]:
+    words = [Override(item, "rescue", item, "", "值得留下", "lin", "rejects", str(n)) for n, item in enumerate(items)]
+    decision_log.append_decisions(wanted.out / wanted.name, words)
+    return words
+
+
+def undo(wanted: GeneratedDefinition, word: Override) -> None:
+    taken = Override(word.item, "undo", word.name, reviewer="lin", undoes=word.decision_id)
+    decision_log.append_decisions(wanted.out / wanted.name, [taken])
+
+
+def truth(result: BuildResult) -> dict[str, list[str]]:
+    """By query the ends of the addresses of its pictures."""
+    tables = set_files.read_set(result.path).tables
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    urls = dict(zip(tables.images["image_id"], tables.images["source_url"], strict=True))
+    found: dict[str, list[str]] = {text: [] for text in texts.values()}
+    for row in tables.qrels.itertuples():
+        found[texts[row.query_id]].append("/".join(urls[row.image_id].split("/")[3:]))
+    return {text: sorted(images) for text, images in found.items()}
+
+
+def ranks(result: BuildResult, text: str) -> list[str]:
+    return [place.rpartition("/")[2] for place in truth(result)[text]]
+
+
+def away(result: BuildResult) -> dict[str, dict[str, int]]:
+    """What was turned away of queries and results, by stage."""
+    found = {}
+    for one in result.manifest["funnel"]:
+        if one["kind"] in ("query", "result"):
+            found[one["stage"]] = one["rejected"] | one["quarantined"] | one["pending"]
+    return found
+
+
+def told(result: BuildResult) -> dict[str, str]:
+    """Why words are stale, by what they are about."""
+    return {word.item: why for word, why in result.stale if isinstance(word, Override)}
+
+
+def same_again(*results: BuildResult) -> None:
+    for result in results:
+        again = rebuild_tables(result.path)
+        assert again.digest == result.manifest["content_digest"], result.path
+
+
+@pytest.mark.thorough
+def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
+    made: Made, stages: tuple[Path, list[str]], server: Loopback
+) -> None:
+    text = stages[1][0]
+    wanted = made(MixedWeb({text: 3}))
+    first = build(wanted)
+    assert away(first)["search"] == {"too_few_results": 1} and len(truth(first)) == 3
+    (word,) = want(wanted, generated_query_id(text, "zh"))
+    waiting = publish_decisions(first.path)
+    assert not waiting.is_new and waiting.waiting_count == 1
+    asked = len(server.asked)
+    with active_run(BuildRun()):
+        plan = plan_set(wanted)
+        assert (plan["complete"], plan["pictures_at_most"], len(server.asked)) == (3, 5, asked)
+    offline = build(wanted, offline=True)
+    assert not offline.is_new and told(offline) == {
+        word.item: "some of its pictures may come yet: run the same command again"
+    }
+    second = build(wanted)
+    assert second.version == 2 and truth(second) == truth(first) | {text: truth(second)[text]}
+    assert ranks(second, text) == ["0", "1", "2"] and away(second)["search"] == {}
+    assert second.manifest["decisions"] == {"in_effect": [word.decision_id], "stale": []}
+    same_again(first, second)
+    assert not build(wanted).is_new and publish_decisions(second.path).waiting_count == 0
+    undo(wanted, word)
+    third = build(wanted)
+    assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
+
+
+@pytest.mark.thorough
+def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, stages: tuple[Path, list[str]]) -> None:
+    """One that has too few by what the search tells, one of which too few could be fetched, one without any."""
+    few, fetched, none, _ = stages[1]
+    special = {
+        few: ["", "told_small", "", "told_long"],
+        fetched: ["gone", "", "gone", "page", "", "gone"],
+        none: ["gone", "page", "gone"],
+    }
+    wanted = made(MixedWeb(**special))
+    first = build(wanted)
+    assert away(first)["batches"] == {"too_few_images": 1} and away(first)["queries"] == {"too_few_images": 2}
+    ids = {text: generated_query_id(text, "zh") for text in special}
+    words = want(wanted, *ids.values())
+    second = build(wanted)
+    assert truth(second) == truth(first) | {text: truth(second)[text] for text in (few, fetched)}
+    assert ranks(second, few) == ["0", "2"] and ranks(second, fetched) == ["1", "4"]
+    assert told(second) == {ids[none]: "no good picture was found for it"}
+    assert second.manifest["decisions"]["in_effect"] == sorted(word.decision_id for word in words[:2])
+    same_again(first, second)
+
+
+@pytest.mark.thorough
+def test_one_that_shares_addresses_or_images_is_let_in_and_pushes_nobody_out(
+    made: Made, stages: tuple[Path, list[str]]
+) -> None:
+    early, late, few, third = stages[1]
+    special = {
+        early: ["shared/0", "", ""],
+        late: ["shared/0", "", ""],
+        few: ["shared/1", ""],
+        third: ["shared/1", "", ""],
+    }
+    wanted = made(MixedWeb(**special))
+    first = build(wanted)
+    assert away(first)["queries"] == {"url_used_before": 1} and away(first)["batches"] == {"too_few_images": 1}
+    assert set(truth(first)) == {early, third}
+    want(wanted, generated_query_id(late, "zh"), generated_query_id(few, "zh"))
+    second = build(wanted)
+    assert truth(second).items() >= truth(first).items(), "the one that came before does not push out the third"
+    assert "good/shared/0" in truth(second)[late] and truth(second)[few][-1] == "good/shared/1"
+    same_again(first, second)
+    images = made(MixedWeb(**special), same_url="merge", same_image="drop")
+    assert away(build(images))["queries"] == {}, "both are said to be wanted already"
+
+
+@pytest.mark.thorough
+def test_a_query_with_another_ones_image_is_let_in(made: Made, stages: tuple[Path, list[str]]) -> None:
+    early, late, *_ = stages[1]
+    wanted = made(
+        MixedWeb(**{text: ["shared/0", "", ""] for text in (early, late)}), same_url="merge", same_image="drop"
+    )
+    first = build(wanted)
+    assert away(first)["queries"] == {"image_used_before": 1}
+    want(wanted, generated_query_id(late, "zh"))
+    second = build(wanted)
+    assert truth(second) == truth(first) | {late: truth(second)[late]} and len(truth(second)[late]) == 3
+    same_again(first, second)
+
+
+def url_of(result: BuildResult, kind: str) -> str:
+    items = set_files.read_set(result.path).tables.ledger["item"]
+    return next(item for item in items if f"/{kind}/" in item)
+
+
+@pytest.mark.thorough
+def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
+    made: Made, stages: tuple[Path, list[str]]
+) -> None:
+    text, other, *_ = stages[1]
+    wanted = made(MixedWeb(**{text: ["advertisement", "", "small", "", "told_long", ""]}))
+    server = wanted.collect.options["endpoint"].rpartition("/")[0]
+    first = build(wanted)
+    assert ranks(first, text) == ["1", "3", "5"]
+    assert (
+        away(first)["results"] == {"advertisement": 1, "too_elongated": 1} and away(first)["images"]["too_small"] == 1
+    )
+    # What lies at the address of an advertisement is no picture here; the small one is one.
+    small, long, advertisement = (url_of(first, kind) for kind in ("small", "told_long", "advertisement"))
+    words = want(wanted, small, long, advertisement, f"{server}/nowhere")
+    second = build(wanted)
+    assert truth(second) == truth(first) | {text: truth(second)[text]}
+    assert ranks(second, text) == ["1", "3", "2"], "by address: good/…/1, good/…/3, small/…/2"
+    assert told(second) == {
+        advertisement: "rejected again: not_found",
+        long: "the pictures before it were enough (collect.keep)",
+        f"{server}/nowhere": "no query that is searched for has it among its first results",
+    }
+    assert second.manifest["decisions"]["in_effect"] == [words[0].decision_id]
+    same_again(first, second)
+    undo(wanted, words[0])
+    third = build(wanted)
+    assert third.manifest["content_digest"] == first.manifest["content_digest"]
+    assert other in truth(third)
+
+
+@pytest.mark.thorough
+def test_a_licence_is_overlooked_for_that_result_alone(made: Made, stages: tuple[Path, list[str]]) -> None:
+    wanted = made(MixedWeb(), search="openverse", licences=["cc0"], keep=2)
+    first = build(wanted)
+    assert away(first)["results"] == {"licence_not_allowed": 2 * QUERIES}
+    ledger = set_files.read_set(first.path).tables.ledger
+    address = str(ledger.loc[ledger["reason"] == "licence_not_allowed", "item"].iloc[0])
+    want(wanted, address)
+    second = build(wanted)
+    assert away(second)["results"] == {"licence_not_allowed": 2 * QUERIES - 1}
+    licences = set_files.read_set(second.path).tables.images.set_index("source_url")["licence"]
+    assert licences[address] == "cc-by-sa-4.0" and (licences == "cc-by-sa-4.0").sum() == 1
+    same_again(first, second)
+
+
+@pytest.mark.thorough
+def test_the_collection_reads_the_same_words(made: Made, stages: tuple[Path, list[str]], server: Loopback) -> None:
+    text = stages[1][1]
+    wanted = made(MixedWeb({text: 3}))
+    first = build(wanted)
+    want(wanted, generated_query_id(text, "zh"))
+    with active_run(BuildRun()):
+        collected = run_collect_stage(wanted, "g.yaml")
+    assert collected.pending == 0 and collected.fetches > 0
+    asked = len(server.asked)
+    second = build(wanted)
+    assert len(server.asked) == asked and len(truth(second)) == len(truth(first)) + 1
+
+
+@pytest.mark.thorough
+def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
+    made: Made, stages: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, other, *_ = stages[1]
+    wanted = made(MixedWeb())
+    render = generated_set.render_images
+
+    def without_first(images: Any, places: Any, *more: Any) -> Any:
+        """The first picture of two queries cannot be drawn."""
+        hit = [place for place, url in enumerate(images["file_name"]) if str(url) in lost]
+        places = [str(wanted.out / "none") if place in hit else path for place, path in enumerate(places)]
+        return render(images, places, *more)
+
+    first = build(wanted)
+    lost = {f"{wanted.collect.options['endpoint'].rpartition('/')[0]}/{truth(first)[one][0]}" for one in (text, other)}
+    monkeypatch.setattr(generated_set, "render_images", without_first)
+    shutil.rmtree(wanted.out / "web" / ".rendered")
+    want(wanted, generated_query_id(text, "zh"))
+    second = build(wanted)
+    assert away(second)["answers"] == {"too_few_images": 1}
+    assert len(truth(second)[text]) == 2 and other not in truth(second)
+
+
+@pytest.mark.thorough
+def test_the_last_word_on_an_item_counts_and_the_one_before_it_when_it_is_undone(
+    made: Made, stages: tuple[Path, list[str]]
+) -> None:
+    few, other, *_ = stages[1]
+    wanted = made(MixedWeb({few: 3, other: 3}))
+    build(wanted)
+    words = want(wanted, generated_query_id(few, "zh"), generated_query_id(other, "zh"), generated_query_id(few, "zh"))
+    second = build(wanted)
+    assert second.manifest["decisions"]["in_effect"] == sorted(word.decision_id for word in words[1:])
+    undo(wanted, words[2])
+    assert not build(wanted).is_new, "the word before it still stands"
+    undo(wanted, words[0])
+    assert set(truth(build(wanted))) == set(stages[1]) - {few}
+
+
+@pytest.mark.thorough
+def test_every_reject_of_such_a_build_can_be_rescued_or_has_advice(made: Made, stages: tuple[Path, list[str]]) -> None:
+    kinds = ["", "advertisement", "twin", "gone", "small", "repeated", "no_address", "robots", "busy", "", "", "", ""]
+    wanted = made(MixedWeb({stages[1][0]: 3}, **dict.fromkeys(stages[1][1:], kinds)), first=13)
+    ledger = set_files.read_set(build(wanted).path).tables.ledger
+    found = ledger[["stage", "kind", "bucket", "reason"]].drop_duplicates().itertuples(index=False, name=None)
+    listed = list(found)
+    assert {"not_needed", "near_duplicate", "repeated_url", "no_image_url"} <= {reason for *_, reason in listed}
+    for what in listed:
+        assert bool(advise_fix(*what)) is not is_overridable(*what), what

@@ -1,0 +1,152 @@
+"""The pools of the first stage: who joins whom, what is rejected, and the same state from a journal as live."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.generated.generation_journal import ReplyRecord, ReplyRow, format_wave, parse_wave
+from builders.generated.reply_grammar import ParsedAnswer
+from builders.generated.row_rules import RowRules
+from builders.generated.topic_pools import TopicPools
+
+RULES = RowRules("zh", 10, "名词物体", re.compile("我无法"))
+SAMPLES = {"食物": ["饺子", "汉堡"], "动物": ["狮子"]}
+
+
+def hear(pools: TopicPools, *answers: ParsedAnswer, shown: frozenset[str] = frozenset()) -> tuple[ReplyRow, ...]:
+    rows = pools.classify_rows(answers, RULES, shown)
+    pools.add(ReplyRecord(1, "", "key", "stop", 10, rows))
+    return rows
+
+
+def contents(pools: TopicPools) -> dict[str, list[str]]:
+    return {pool.name: list(pool.objects.values()) for pool in pools.pools.values()}
+
+
+def test_a_known_topic_takes_new_objects_in_even_those_of_another_pool() -> None:
+    pools = TopicPools(SAMPLES)
+    rows = hear(pools, ParsedAnswer("动物", ("老虎", "狮子", "饺子")))
+    assert [row.reason for row in rows] == ["", "known", ""]
+    assert contents(pools) == {"食物": ["饺子", "汉堡"], "动物": ["狮子", "老虎", "饺子"]}
+
+
+def test_a_new_topic_of_which_an_object_is_known_joins_that_pool_with_all_its_objects() -> None:
+    pools = TopicPools(SAMPLES)
+    rows = hear(pools, ParsedAnswer("小吃", ("烤串", "汉堡", "糖葫芦")))
+    assert [(row.topic, row.topic_in_reply, row.reason) for row in rows] == [
+        ("食物", "小吃", ""),
+        ("食物", "小吃", "known"),
+        ("食物", "小吃", ""),
+    ]
+    assert contents(pools)["食物"] == ["饺子", "汉堡", "烤串", "糖葫芦"]
+    assert list(pools.pools["食物"].aliases.values()) == ["小吃"]
+
+
+def test_an_object_that_the_prompt_showed_leads_to_its_pool_but_is_no_row() -> None:
+    pools = TopicPools(SAMPLES)
+    rows = hear(pools, ParsedAnswer("小吃", ("汉堡", "烤串")), shown=frozenset({"汉堡"}))
+    assert [(row.text, row.topic, row.reason) for row in rows] == [("汉堡", "食物", "in_prompt"), ("烤串", "食物", "")]
+
+
+def test_an_object_of_a_known_topic_is_not_lost_because_the_prompt_showed_it_under_another() -> None:
+    pools = TopicPools(SAMPLES)
+    rows = hear(pools, ParsedAnswer("动物", ("饺子", "狮子", "老虎")), shown=frozenset({"饺子", "狮子"}))
+    assert [row.reason for row in rows] == ["", "in_prompt", ""]
+    assert contents(pools)["动物"] == ["狮子", "饺子", "老虎"]
+
+
+def test_of_pools_with_as_many_of_the_objects_the_one_with_the_likest_name_is_joined() -> None:
+    pools = TopicPools({"食物": ["鱼"], "海洋动物": ["鱼"], "宠物": ["鱼"]})
+    assert pools.find_pool(["鱼"], "淡水动物") == "海洋动物"
+    assert pools.find_pool(["鱼"], "家养宠物") == "宠物"
+    assert pools.find_pool(["鱼"], "商品") == "食物", "the oldest, where no name is like it"
+
+
+def test_of_several_pools_the_one_with_most_of_the_objects_is_joined_and_of_equals_the_oldest() -> None:
+    pools = TopicPools({"食物": ["饺子", "鱼"], "动物": ["狮子", "鱼", "虾"]})
+    assert pools.find_pool(["虾", "狮子", "饺子"]) == "动物"
+    assert pools.find_pool(["狮子", "饺子"]) == "食物"
+    assert pools.find_pool(["鱼"]) == "食物"
+    assert pools.find_pool(["云"]) == ""
+
+
+def test_an_unknown_topic_with_unknown_objects_is_a_new_pool_if_any_object_is_sound() -> None:
+    pools = TopicPools(SAMPLES)
+    hear(pools, ParsedAnswer("乐器", ("钢琴", "小提琴")), ParsedAnswer("天气", ("#云", "ramen")))
+    assert list(contents(pools)) == ["食物", "动物", "乐器"]
+
+
+def test_later_answers_of_one_reply_see_what_the_earlier_ones_began() -> None:
+    pools = TopicPools({})
+    rows = hear(
+        pools,
+        ParsedAnswer("乐器", ("钢琴",)),
+        ParsedAnswer("键盘", ("钢琴", "风琴")),
+        ParsedAnswer("乐器", ("笛子", "风琴")),
+    )
+    assert [(row.topic, row.text, row.reason) for row in rows] == [
+        ("乐器", "钢琴", ""),
+        ("乐器", "钢琴", "repeated"),
+        ("乐器", "风琴", ""),
+        ("乐器", "笛子", ""),
+        ("乐器", "风琴", "repeated"),
+    ]
+
+
+def test_rows_without_a_topic_that_can_be_one_go_nowhere() -> None:
+    pools = TopicPools(SAMPLES)
+    for topic in ("", "物体", "#食物", "food", "一个长得不能再长的主题名"):
+        assert {row.reason for row in hear(pools, ParsedAnswer(topic, ("云", "雨")))} == {"no_topic"}
+    assert contents(pools) == SAMPLES
+
+
+def test_faults_cuts_and_the_topic_s_own_name_are_kept_with_their_reason() -> None:
+    rows = hear(TopicPools(SAMPLES), ParsedAnswer("云朵", ("云朵", "积雨云", "名词", "云，雨"), "卷"))
+    assert [(row.text, row.reason) for row in rows] == [
+        ("云朵", "word_of_prompt"),
+        ("积雨云", ""),
+        ("名词", "word_of_prompt"),
+        ("云，雨", "bad_characters"),
+        ("卷", "cut_off"),
+    ]
+
+
+def test_judging_leaves_the_pools_as_they_are() -> None:
+    pools = TopicPools(SAMPLES)
+    pools.classify_rows([ParsedAnswer("乐器", ("钢琴",)), ParsedAnswer("食物", ("包子",))], RULES, frozenset())
+    assert contents(pools) == SAMPLES
+
+
+NAMES = st.sampled_from(["食物", "动物", "乐器", "小吃", "物体", "food", ""])
+OBJECTS = st.lists(st.sampled_from(["饺子", "狮子", "钢琴", "云", "雨", "ＡＢ茶", "ab茶", "a，b", "名词"]), max_size=5)
+ANSWERS = st.lists(st.builds(lambda t, o: ParsedAnswer(t, tuple(o)), NAMES, OBJECTS), max_size=4)
+
+
+@given(st.lists(ANSWERS, max_size=6))
+@pytest.mark.thorough
+def test_a_journal_gives_the_same_pools_as_the_run_itself(replies: list[list[ParsedAnswer]]) -> None:
+    live, lines = TopicPools(SAMPLES), []
+    for number, answers in enumerate(replies, start=1):
+        heard = ReplyRecord(number, "", f"key {number}", "stop", 1, live.classify_rows(answers, RULES, frozenset()))
+        live.add(heard)
+        lines.append(format_wave([heard]))
+    again = TopicPools(SAMPLES)
+    for line in lines:
+        for heard in parse_wave(line):
+            again.add(heard)
+    assert contents(again) == contents(live)
+    assert {n: p.aliases for n, p in again.pools.items()} == {n: p.aliases for n, p in live.pools.items()}
+    assert sum(map(len, replies)) == 0 or all(len(line) for line in lines)
+
+
+@given(st.lists(ANSWERS, max_size=6))
+def test_every_row_ends_in_one_pool_or_with_a_reason(replies: list[list[ParsedAnswer]]) -> None:
+    pools = TopicPools(SAMPLES)
+    for answers in replies:
+        before = sum(len(objects) for objects in contents(pools).values())
+        rows = hear(pools, *answers)
+        assert len(rows) == sum(len(answer.objects) for answer in answers)
+        after = sum(len(objects) for objects in contents(pools).values())
+        assert after - before == sum(not row.reason for row in rows)

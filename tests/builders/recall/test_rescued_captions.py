@@ -1,0 +1,323 @@
+"""Captions that the rules turned away and people want: the next build has them, and nothing else changes."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from builders.publication import BuildResult, publish_decisions
+from builders.recall.caption_rules import caption_ledger_item, caption_query_id
+from flows.definition_loader import load_definition
+from flows.rebuild import rebuild_tables
+from flows.set_kinds import build_set, plan_set
+from querytruth.backends.steps import BuildRun, active_run
+from querytruth.errors import UserError
+from querytruth.records import image_id_of_bytes
+from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_outcomes import is_overridable
+from querytruth.sets.decision_records import Override
+from tests.flows.test_recall_set import CAPTIONS, build, draw, from_file, named_by, said, stage, truth
+from tests.loopback import CannedResponse, ReceivedRequest, loopback
+
+REFUSAL = "抱歉，我无法查看这张图片。"
+BIKE = "公园里停着一辆红色的自行车"
+
+
+def write(place: Path, captions: dict[str, str]) -> None:
+    rows = [f"{name}.png,zh,{text}" for name, text in captions.items()]
+    (place / "captions.csv").write_text("\n".join(["file_name,language,caption", *rows]), encoding="utf-8")
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    """Five pictures; the model declines one, and says nothing of another."""
+    draw(tmp_path / "album", list(CAPTIONS))
+    write(tmp_path, {**CAPTIONS, "park": REFUSAL} | {"lake": ""})
+    return tmp_path
+
+
+def ids(result: BuildResult) -> dict[str, str]:
+    """The query_ids by what the ledger calls captions, as the review page tells them."""
+    images = set_files.read_set(result.path).tables.images
+    asked = result.manifest["configuration"]["captions"]
+    return {
+        caption_ledger_item(name, image_id, prompt, number): caption_query_id(image_id, prompt, number)
+        for name, image_id in zip(images["file_name"], images["image_id"], strict=True)
+        for prompt in asked["prompt"]
+        for number in range(asked["per_image"])
+    }
+
+
+def want(result: BuildResult, name: str, caption: str = "", note: str = "看过原图", at: str = "1") -> Override:
+    """A person's word on the caption of a picture, in the log."""
+    item = f"{name}.png · zh/caption"
+    word = Override(ids(result)[item], "rescue", item, caption, note, "lin", "rejects", at)
+    decision_log.append_decisions(result.path.parent, [word])
+    return word
+
+
+def undo(result: BuildResult, word: Override) -> None:
+    taken = Override(word.item, "undo", word.name, reviewer="lin", view="rejects", undoes=word.decision_id)
+    decision_log.append_decisions(result.path.parent, [taken])
+
+
+def told(result: BuildResult) -> tuple[list[str], dict[str, str]]:
+    """The words in effect, and the stale ones with the reason."""
+    decided = result.manifest["decisions"]
+    return decided["in_effect"], {one["decision"]: one["why"] for one in decided["stale"]}
+
+
+def same_again(*results: BuildResult) -> None:
+    for result in results:
+        assert rebuild_tables(result.path).digest == result.manifest["content_digest"], result.path
+
+
+@pytest.mark.thorough
+def test_a_refused_caption_is_what_a_person_wrote_and_nothing_else_changes(album: Path) -> None:
+    first = build(from_file(album))
+    assert (stage(first, "caption")["rejected"], stage(first, "clean")["rejected"]) == (
+        {"no_caption": 1},
+        {"refusal": 1},
+    )
+    word = want(first, "park", f"  {BIKE}\n", "图上看得清")
+    waiting = publish_decisions(first.path)
+    assert not waiting.is_new and waiting.waiting_count == 1, "it waits for a build"
+    second = build(from_file(album))
+    assert second.version == 2 and truth(second) == truth(first) | {BIKE: {"park"}}
+    tables = set_files.read_set(second.path).tables
+    row = tables.qrels.set_index("query_id").loc[word.item]
+    assert (row["judged_by"], row["evidence"]) == ("human", "图上看得清")
+    assert set(tables.qrels.loc[tables.qrels["query_id"] != word.item, "judged_by"]) == {"caption"}
+    assert stage(second, "clean")["rejected"] == {} and stage(second, "clean")["accepted"] == 4
+    assert set(tables.ledger["item"]) == {"lake.png · zh/caption"}
+    captions = second.manifest["notes"]["captions"]
+    assert (captions["replies"], captions["written_by_people"]) == (4, 1)
+    assert not any(BIKE in one["example"] for one in captions["openings"]["zh"]), "no model speaks so"
+    assert told(second) == ([word.decision_id], {}) and not second.stale
+    same_again(first, second)
+    assert publish_decisions(second.path).waiting_count == 0 and not build(from_file(album)).is_new
+
+
+@pytest.mark.thorough
+def test_so_is_one_that_no_model_gave_and_undone_it_is_as_before(album: Path) -> None:
+    first = build(from_file(album))
+    word = want(first, "lake", CAPTIONS["lake"])
+    second = build(from_file(album))
+    assert truth(second) == truth(first) | {CAPTIONS["lake"]: {"lake"}}
+    assert stage(second, "caption")["rejected"] == {} and stage(second, "clean")["entered"] == 5
+    undo(second, word)
+    assert publish_decisions(second.path).waiting_count == 1
+    same_again(first, second)
+    third = build(from_file(album))
+    assert third.version == 3 and third.manifest["content_digest"] == first.manifest["content_digest"]
+    assert told(third) == ([], {}) and "written_by_people" not in third.manifest["notes"]["captions"]
+
+
+@pytest.mark.thorough
+def test_a_later_reply_does_not_undo_a_person(album: Path) -> None:
+    first = build(from_file(album))
+    want(first, "park", BIKE)
+    write(album, {**CAPTIONS, "lake": ""})  # today the model describes it
+    second = build(from_file(album))
+    assert truth(second)[BIKE] == {"park"} and CAPTIONS["park"] not in truth(second)
+
+
+@pytest.mark.thorough
+def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is_listed(album: Path) -> None:
+    first = build(from_file(album))
+    early, other, late = (
+        want(first, "park", "红色的自行车", at="1"),
+        want(first, "lake", "……", at="2"),
+        want(first, "park", BIKE, at="3"),
+    )
+    gone = replace(early, item="q_00000000000000000000", name="old.png · zh/caption")
+    decision_log.append_decisions(first.path.parent, [gone])
+    second = build(from_file(album))
+    effect, stale = told(second)
+    assert BIKE in truth(second) and effect == [late.decision_id]
+    assert stale.keys() == {other.decision_id, gone.decision_id}
+    assert "no words" in stale[other.decision_id] and "picture is gone" in stale[gone.decision_id]
+    assert {text for word, _ in second.stale for text in (word.text,)} == {"lake.png · zh/caption", gone.name}
+    log = first.path.parent / "decisions.jsonl"
+    lines = log.read_text("utf-8").splitlines(keepends=True)
+    log.write_text("".join([lines[3], lines[0], lines[2], lines[1]]), "utf-8")
+    with pytest.raises(UserError, match="line 4 is not the one that it had when v2 was published"):
+        build(from_file(album))
+    log.write_text("".join(lines), "utf-8")
+    assert not build(from_file(album)).is_new
+    undo(first, late)
+    assert "红色的自行车" in truth(build(from_file(album))), "the word before it counts again"
+
+
+@pytest.mark.thorough
+def test_a_caption_that_is_missing_still_needs_words(album: Path) -> None:
+    first = build(from_file(album))
+    word = want(first, "park")
+    second = build(from_file(album))
+    assert not second.is_new and told(second) == ([], {}), "nothing changed: v1 stays"
+    assert [(one.decision_id, why) for one, why in second.stale if isinstance(one, Override)] == [
+        (word.decision_id, "the reply contained no caption, and no person wrote one")
+    ]
+
+
+@pytest.mark.thorough
+def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: Path) -> None:
+    write(album, {"beach": CAPTIONS["beach"], "park": BIKE})
+    with (album / "captions.csv").open("a", encoding="utf-8") as file:
+        file.write(f"\npark.png,zh,{REFUSAL}\npark.png,zh,{REFUSAL}")
+    given = from_file(album, "captions.per_image=3")
+    first = build(given)
+    assert stage(first, "clean")["rejected"] == {"refusal": 2} and truth(first)[BIKE] == {"park"}
+    names = ids(first)
+    said_twice = [Override(names[f"park.png · zh/caption {number}"], "rescue", "", BIKE, "看过") for number in (2, 3)]
+    decision_log.append_decisions(first.path.parent, said_twice)
+    second = build(given)
+    queries = set_files.read_set(second.path).tables.queries
+    (query,) = queries.loc[queries["text"] == BIKE, "query_id"]
+    counts, late = sorted(said_twice, key=lambda word: word.item)
+    assert query == counts.item and told(second)[0] == [counts.decision_id]
+    assert told(second)[1] == {
+        late.decision_id: "another caption that a person wrote for the same picture has the same text"
+    }
+    assert stage(second, "clean")["rejected"] == {"refusal": 1, "repeated_caption": 1}
+    same_again(first, second)
+
+
+@pytest.fixture
+def street(tmp_path: Path) -> Path:
+    draw(tmp_path / "album", list(CAPTIONS))
+    write(tmp_path, CAPTIONS)
+    return tmp_path
+
+
+@pytest.mark.thorough
+def test_an_ambiguous_query_stays_with_its_own_image_and_the_notes_say_so(street: Path) -> None:
+    given = from_file(street, "ambiguity.policy=drop")
+    first = build(given)
+    assert stage(first, "ambiguity")["rejected"] == {"ambiguous": 2}
+    word = want(first, "street")
+    assert publish_decisions(first.path).waiting_count == 1
+    second = build(given)
+    assert truth(second) == truth(first) | {CAPTIONS["street"]: {"street"}}
+    assert set(set_files.read_set(second.path).tables.qrels["judged_by"]) == {"caption"}, "the caption is the model's"
+    assert stage(second, "ambiguity")["rejected"] == {"ambiguous": 1}
+    notes = second.manifest["notes"]["ambiguity"]
+    assert notes["after"] == {"queries": 4, "ambiguous": 1, "share": 0.25} and notes["rescued"] == 1
+    outcomes = {one["text"]: one["outcome"] for one in notes["examples"]}
+    assert outcomes == {CAPTIONS["street"]: "rescued", CAPTIONS["street2"]: "dropped"}
+    assert "still ambiguous, and in the set because of a person's override" in (second.path / "README.md").read_text()
+    same_again(first, second)
+    undo(second, word)
+    third = build(given)
+    assert third.manifest["content_digest"] == first.manifest["content_digest"]
+    assert third.manifest["notes"]["ambiguity"] == first.manifest["notes"]["ambiguity"]
+
+
+@pytest.mark.thorough
+def test_under_merge_one_with_too_many_rivals_has_its_own_image_alone(street: Path) -> None:
+    write(street, {**CAPTIONS, "park": "街边停着一辆公交车和一辆自行车", "beach": "一辆公交车在街边"})
+    given = from_file(street, "ambiguity.rivals=1")
+    first = build(given)
+    away = stage(first, "ambiguity")["rejected"]
+    assert away.keys() == {"too_many_rivals"} and CAPTIONS["street"] not in truth(first)
+    word = want(first, "street")
+    second = build(given)
+    assert truth(second) == truth(first) | {CAPTIONS["street"]: {"street"}}
+    assert second.manifest["notes"]["ambiguity"]["after"]["ambiguous"] == 1
+    assert told(second) == ([word.decision_id], {})
+    same_again(first, second)
+    assert not is_overridable("ambiguity", "caption", "rejected", "repeated_query")
+
+
+@pytest.mark.thorough
+def test_rivals_are_looked_for_with_a_person_s_own_words(street: Path) -> None:
+    given = from_file(street, "ambiguity.policy=drop")
+    first = build(given)
+    green = "街边有一辆绿色的双层公交车"
+    want(first, "street", green)
+    second = build(given)
+    assert truth(second)[green] == {"street"} and CAPTIONS["street2"] not in truth(second)
+    after = second.manifest["notes"]["ambiguity"]["after"]
+    assert after == {"queries": 4, "ambiguous": 0, "share": 0.0}, "nothing else is green"
+    same_again(first, second)
+
+
+@pytest.mark.thorough
+def test_a_person_s_query_stays_where_another_reads_the_same(street: Path) -> None:
+    """The rule that leaves out repeated queries leaves out the model's."""
+    write(street, {**CAPTIONS, "street2": CAPTIONS["street"]})
+    first = build(from_file(street))
+    assert stage(first, "ambiguity")["rejected"] == {"repeated_query": 1}
+    (gone,) = set_files.read_set(first.path).tables.ledger["item"]
+    decision_log.append_decisions(first.path.parent, [Override(gone, "rescue", "", "", "这一条")])
+    second = build(from_file(street))
+    queries = set_files.read_set(second.path).tables.queries
+    assert gone in set(queries["query_id"]) and stage(second, "ambiguity")["rejected"] == {"repeated_query": 1}
+    same_again(first, second)
+
+
+@pytest.mark.thorough
+def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Path) -> None:
+    images = [f"images={street / 'album'}", f"out={street / 'sets'}", "render.size=64", "name=pictures"]
+    with active_run(BuildRun()):
+        build_set(load_definition(None, images, "gallery"))
+    shown: list[str] = []
+
+    def answer(asked: ReceivedRequest) -> CannedResponse:
+        name, text = named_by(asked, street), asked.json["messages"][0]["content"][-1]["text"]
+        if "不同之处" in text:
+            shown.append(name)
+        return said(CAPTIONS[name])
+
+    with loopback(answer) as server:
+        options = f"captions.options={{base_url: {server.url}/v1, name: m, pause: 0, tries: 1, concurrency: 1}}"
+        given = ["name=album", f"out={street / 'sets'}", "gallery=pictures", "ambiguity.text_embedder=char_ngrams"]
+        given += ["captions.model=openai_compatible", options, "ambiguity.policy=recaption"]
+        first = build(given)
+        asked = len(shown)
+        assert set(shown) == {"street", "street2"} and stage(first, "ambiguity")["rejected"] == {"ambiguous": 2}
+        want(first, "street", "街边的公交车")
+        want(first, "street2")
+        second = build(given)
+        assert "street" not in shown[asked:], "people have said how it reads"
+        assert truth(second) == truth(first) | {"街边的公交车": {"street"}, CAPTIONS["street2"]: {"street2"}}
+        with active_run(BuildRun()):
+            plan: dict[str, Any] = plan_set(load_definition(None, given, "recall"))
+        assert (plan["model_calls"], plan["known_from_before"], plan["captions"]) == (0, 5, 5)
+        want(second, "street2", "公交车在街边", at="2")
+        third = build(given)
+        ambiguity = third.manifest["notes"]["ambiguity"]
+        assert (ambiguity["rounds"], ambiguity["after"]["ambiguous"]) == ([], 2), "there is nothing to ask"
+    same_again(first, second, third)
+
+
+@pytest.mark.thorough
+def test_images_and_captions_of_one_set_are_rescued_by_one_log(album: Path) -> None:
+    Image.new("RGB", (600, 60), "red").save(album / "album" / "long.png")
+    with (album / "captions.csv").open("a", encoding="utf-8") as file:
+        file.write("\nlong.png,zh,一条红色的长横幅")
+    first = build(from_file(album))
+    assert stage(first, "filter")["rejected"] == {"too_wide": 1}
+    digest = hashlib.sha256((album / "album" / "long.png").read_bytes()).hexdigest()
+    wide = Override(image_id_of_bytes(digest), "rescue", "long.png", "", "全景")
+    decision_log.append_decisions(first.path.parent, [wide])
+    caption = want(first, "park", BIKE)
+    second = build(from_file(album))
+    assert truth(second) == truth(first) | {"一条红色的长横幅": {"long"}, BIKE: {"park"}}
+    assert told(second) == (sorted([wide.decision_id, caption.decision_id]), {})
+    same_again(first, second)
+
+
+@pytest.mark.thorough
+def test_smaller_sets_hold_what_was_rescued_in_the_largest(album: Path) -> None:
+    given = from_file(album, "sizes=[4]")
+    first = build(given)
+    for name, text in (("park", BIKE), ("lake", CAPTIONS["lake"])):
+        want(first, name, text)
+    second = build(given)
+    (before,), (after,) = first.nested_results, second.nested_results
+    assert len(truth(after)) == 4 and truth(before).items() <= truth(after).items()
+    same_again(before, after)

@@ -1,0 +1,78 @@
+"""Wrong uses of an audit: each is one line that says what to do."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builders.publication import publish_decisions
+from querytruth.audit.judge_card import write_judge_card
+from tests.cli.conftest import Run
+from tests.cli.test_audit_judge import record
+from tests.flows.audited_set import AuditedSet, make_audited_set
+from tests.small_sets import publish_small_set, query_id_of, small_tables
+
+
+@pytest.fixture
+def audited(tmp_path: Path, run: Run) -> AuditedSet:
+    """A set with an audit of all its pairs, which nobody answered yet."""
+    audited = make_audited_set(tmp_path)
+    run("audit", "start", "small", "--run", audited.run, "--depth", 4, "--out", "sets")
+    return audited
+
+
+@pytest.mark.thorough
+def test_a_version_that_changed_since_is_refused_by_all_that_need_it(run: Run, audited: AuditedSet) -> None:
+    run("audit", "export-csv", "small", "--to", "a.csv", "--out", "sets")
+    shutil.rmtree(audited.path)
+    for words in (["report", "small"], ["import-csv", "small", "a.csv"], ["export-csv", "small"]):
+        error = run("audit", *words, "--out", "sets", code=1)[1]
+        assert "small" in error and "Traceback" not in error, words
+    publish_small_set(audited.run.parent / "other", small_tables(graded=False))
+    shutil.copytree(audited.run.parent / "other" / "sets" / "small" / "v1", audited.path)
+    for words in (["report", "small"], ["import-csv", "small", "a.csv"], ["export-csv", "small"]):
+        error = run("audit", *words, "--out", "sets", code=1)[1]
+        assert "is of small/v1 as it was before that version changed" in error, words
+
+
+@pytest.mark.thorough
+def test_a_sample_of_another_version_is_no_sample_of_this_audit(run: Run, audited: AuditedSet) -> None:
+    run("audit", "export-csv", "small", "--to", "a.csv", "--out", "sets")
+    audited.answer(16)
+    assert publish_decisions(audited.path).version == 2
+    lines = audited.run.read_text().splitlines()
+    later = audited.run.with_name("later.trec")  # of v2, which has no query without a relevant image
+    later.write_text("\n".join(line for line in lines if query_id_of("none") not in line) + "\n")
+    again = ["audit", "start", "small", "--run", later, "--depth", 4, "--out", "sets"]
+    assert "is an audit of another version" in run(*again, code=1)[1]
+    run(*again, "--name", "second")
+    error = run("audit", "import-csv", "small", "a.csv", "--name", "second", "--out", "sets", code=1)[1]
+    assert "is not the sample of second (audit of small/v1" in error and "export-csv small --name second" in error
+
+
+@pytest.mark.thorough
+def test_a_report_with_a_stale_card_is_refused(run: Run, tmp_path: Path) -> None:
+    audited = make_audited_set(tmp_path)
+    judge = ["--judge", "replay", "--judge-option", f"replies={record(audited.run, wrong=1)}", "--out", "sets"]
+    run("audit", "start", "small", "--run", audited.run, "--depth", 4, *judge)
+    audited.answer(16)
+    run("judge", "check", "small", *judge)
+    assert run("audit", "report", "small", "--out", "sets", "--no-page")[0]
+    write_judge_card(audited.path.parent, {"name": "seer", "digest": "judge_of_another_prompt"})
+    error = run("audit", "report", "small", "--out", "sets", "--no-page", code=1)[1]
+    assert "seer.json" in error and "is stale" in error and "querytruth judge check small" in error
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_an_empty_run_is_no_system(run: Run, audited: AuditedSet, text: str) -> None:
+    empty = audited.run.with_name("empty.trec")
+    empty.write_text(text)
+    error = run("audit", "plan", "small", "--run", empty, "--depth", 4, "--out", "sets", code=1)[1]
+    assert "empty.trec" in error and "Traceback" not in error
+
+
+def test_a_run_of_another_set_is_refused(run: Run, audited: AuditedSet) -> None:
+    other = audited.run.with_name("other.trec")
+    other.write_text("q_elsewhere Q0 img_elsewhere 0 1 x\n")
+    error = run("audit", "plan", "small", "--run", other, "--depth", 1, "--out", "sets", code=1)[1]
+    assert "1 of 1 results are not of small" in error and "give a run of small/v1" in error

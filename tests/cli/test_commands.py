@@ -1,0 +1,195 @@
+"""The command as a user types it: what it prints, what it leaves, how it ends."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from querytruth.cli.app import app
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def command(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "querytruth", *map(str, words)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return command
+
+
+def rows_of(path: Path) -> tuple[str, list[list[str]]]:
+    first, _, rest = path.read_text("utf-8-sig").partition("\n")
+    return first, list(csv.reader(io.StringIO(rest)))
+
+
+def save(path: Path, first: str, rows: list[list[str]]) -> None:
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        file.write(first.rstrip("\r") + "\r\n")
+        csv.writer(file).writerows(rows)
+
+
+@pytest.mark.slow
+def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_decided_on(
+    run: Run, tmp_path: Path, shared: Callable[[str], Path]
+) -> None:
+    tiny = shared("coco_tiny")
+    definition = {
+        "name": "tiny",
+        "kind": "precision",
+        "annotations": [str(tiny / "annotations" / f"instances_{part}2017.json") for part in ("train", "val")],
+        "images": str(tiny),
+        "labels": "coco80",
+        "compatible": "coco80",
+        "mixes": {"mode": "exhaustive", "near_misses": 5},
+        "render": {"size": 128, "mode": "fit"},
+    }
+    (tmp_path / "tiny.yaml").write_text(json.dumps(definition))
+    built = json.loads(run("build", "precision", "tiny.yaml", "--json").stdout)
+    assert built["counts"]["images"] == 100
+    assert "100 pictures" in run("build", "precision", "tiny.yaml").stdout
+    assert "intact" in run("verify", "tiny").stdout
+    run("lint", "tiny")
+
+    run("review", "export-csv", "tiny", "--to", "review", "--judgments", 40)
+    first, (header, *rows) = rows_of(tmp_path / "review" / "queries.csv")
+    decision, new_text = header.index("decision"), header.index("new_text")
+    singles = [row for row in rows if row[header.index("level")] == "1"]
+    for row in singles[:3]:
+        row[decision], row[new_text] = "edit", f"新的：{row[1]}"
+    singles[3][decision] = "drop"
+    save(tmp_path / "review" / "queries.csv", first, [header, *rows])
+    first, (header, *judged) = rows_of(tmp_path / "review" / "judgments.csv")
+    dropped = singles[3][0]
+    chosen = [row for row in judged if row[0] != dropped][:6]
+    for row in chosen:
+        row[header.index("decision")] = "0" if row[header.index("relevance")] != "0" else "2"
+    save(tmp_path / "review" / "judgments.csv", first, [header, *judged])
+
+    assert "4 decisions" in run("review", "import-csv", "tiny", "review/queries.csv", "--dry-run").stdout
+    assert not (tmp_path / "datasets" / "tiny" / "decisions.jsonl").exists()
+    run("review", "import-csv", "tiny", "review/queries.csv")
+    run("review", "import-csv", "tiny", "review/judgments.csv", "--reviewer", "lin")
+    assert "tiny/v2 published" in run("apply", "tiny").stdout
+    found: dict[str, Any] = json.loads(run("diff", "tiny/v1", "tiny/v2", "--json").stdout)
+    assert len(found["queries_changed"]) == 3
+    assert [row["query_id"] for row in found["queries_removed"]] == [dropped]
+    # The six decisions hold for all texts that ask the same, in both languages.
+    queries = pd.read_parquet(tmp_path / "datasets" / "tiny" / "v2" / "queries.parquet")
+    asks = dict(zip(queries["query_id"], queries["labels"].map(tuple), strict=True))
+    decided = {(name, row[1]) for row in chosen for name in asks if asks[name] == asks[row[0]]}
+    assert {(row["query_id"], row["image_id"]) for row in found["judgments_changed"]} == decided
+    assert not any(found[name] for name in ("queries_added", "images_added", "images_removed", "images_changed"))
+    assert not found["judgments_added"] and not found["judgments_removed"]
+    told = run("diff", "tiny/v1", "tiny/v2").stdout
+    assert all(
+        line in told for line in ("Queries removed: 1", "Queries changed: 3", f"Judgments changed: {len(decided)}")
+    )
+    assert "the queries differ" in told
+    assert f"… and {len(decided) - 2} more" in run("diff", "tiny/v1", "tiny/v2", "--rows", 2).stdout
+    assert "unchanged" in run("apply", "tiny").stdout
+    assert "unchanged" in run("build", "precision", "tiny.yaml").stdout, (
+        "the same decisions carried over to a new build"
+    )
+    assert "same content digest" in run("rebuild", "tiny", "--check").stdout
+    assert "same content digest" in run("rebuild", "tiny/v1", "--check").stdout
+    assert "intact" in run("verify", "tiny/v2").stdout
+
+
+@pytest.mark.thorough
+def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Callable[..., Path]) -> None:
+    make_world()
+    assert "pets" not in run("init", "precision", "--annotations", "instances.json", "--out", "mine.yaml").stdout
+    planned = run("build", "precision", "mine.yaml", "--plan").stdout
+    assert "80 labels → 3 of level 1 → 3 of level 2 → 1 of level 3" in planned
+    assert not (tmp_path / "datasets").exists()
+    run("build", "precision", "mine.yaml", "--set", "name=pets", "--set", "title=Pets & friends <3")
+    shown = run("show", "pets").stdout
+    assert "pets/v1" in shown and "never prominent" in shown
+    card = (tmp_path / "datasets" / "pets" / "v1" / "README.md").read_text()
+    assert "# Pets &amp; friends &lt;3" in card and "licence" not in card.split("---")[1]
+    run("export", "pets", "trec", "out")
+    assert (tmp_path / "out" / "qrels.txt").exists()
+    assert json.loads(run("show", "pets", "--json").stdout)["name"] == "pets"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "line"),
+    [
+        (["show", "nothing"], 1, "no published version there"),
+        (["build", "precision", "gone.yaml"], 1, "querytruth init"),
+        (["export", "nothing", "trek", "out"], 1, "did you mean 'trec'?"),
+        (["init", "precison"], 1, "did you mean 'precision'?"),
+        (["build", "precision"], 2, "Missing argument"),
+        (["verify"], 2, "Missing argument"),
+        (["nonsense"], 2, "No such command"),
+        (["build", "precision", "x.yaml", "--workers", "many"], 2, "--workers"),
+    ],
+)
+@pytest.mark.thorough
+def test_a_wrong_call_is_one_line_and_says_what_next(run: Run, words: list[str], code: int, line: str) -> None:
+    done = run(*words, code=code)
+    assert line in done.stderr
+    if code == 1:
+        assert done.stderr.strip().splitlines()[-1].startswith("error ")
+
+
+@pytest.mark.thorough
+def test_a_damaged_set_ends_with_1_and_names_the_file(
+    run: Run, tmp_path: Path, make_world: Callable[..., Path]
+) -> None:
+    make_world()
+    run("build", "precision", "pets.yaml")
+    table = tmp_path / "sets" / "pets" / "v1" / "qrels.parquet"
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 1
+    table.write_bytes(data)
+    assert "qrels.parquet: its checksum differs" in run("verify", "pets", "--out", "sets", code=1).stdout.replace(
+        "\n", ""
+    )
+    assert json.loads(run("verify", "pets", "--out", "sets", "--json", code=1).stdout)["problems"]
+
+
+@pytest.mark.thorough
+def test_every_command_has_help_with_an_example(run: Run) -> None:
+    top = run("--help").stdout
+    single = ["demo", "init", "show", "verify", "lint", "diff", "rebuild", "export", "publish", "fetch", "apply"]
+    single += ["topics", "objects", "collect", "health", "import", "evaluate", "compare", "stability", "train"]
+    for words in [*single, "build precision", "review export-csv", "review import-csv"]:
+        assert words.split()[0] in top
+        assert "Example: querytruth" in CliRunner().invoke(app, [*words.split(), "--help"]).output
+
+
+@pytest.mark.thorough
+def test_the_command_says_something_within_a_second_or_so(tmp_path: Path) -> None:
+    """The line comes before the libraries are loaded; the bound is wide because machines are busy."""
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "querytruth", "build", "precision", "x.yaml"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("querytruth: reading x.yaml")
+    elapsed = time.monotonic() - start
+    process.communicate(timeout=60)
+    assert elapsed < 3

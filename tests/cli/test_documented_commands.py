@@ -1,0 +1,99 @@
+"""Every command line in the documents names commands and options that exist, and starters name what a wheel has."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from flows.definition_loader import load_definition
+from querytruth.backends.models.chat import load_chat_model
+from querytruth.cli.app import app
+from querytruth.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md"), *ROOT.glob("querytruth/*.py")])
+COMMANDS = get_command(app)  # once: some 900 lines are looked up
+_LINE = re.compile(r"(?m)^    \s*(?:\$ |Example: )?(querytruth [a-z][^\n]*)|`(querytruth [a-z][^`\n]*)`")
+
+
+def documented(page: Path) -> Iterator[list[str]]:
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for one, other in _LINE.findall(text):
+        line = re.split(r"\s[|>#&]|\s{3,}|…|\.\.\.|，|。", one or other)[0]
+        try:
+            yield shlex.split(line)[1:]
+        except ValueError:
+            continue
+
+
+def unknown_parts(words: list[str]) -> list[str]:
+    command: Any = COMMANDS
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        default = getattr(command, "default_name", None)
+        if words[0] not in command.commands and default is None:
+            return [words[0]] if re.fullmatch(r"[a-z][a-z-]+", words[0]) else []
+        is_named = words[0] in command.commands
+        command, words = command.commands[words[0] if is_named else default], words[1:] if is_named else words
+    parts = [
+        command,
+        *getattr(command, "commands", {}).values(),
+    ]  # of a group: of its commands
+    parameters = [parameter for part in parts for parameter in part.params]
+    known = {name for one in parameters for name in (*one.opts, *one.secondary_opts)} | {"--help"}
+    given = [word.partition("=")[0].rstrip(".,;:)") for word in words if re.match(r"--[a-z]", word)]
+    return [option for option in given if option not in known]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_documented_commands_and_options_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":
+        pytest.skip("tells of commands that were renamed")
+    faults = [(" ".join(words), unknown) for words in documented(page) if (unknown := unknown_parts(words))]
+    assert not faults
+
+
+def test_the_documents_hold_commands() -> None:
+    assert sum(1 for page in PAGES for _ in documented(page)) > 300
+    assert unknown_parts(["build", "gallery", "--nowhere", "x"]) == ["--nowhere"] and unknown_parts(["biuld"]) == [
+        "biuld"
+    ]
+
+
+def test_documented_options_of_judges_are_those_of_their_models() -> None:
+    lines = [words for page in PAGES for words in documented(page) if "--judge-option" in words and "--judge" in words]
+    assert len(lines) > 5
+    for words in lines:
+        pairs = [words[place + 1].partition("=") for place, word in enumerate(words) if word == "--judge-option"]
+        options = {key: "http://127.0.0.1:1/v1" if key == "base_url" else value for key, _, value in pairs}
+        model = words[words.index("--judge") + 1]
+        if model == "openai_compatible":
+            load_chat_model(model, **{"base_url": "http://127.0.0.1:1/v1", **options})
+
+
+def test_an_option_named_model_is_one_line_and_no_traceback() -> None:
+    with pytest.raises(UserError, match="model"):
+        load_chat_model("openai_compatible", model="qwen3-vl", base_url="http://127.0.0.1:1/v1")
+
+
+def test_starters_name_no_page_that_a_wheel_lacks() -> None:
+    for starter in sorted((ROOT / "datasets" / "starters").glob("*.yaml")):
+        assert "docs/" not in starter.read_text("utf-8"), starter.name
+
+
+@pytest.mark.parametrize("key", ["near_duplicates", "mixes"])
+def test_a_section_that_is_null_is_told_without_a_python_class(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(f"name: p\nkind: precision\nannotations: a.json\n{key}: null\n")
+    with pytest.raises(UserError, match=f"key '{key}': is a section of keys.*cannot be null") as caught:
+        load_definition(file, [], "precision")
+    assert "Options" not in str(caught.value)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_kinds_of_counts_that_are_named_exist(page: Path) -> None:
+    named = set(re.findall(r"\bcount/[a-z0-9+]+", page.read_text("utf-8")))
+    assert named <= {"count/2", "count/3+"}, "as builders/precision/families/count.py asks them"

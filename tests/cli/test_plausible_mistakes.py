@@ -1,0 +1,253 @@
+"""Mistakes that people make: each is one line with the item, the reason and the next step, and an exit status."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from querytruth.cli import app
+from tests.images import make_jpeg
+from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
+
+ONE = ["--out", "sets", "--no-page"]
+GALLERY = "name: g\nkind: gallery\nimages: photos\n"
+RECALL = (
+    "name: r\nkind: recall\nimages: photos\nambiguity: {text_embedder: char_ngrams}\ncaptions: {model: captions_file, "
+)
+BOXES = (
+    '{"images": [{"id": 1, "file_name": "one.jpg", "width": 9, "height": 9}], '
+    '"categories": [{"id": 1, "name": "dog"}], '
+    '"annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 9, 9]}]}'
+)
+PRECISION = "name: p\nkind: precision\nannotations: boxes.json\nlabels: from_annotations\n"
+SIDES = ["--candidate", "right.trec", "--baseline"]
+FILES = {
+    "gallery.yaml": GALLERY,
+    "no_name.yaml": "kind: gallery\nimages: photos\n",
+    "tab.yaml": "name: g\n\tkind: gallery\n",
+    "list.yaml": "- name\n",
+    "empty.yaml": "",
+    "kind.yaml": "name: g\nkind: galery\nimages: photos\n",
+    "key.yaml": GALLERY + "filtr: {}\n",
+    "type.yaml": GALLERY + "filter: {min_side: big}\n",
+    "nowhere.yaml": "name: g\nkind: gallery\nimages: photoes\n",
+    "bare.yaml": "name: g\nkind: gallery\nimages: bare\n",
+    "web.yaml": "name: g\nkind: gallery\nimages: https://example.org/photos\n",
+    "password.yaml": "name: g\nkind: gallery\nimages: ftp://me:secret@host/photos\n",
+    "image.yaml": "name: g\nkind: gallery\nimages: photos/one.jpg\n",
+    "slash.yaml": "name: ../g\nkind: gallery\nimages: photos\n",
+    "recall.yaml": RECALL + "options: {path: captions.csv}}\n",
+    "captions_gone.yaml": RECALL + "options: {path: gone.csv}}\n",
+    "precision.yaml": "name: p\nkind: precision\nannotations: gone.json\nlabels: coco80\n",
+    "broken.json": "{",
+    "precision_broken.yaml": "name: p\nkind: precision\nannotations: broken.json\nlabels: coco80\n",
+    "captions.csv": "picture,text\none.jpg,a dog\n",
+    "empty.trec": "",
+    "short.trec": "q Q0 image\n",
+    "number.trec": "q Q0 image 1 high tag\n",
+    "other.trec": "q_of_another_set Q0 image 1 0.5 tag\n",
+    "columns.csv": "query,image,score\nq,i,1\n",
+    "cells.csv": "query_id,image_id,score\nq,i\n",
+    "run.json": '{"q": 3}',
+    "list.json": "[1, 2]",
+    "page.trec": "<!doctype html><title>404</title>",
+    "table.xlsx": "PK\x03\x04",
+    "unknown_image.trec": f"{query_id_of('dog')} Q0 dog.jpg 1 0.5 tag\n",
+    "qrels.txt": "q 0 image much\n",
+    "right.trec": f"{query_id_of('dog')} Q0 {image_id_of('dog')} 1 0.5 tag\n",
+    "no_query.yaml": "system: http\nurl: http://127.0.0.1:9/search\n",
+    "typo.yaml": "system: htp\nurl: http://127.0.0.1:9/search?q={query}\n",
+    "boxes.json": BOXES,
+    "budget.yaml": RECALL + "options: {path: captions.csv}}\nbudget: {calls: many}\n",
+    "families.yaml": PRECISION + "families: [count]\n",
+    "family.yaml": PRECISION + "families: [counts]\nexhaustive: true\n",
+    "detections.yaml": PRECISION + "detections: {results: [gone.json]}\n",
+}
+MISTAKES = [
+    (["show", "smal", "--out", "sets"], "smal"),
+    (["show", "small/v9", "--out", "sets"], "small/v9"),
+    (["show", "small", "--out", "elsewhere"], "small"),
+    (["verify", "gone", "--out", "sets"], "gone"),
+    (["lint", "gone", "--out", "sets"], "gone"),
+    (["diff", "small/v1", "small/v2", "--out", "sets"], "small/v2"),
+    (["rebuild", "small", "--out", "sets"], "--check"),
+    (["gc", "gone", "--out", "sets"], "gone"),
+    (["list", "--out", "elsewhere"], "elsewhere"),
+    (["list", "--out", "photos/one.jpg"], "one.jpg"),
+    (["search", "gone", "dog", "--run", "run.json", "--out", "sets"], "gone"),
+    (["search", "small", "a dog, wett", "--run", "other.trec", "--out", "sets"], "did you mean 'a dog, wet'"),
+    (["search", "small", "a dog, wet", "--run", "other.trec", "--out", "sets"], "other.trec"),
+    (["search", "small", "a dog, wet", "--run", "gone.trec", "--out", "sets"], "gone.trec"),
+    (["search", "small", "a dog, wet", "--system", "gone.yaml", "--out", "sets"], "gone.yaml"),
+    (["search", "small", "a dog, wet", "--system", "gallery.yaml", "--out", "sets"], "gallery"),
+    (["search", "small", "a dog, wet", "--model", "photoes", "--out", "sets"], "photoes"),
+    (["search", "small", "dog", "--run", "other.trec", "--language", "cn", "--out", "sets"], "cn"),
+    (["search", "small", "a dog, wet", "--run", "other.trec", "--ids", "filename", "--out", "sets"], "file_name"),
+    (["review", "small", "--host", "0.0.0.0", "--out", "sets"], "0.0.0.0"),
+    (["review", "small", "--host", "no.such.host.invalid", "--out", "sets"], "no.such.host.invalid"),
+    (["init", "galery"], "did you mean 'gallery'"),
+    (["init", "gallery", "--out", "gallery.yaml"], "exists already"),
+    (["init", "gallery", "--out", "no/such/folder/g.yaml"], "g.yaml"),
+    (["init", "gallery", "--out", "new.yaml", "--language", "en"], "--language"),
+    (["init", "recall", "--out", "new.yaml", "--language", "english"], "english"),
+    (["init", "recall", "--out", "new.yaml", "--endpoint", "localhost:8000"], "localhost:8000"),
+    (["init", "precision", "--out", "new.yaml", "--annotations", "broken.json"], "broken.json"),
+    (["init", "precision", "--out", "new.yaml", "--annotations", "gone.json"], "gone.json"),
+    *[
+        (["build", "gallery", f"{name}.yaml", "--plan"], item)
+        for name, item in {
+            "gone": "gone.yaml",
+            "no_name": "name",
+            "tab": "tab.yaml",
+            "list": "list.yaml",
+            "empty": "empty.yaml",
+            "kind": "galery",
+            "key": "filtr",
+            "type": "min_side",
+            "nowhere": "photoes",
+            "bare": "bare",
+            "web": "https://example.org/photos",
+            "password": "holds a user or password",
+            "image": "one.jpg",
+            "slash": "name",
+            "recall": "recall",
+        }.items()
+    ],
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "filter.min_sid=3"], "min_sid"),
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "filter"], "filter"),
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "near_duplicates.distance=70"], "distance"),
+    (["build", "gallery", "gallery.yaml", "--plan", "--set", "render.mode=stretch"], "mode"),
+    (["build", "gallery", "photos", "--plan"], "photos"),
+    (["build", "gallery", "photos/one.jpg", "--plan"], "one.jpg"),
+    (["build", "recall", "captions_gone.yaml", "--plan"], "gone.csv"),
+    (["build", "recall", "recall.yaml", "--plan"], "captions.csv"),
+    (["build", "recall", "recall.yaml", "--plan", "--set", "captions.model=gpt"], "gpt"),
+    (["build", "recall", "recall.yaml", "--plan", "--set", "captions.prompt=fr/caption"], "fr/caption"),
+    (["build", "precision", "precision.yaml", "--plan"], "gone.json"),
+    (["build", "precision", "precision_broken.yaml", "--plan"], "broken.json"),
+    (["gate", "small", *SIDES, "gone.trec", "--metric", "hit@1", "--margin", "0.01", "--out", "sets"], "gone.trec"),
+    (["gate", "gone", *SIDES, "other.trec", "--metric", "hit@1", "--margin", "0.01", "--out", "sets"], "gone"),
+    (["gate", "small", *SIDES, "right.trec", "--metric", "hit@one", "--margin", "0.01", "--out", "sets"], "hit@one"),
+    (["gate", "small", *SIDES, "right.trec", "--metric", "hit@1", "--margin", "1.5", "--out", "sets"], "1.5"),
+    (
+        [
+            "gate",
+            "small",
+            *SIDES,
+            "right.trec",
+            "--metric",
+            "hit@1",
+            "--margin",
+            "0.01",
+            "--slice",
+            "lang=en",
+            "--out",
+            "sets",
+        ],
+        "lang",
+    ),
+    (["plan-size", "gone", "--difference", "0.02", "--discordance", "0.2", "--out", "sets"], "gone"),
+    (["stability", "small", "gone", "--out", "sets"], "gone"),
+    (["shortcuts", "gone", "--out", "sets"], "gone"),
+    (["calibrate", "small", "--out", "sets"], "small"),
+    (["judge", "check", "small", "--judge", "qwn", "--out", "sets"], "audit"),
+    (["judge", "carry", "small", "--from", "gone", "--run", "right.trec", "--judge", "qwn", "--out", "sets"], "gone"),
+    (["judge", "carry", "small", "--from", "small", "--run", "right.trec", "--judge", "qwn", "--out", "sets"], "audit"),
+    (["audit", "plan", "small", "--run", "right.trec", "--judge", "qwn", "--depth", "1", "--out", "sets"], "qwn"),
+    (["audit", "plan", "gone.yaml"], "gone.yaml"),
+    (["audit", "plan", "gallery.yaml"], "gallery"),
+    (["systems", "try", "no_query.yaml", "a dog"], "sends no query"),
+    (["systems", "try", "typo.yaml", "a dog"], "did you mean"),
+    (["evaluate", "small", "--system", "no_query.yaml", *ONE], "sends no query"),
+    (["labels", "translate", "gone.json", "--language", "zh", "--model", "qwn"], "gone.json"),
+    (["labels", "translate", "boxes.json", "--language", "zh", "--model", "qwn"], "qwn"),
+    (["labels", "accept", "gone.csv", "boxes.json", "--to", "labels"], "gone.csv"),
+    (["labels", "accept", "columns.csv", "boxes.json", "--to", "labels"], "columns.csv"),
+    (["replies", "refresh", "gone.yaml", "--model", "qwen"], "gone.yaml"),
+    (["build", "recall", "budget.yaml"], "budget"),
+    (["build", "precision", "families.yaml"], "exhaustive"),
+    (["build", "precision", "family.yaml"], "counts"),
+    (["build", "precision", "detections.yaml"], "gone.json"),
+    (["doctor", "gone.yaml"], "gone.yaml"),
+    (["doctor", "key.yaml"], "filtr"),
+    (["evaluate", "gone", "--baseline", "random", *ONE], "gone"),
+    (["evaluate", "small", "--baseline", "randm", *ONE], "did you mean 'random'"),
+    (["evaluate", "small", "--baseline", "random", "--metrics", "ndgc@10", *ONE], "ndgc"),
+    (["evaluate", "small", "--baseline", "random", "--metrics", "recall@10", *ONE], "two meanings"),
+    (["evaluate", "small", "--baseline", "random", "--metrics", "p@0", *ONE], "p@0"),
+    (["evaluate", "small", "--baseline", "random", "--index", "faiss", *ONE], "faiss"),
+    *[
+        (["evaluate", "small", "--run", name, *ONE], item)
+        for name, item in {
+            "gone.trec": "gone.trec",
+            "empty.trec": "empty.trec",
+            "short.trec": "short.trec line 1",
+            "number.trec": "'high'",
+            "other.trec": "q_of_another_set",
+            "columns.csv": "query_id",
+            "cells.csv": "cells.csv line 2",
+            "run.json": "run.json",
+            "list.json": "list.json",
+            "page.trec": "web page",
+            "table.xlsx": "spreadsheet",
+            "unknown_image.trec": "dog.jpg",
+            "bare": "bare",
+        }.items()
+    ],
+    (["evaluate", "small", "--run", "unknown_image.trec", "--ids", "name", *ONE], "name"),
+    (["evaluate", "--qrels", "qrels.txt", "--baseline", "oracle", "--no-page"], "much"),
+    (["evaluate", "--qrels", "gone.txt", "--baseline", "oracle", "--no-page"], "gone.txt"),
+    (["evaluate", "small", "--vectors", "bare", *ONE], "bare"),
+    (["export", "small", "cocoo", "exported", "--out", "sets"], "cocoo"),
+    (["export", "gone", "trec", "exported", "--out", "sets"], "gone"),
+    (["compare", "small", "gone_a", "gone_b", "--out", "sets"], "gone_a"),
+    (["systems", "try", "gone.yaml", "a dog"], "gone.yaml"),
+    (["systems", "try", "gallery.yaml", "a dog"], "gallery"),
+    (["systems", "try", "tab.yaml", "a dog"], "tab.yaml"),
+    (["systems", "try", "empty.yaml", "a dog"], "empty.yaml"),
+    (["overlap", "gone", "--against", "photos", "--out", "sets"], "gone"),
+    (["overlap", "small", "--against", "photoes", "--out", "sets"], "photoes"),
+    (["leaderboard", "gone", "--out", "sets"], "gone"),
+    (["history", "gone", "--out", "sets"], "gone"),
+    (["audit", "report", "small", "--out", "sets"], "audit"),
+    (["audit", "plan", "gone", "--run", "other.trec", "--out", "sets"], "gone"),
+    (["audit", "plan", "small", "--run", "gone.trec", "--out", "sets"], "gone.trec"),
+    (["audit", "export-csv", "small", "--out", "sets"], "audit"),
+    (["apply", "gone", "--out", "sets"], "gone"),
+    (["apply", "small/v7", "--out", "sets"], "small/v7"),
+    (["doctor", "gone.yaml"], "gone.yaml"),
+    (["doctor", "key.yaml"], "filtr"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a published set, photos, and files with a mistake each."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    publish_small_set(folder, small_tables())
+    (folder / "bare").mkdir()
+    (folder / "photos").mkdir()
+    (folder / "photos" / "one.jpg").write_bytes(make_jpeg())
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(("words", "item"), MISTAKES, ids=[" ".join(words) for words, _ in MISTAKES])
+@pytest.mark.thorough
+def test_a_mistake_is_one_line(
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    item: str,
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "argv", ["querytruth", *words])
+    with pytest.raises(SystemExit) as stop:
+        app.main()
+    printed = capsys.readouterr().err
+    assert stop.value.code == 1, printed
+    lines = [line for line in printed.splitlines() if line.startswith("error ")]
+    assert len(lines) == 1 and "Next: " in lines[0] and "Traceback" not in printed, printed
+    assert item in lines[0]

@@ -1,0 +1,277 @@
+"""`review export-csv`, `review import-csv` and `apply` as they are typed: exit codes, one-line errors, and a log
+that only a whole import touches."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from querytruth.cli.app import main
+from querytruth.sets import manifest as manifest_reading
+from querytruth.sets import set_files
+from querytruth.sets.decision_log import append_decisions, read_decisions
+from querytruth.sets.decision_records import QueryDecision
+from tests.review.server.pages import open_client
+
+Make = Callable[..., Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    def call(*words: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["querytruth", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.delenv("PREFECT_API_URL", raising=False)
+        code: object = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err + printed.out
+        assert isinstance(code, int)
+        return Ended(code, printed.out, printed.err)
+
+    return call
+
+
+@pytest.fixture
+def pets(make_world: Make, command: Command, tmp_path: Path) -> Path:
+    """A published set, handed out for review; the folder of sets."""
+    assert command("build", "precision", make_world("pets"), "--in-process").code == 0
+    out = tmp_path / "sets"
+    ended = command("review", "export-csv", "pets", "--out", out, "--to", tmp_path / "review", "--judgments", 12)
+    assert ended.code == 0 and "review import-csv pets FILE --dry-run" in ended.out
+    return out
+
+
+def change(path: Path, answers: dict[int, dict[str, str]]) -> list[str]:
+    """Fill cells in by row number; gives back the row ids."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first, *rows = csv.reader(file)
+    for number, cells in answers.items():
+        for name, value in cells.items():
+            rows[number - 2][rows[0].index(name)] = value
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([first, *rows])
+    path.write_bytes(text.getvalue().encode("utf-8-sig"))
+    return [rows[number - 2][0] for number in answers]
+
+
+@pytest.mark.thorough
+def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path: Path, command: Command) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    dropped, edited = change(file, {3: {"decision": "drop"}, 5: {"new_text": "[red]new[/red]", "note": "=1+1"}})
+    ended = command("review", "import-csv", "pets", file, "--out", pets, "--dry-run")
+    assert ended.code == 0 and "1 query drop, 1 query edit" in ended.out.replace(
+        "query edit, 1 query drop", "query drop, 1 query edit"
+    )
+    assert "[red]new[/red]" in ended.out and "=1+1" in ended.out
+    assert not (pets / "pets" / "decisions.jsonl").exists()
+    shown = json.loads(command("review", "import-csv", "pets", file, "--out", pets, "--dry-run", "--json").out)
+    assert shown["taken"] is False and [d["query_id"] for d in shown["decisions"]] == [dropped, edited]
+    assert not (pets / "pets" / "decisions.jsonl").exists()
+    ended = command("review", "import-csv", "pets", file, "--out", pets, "--reviewer", "lin")
+    assert ended.code == 0 and "querytruth apply pets" in ended.out
+    assert [(d.query_id, d.decision, d.reviewer) for d in read_decisions(pets / "pets", QueryDecision)] == [
+        (dropped, "drop", "lin"),
+        (edited, "edit", "lin"),
+    ]
+
+
+def test_a_file_that_is_imported_twice_supersedes_nothing_that_was_decided_since(
+    pets: Path, tmp_path: Path, command: Command
+) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    [dropped] = change(file, {3: {"decision": "drop"}})
+    take = ("review", "import-csv", "pets", file, "--out", pets, "--reviewer", "lin")
+    assert command(*take).code == 0
+    [drop] = read_decisions(pets / "pets", QueryDecision)
+    kept = replace(drop, decision="keep", view="queries", source="page", at="2999-01-01T00:00:00+00:00")
+    append_decisions(pets / "pets", [kept])
+    again = command(*take)
+    assert again.code == 0 and "1 of the decisions were imported from this export before" in again.err
+    assert read_decisions(pets / "pets", QueryDecision) == [drop, kept] and drop.query_id == dropped
+
+
+def test_a_file_with_one_bad_cell_is_refused_whole(pets: Path, tmp_path: Path, command: Command) -> None:
+    file = tmp_path / "review" / "judgments.csv"
+    change(file, {3: {"decision": "0"}, 4: {"decision": "9"}, 5: {"text": "other"}})
+    ended = command("review", "import-csv", "pets", file, "--out", pets)
+    first, second, last = ended.err.splitlines()
+    assert ended.code == 1 and not ended.out
+    assert f"{file} row 4, decision: '9' is none of keep, drop, 0, 1, 2" in first
+    assert "row 5, text: 'other' was exported as " in second
+    assert "2 problems, listed above; no decision was taken. Next: fix those cells" in last
+    assert read_decisions(pets / "pets", QueryDecision) == []
+
+
+def test_many_problems_are_counted_and_the_first_shown(pets: Path, tmp_path: Path, command: Command) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    text = file.read_text("utf-8-sig").splitlines()
+    for row in range(40):
+        text.append(f"q_new{row}" + "," * 12)
+    file.write_text("\r\n".join(text), "utf-8-sig")
+    ended = command("review", "import-csv", "pets", file, "--out", pets)
+    assert ended.code == 1 and len(ended.err.splitlines()) == 21 and "40 problems, listed above (20 more)" in ended.err
+    assert command("review", "import-csv", "pets", file, "--out", pets, "--allow-unknown").code == 0
+
+
+def test_decisions_become_the_next_version_and_their_second_application_nothing(
+    pets: Path, tmp_path: Path, command: Command
+) -> None:
+    queries, judgments = tmp_path / "review" / "queries.csv", tmp_path / "review" / "judgments.csv"
+    (edited,) = change(queries, {3: {"new_text": "新的词"}})
+    change(judgments, {4: {"decision": "keep"}})
+    for file in (queries, judgments):
+        assert command("review", "import-csv", "pets", file, "--out", pets).code == 0
+    ended = command("apply", "pets", "--out", pets, "--json")
+    applied = json.loads(ended.out)
+    assert ended.code == 0 and applied["published"]
+    assert applied["counts"]["by_judge"]["human"] == 2 and applied["shared"] == 1, "in Chinese and in English"
+    assert not json.loads(command("apply", "pets", "--out", pets, "--json").out)["published"]
+    ended = command("review", "import-csv", "pets", queries, "--out", pets)
+    assert ended.code == 1 and "is an export of pets/v1, the set is at pets/v2" in ended.err
+    assert len(read_decisions(pets / "pets", QueryDecision)) == 2
+    ended = command("review", "import-csv", "pets", queries, "--out", pets, "--allow-other-export")
+    assert ended.code == 0 and len(read_decisions(pets / "pets", QueryDecision)) == 2, "taken once, however often given"
+    assert command("review", "import-csv", "pets/v1", judgments, "--out", pets, "--dry-run").code == 0, (
+        "v1 is asked for"
+    )
+    ended = command("apply", "pets/v1", "--out", pets)
+    assert ended.code == 1 and "is not the newest version" in ended.err
+    assert edited
+
+
+@pytest.mark.thorough
+def test_another_set_s_export_is_refused_whatever_is_allowed(
+    pets: Path, make_world: Make, tmp_path: Path, command: Command
+) -> None:
+    command("build", "precision", make_world("other"), "--in-process")
+    allowed = [f"--allow-{case}" for case in ("missing", "doubled", "unknown", "changed", "other-export")]
+    for name in ("queries", "judgments"):
+        ended = command("review", "import-csv", "other", tmp_path / "review" / f"{name}.csv", "--out", pets, *allowed)
+        assert ended.code == 1 and "is an export of pets/v1, not of other/v1" in ended.err
+    assert read_decisions(pets / "other", QueryDecision) == []
+
+
+@pytest.mark.thorough
+def test_an_older_version_s_export_is_not_let_in_by_any_other_flag(
+    pets: Path, tmp_path: Path, command: Command
+) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    change(file, {3: {"decision": "drop"}})
+    command("review", "import-csv", "pets", file, "--out", pets)
+    command("apply", "pets", "--out", pets)
+    for case in ("missing", "doubled", "unknown", "changed"):
+        assert command("review", "import-csv", "pets", file, "--out", pets, f"--allow-{case}").code == 1
+    change(file, {5: {"text": "other"}})
+    ended = command("review", "import-csv", "pets", file, "--out", pets, "--allow-other-export")
+    assert ended.code == 1 and "row 5, text" in ended.err
+    shutil.rmtree(pets / "pets" / "v1")
+    ended = command("review", "import-csv", "pets", file, "--out", pets, "--allow-other-export")
+    assert ended.code == 1 and len(ended.err.splitlines()) == 1 and "v1" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda data: data[3:].replace(b"drop", "放弃".encode()), "--encoding gb18030"),
+        (lambda data: data.partition(b"\r\n")[2], "does not name an export"),
+        (lambda data: data.replace(b" queries 0", b" queries 999999999999", 1), "the set gives"),
+        (lambda data: data.replace(b"pets/v1", b"pets/v99", 1), "pets/v99"),
+        (lambda data: data.replace(b"pets/v1", b"../../v1", 1), "does not name an export"),
+        (lambda data: data.replace(b"export e_", b"export e_0", 1), "names the export e_0"),
+    ],
+)
+@pytest.mark.parametrize("flags", [[], ["--allow-other-export"]])
+@pytest.mark.thorough
+def test_a_file_that_cannot_be_trusted_is_one_line(
+    damage: Callable[[bytes], bytes], says: str, flags: list[str], pets: Path, tmp_path: Path, command: Command
+) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    change(file, {3: {"decision": "drop"}})
+    file.write_bytes(damage(file.read_bytes()))
+    ended = command("review", "import-csv", "pets", file, "--out", pets, *flags)
+    assert ended.code == 1 and len(ended.err.splitlines()) == 1 and says in ended.err
+    assert read_decisions(pets / "pets", QueryDecision) == []
+
+
+def test_a_wrong_call_ends_with_two(pets: Path, tmp_path: Path, command: Command) -> None:
+    assert command("review", "import-csv", "pets").code == 2
+    assert command("review", "import-csv", "pets", "a.csv", "--allow-everything").code == 2
+    assert command("review", "export-csv", "pets", "--out", pets, "--judgments", -1).code == 2
+    (tmp_path / "file").write_text("")
+    ended = command("review", "export-csv", "pets", "--out", pets, "--to", tmp_path / "file" / "x")
+    assert ended.code == 1 and len(ended.err.splitlines()) == 1
+    assert command("review", "import-csv", "none", tmp_path / "review" / "queries.csv", "--out", pets).code == 1
+
+
+@pytest.mark.thorough
+def test_in_a_shell_an_error_is_one_line_too(pets: Path, tmp_path: Path) -> None:
+    words = ["review", "import-csv", "pets", str(tmp_path / "no.csv"), "--out", str(pets)]
+    done = subprocess.run([sys.executable, "-m", "querytruth", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.count("\n") == 1 and "No such file" in done.stderr
+
+
+def test_what_is_no_other_command_is_the_name_of_a_set(pets: Path, command: Command) -> None:
+    ended = command("review", "nothing-here", "--out", pets)
+    assert ended.code == 1 and "choose from pets" in ended.err
+    assert command("review", "page", "nothing-here", "--out", pets).err == ended.err
+    assert command("review", "--no-open", "nothing-here", "--out", pets).err == ended.err
+    assert "import-csv" in command("review", "--help").out
+    assert command("review", "pets", "--out", pets, "--port", "70000").code == 2
+    assert command("review", "pets", "--out", pets, "--colour", "red").code == 2
+
+
+def test_a_port_that_is_taken_is_one_line(pets: Path, command: Command) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ended = command("review", "pets", "--out", pets, "--port", taken.getsockname()[1], "--no-open")
+    assert ended.code == 1 and "give another --port" in ended.err and len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.thorough
+def test_after_an_apply_the_difference_is_shown(pets: Path, tmp_path: Path, command: Command) -> None:
+    change(tmp_path / "review" / "queries.csv", {3: {"new_text": "新的词"}})
+    command("review", "import-csv", "pets", tmp_path / "review" / "queries.csv", "--out", pets)
+    assert "Queries changed: 1" in command("apply", "pets", "--out", pets).out
+    assert "Queries changed" not in command("apply", "pets", "--out", pets).out
+
+
+@pytest.mark.thorough
+def test_what_a_person_dropped_comes_back_by_a_word_on_the_page_of_the_version_before(
+    pets: Path, tmp_path: Path, command: Command
+) -> None:
+    file = tmp_path / "review" / "queries.csv"
+    (dropped,) = change(file, {3: {"decision": "drop"}})
+    assert command("review", "import-csv", "pets", file, "--out", pets).code == 0
+    assert command("apply", "pets", "--out", pets).code == 0
+    first, second = (set_files.read_set(pets / "pets" / name) for name in ("v1", "v2"))
+    assert dropped in set(first.tables.queries["query_id"]) and dropped not in set(second.tables.queries["query_id"])
+    page = open_client(first)
+    page.decide(dropped, page.card(dropped)["text"], "keep")
+    assert command("build", "precision", tmp_path / "pets.yaml", "--in-process").code == 0
+    third = manifest_reading.read_manifest(pets / "pets" / "v3")
+    assert third["content_digest"] == first.manifest["content_digest"]

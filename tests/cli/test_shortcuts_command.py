@@ -1,0 +1,59 @@
+"""`querytruth shortcuts` as a user types it."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from builders.publication import BuiltTables, publish_built
+from querytruth.definitions import SetDefinition
+from querytruth.sets import set_files
+from querytruth.sets.ledger import Ledger
+from tests.audit.test_shortcuts import draw_set, leak_captions
+from tests.small_sets import publish_small_set, small_tables
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.mark.thorough
+def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path: Path) -> None:
+    tables = leak_captions(*draw_set(1))
+    codes = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
+    tables.qrels["judged_by"], tables.qrels["evidence"] = "detector", None
+    tables.qrels["relevance"] = tables.qrels["relevance"].astype("int8")
+    for name, value in {"language": "en", "style": "word", "level": 1}.items():
+        tables.queries[name] = value
+    for name in ("path", "sha256", "taken_at", "latitude", "longitude", "duplicate_group"):
+        tables.images[name] = None
+    for name in ("source_url", "page_url", "licence"):
+        tables.images[name] = None
+    qrels = tables.qrels.sort_values(["query_id", "image_id"], ignore_index=True).astype(codes)
+    built = BuiltTables(type(tables)(tables.queries, tables.images, qrels), Ledger(), {"1": "right"})
+    definition = SetDefinition(kind="precision", name="leaky", out=tmp_path / "sets", lose_at_most=None)
+    stored = set_files.read_set(publish_built(definition, built).path)
+    out = run("shortcuts", "leaky", "--out", "sets", "--to", "found")[0]
+    assert "1 of 17 systems beat chance" in out and "! words in captions" in out
+    rows = pd.read_csv("found/shortcuts.csv").set_index("system")
+    assert rows.index[rows["beats_chance"]].tolist() == ["words in captions"]
+    first = rows.iloc[0]
+    assert first["low"] > first["random"] and first["p"] == 0.005
+    assert pd.read_csv("found/queries.csv")["query_id"].isin(tables.queries["query_id"]).sum() == 10
+    assert "looks at no image beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
+    assert json.loads(Path("found/shortcuts.json").read_bytes())["permutations"] == 199
+    page = Path("found/shortcuts.html").read_text("utf-8")
+    assert "1 of 17 systems that look at no image beat chance" in page and page.count('class="beats"') == 1
+    assert page.index("words in captions") < page.index("gallery position: first ones")
+    assert run("shortcuts", "leaky", "--out", "sets", "--to", "zh", "--page-language", "zh")[0].count("written: ") == 1
+    page = Path("zh/shortcuts.html").read_text("utf-8")
+    assert "1 / 17 个不看图片的系统胜过随机" in page and "描述中的词" in page and "图库位置：最前的" in page
+    assert not re.search("words|ones", page)
+
+
+def test_a_set_of_four_queries_measures_nothing(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables())
+    assert "fewer than 10 queries" in run("shortcuts", "small", "--out", "sets")[0]
+    shown = json.loads(run("shortcuts", "small", "--out", "sets", "--json", "--to", "found")[0])
+    assert shown["shortcuts"] == [] and "Nothing was measured" in Path("found/shortcuts.html").read_text("utf-8")

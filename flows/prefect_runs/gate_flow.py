@@ -12,11 +12,9 @@ from pydantic import Field
 
 from flows.evaluation import evaluate_systems
 from flows.gate import run_gate
-from flows.prefect_runs.artifacts import ProgressReporter, artifact_key, call_server_if_available
-from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
-from flows.prefect_runs.flow_runner import capture_final_state, use_part_threads
+from flows.prefect_runs.artifacts import artifact_key, call_server_if_available
+from flows.prefect_runs.flow_runner import execute_on_threads
 from querytruth.backends.search_systems import load_system_file
-from querytruth.backends.steps import active_run, current_run
 from querytruth.definitions import StrictModel
 from querytruth.errors import UserError
 from querytruth.evaluation import evaluation_result, judged_sets, live_systems, steps, systems
@@ -53,14 +51,7 @@ def gate_run_name() -> str:
 @flow(name="gate", flow_run_name=gate_run_name, persist_result=False)
 def gate(gate: GateParameters) -> State[Any]:
     """Ask a service every query of a set anew, and fail the run where it is worse than the baseline."""
-
-    def run_whole() -> State[Any]:
-        reporter = ProgressReporter(current_run().reporter, f"{gate.of}-gate")
-        run = PrefectBuildRun(reporter, gate.workers, deadline=deadline_after(gate.hours))
-        with active_run(run), use_part_threads(run.workers):
-            return gate_service(gate)
-
-    return capture_final_state(run_whole, gate.of, gate.hours)
+    return execute_on_threads((gate.of, "gate"), gate.workers, gate.hours, lambda: gate_service(gate))
 
 
 def gate_service(parameters: GateParameters) -> State[Any]:

@@ -7,7 +7,6 @@ Renders images on workers that share nothing with this machine but a bucket, and
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -27,8 +26,7 @@ from querytruth.backends.steps import Advance, current_run, map_parts, step
 from querytruth.definitions import RenderOptions
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets import benchmark_set, kept_scan_parts, kept_work, ledger
-from querytruth.sets.manifest import read_manifest
-from querytruth.sets.set_files import read_image_digests, read_recorded_digests, record_digests
+from querytruth.sets.set_files import read_recorded_digests, record_digests
 
 _IMAGES_A_PART = 1000
 _MIN_PARTS = 16  # a small album, too, keeps all cores busy
@@ -198,7 +196,8 @@ def render_images(
     (image_id, file_name) with `path` as in the set and their rendered sizes, without those that failed; the ledger's
     rows of these; and the folder of the rendered files."""
     set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)
-    intact = find_intact_digests(folder, rendered_folder, set_paths)
+    with translate_write_errors("render pictures", rendered_folder):
+        intact = read_recorded_digests(rendered_folder)
     jobs = [
         RenderPartJob(
             location,
@@ -249,19 +248,3 @@ def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -
     UserError where that is a link."""
     rendered_folder = contained_path(folder.absolute(), f".rendered/{render.size}-{render.mode}", "render pictures")
     return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
-
-
-def find_intact_digests(folder: Path, rendered_folder: Path, set_paths: Sequence[str]) -> dict[str, set[str]]:
-    """By path in the set the digests that an intact rendered file may have: those in the record of the folder. Files of
-    earlier releases, which kept none, get those that the versions of the set at `folder` list."""
-    with translate_write_errors("render pictures", rendered_folder):
-        known = read_recorded_digests(rendered_folder)
-        unrecorded = {path for path in set_paths if path not in known and (rendered_folder / path).exists()}
-        if not unrecorded:
-            return known
-        listed: list[tuple[str, str]] = []
-        for manifest in sorted(folder.glob("v*/manifest.json")):
-            with suppress(UserError):  # a damaged version
-                listed += read_image_digests(manifest.parent, read_manifest(manifest.parent)).items()
-        record_digests(rendered_folder, [(path, sha256) for path, sha256 in listed if path in unrecorded])
-        return read_recorded_digests(rendered_folder)

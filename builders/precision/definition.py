@@ -195,11 +195,6 @@ class PrecisionDefinition(definitions.SetDefinition):
         return [style for style in self.texts if style != "llm"]
 
     @property
-    def most_texts(self) -> int:
-        """The largest number of texts of a question in a language."""
-        return len(self.styles) + (self.phrasings.count if self.phrasings is not None else 0)
-
-    @property
     def needs_all_objects(self) -> bool:
         """Whether a family judges by what has no box: all but attribute, which then has no explicit negatives."""
         return bool(set(self.families) - {"attribute"}) or self.exhaustive_attributes

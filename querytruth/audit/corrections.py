@@ -85,8 +85,6 @@ def find_accepted_labels(path: Path, name: str, accept_at: float) -> AcceptedLab
     if audit.manifest["judge"] is None:
         next_step = f"querytruth audit start {set_name} --judge MODEL, or leave out --accept-at"
         raise UserError(AUDIT_STAGE, name, "has no judge whose labels could be taken", next_step)
-    if "reason" not in audit.pool:
-        raise UserError(AUDIT_STAGE, name, "was drawn by an earlier release", "start another audit with --judge")
     answers = read_answers(path, audit)
     pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED) & (audit.pool["judge"] > 0)]
     labels = dict(zip(zip(pool["query_id"], pool["image_id"], strict=True), pool["judge"], strict=True))

@@ -12,7 +12,7 @@ import pandas as pd
 from querytruth.array_types import BoolArray, FloatArray, RowIndices
 from querytruth.audit import allocation
 from querytruth.audit.pool import JUDGED_RELEVANT, PAIR
-from querytruth.evaluation.statistics import IntervalEstimate, bound_proportion, divide_estimates, estimate_proportion
+from querytruth.evaluation.statistics import IntervalEstimate, divide_estimates, estimate_proportion
 
 CUTS = (1, 5, 10, 20)
 
@@ -110,11 +110,6 @@ def estimate_slices(
                 for measure in ("missing_share", "wrong_share")
             ]
     return pd.DataFrame(rows, columns=["aspect", "value", "measure", "answered", "estimate", "low", "high"])
-
-
-def bound_outside(answers: Sequence[bool], outside_size: int) -> float:
-    """Returns how many relevant pairs at most are outside the pool (95%), from a random draw of these."""
-    return bound_proportion(sum(answers), len(answers)) * outside_size
 
 
 def bound_undetermined(

@@ -179,7 +179,7 @@ class ResultTable(Struct):
 
 
 class ResultFile(Struct):
-    """result.json. `result_digest` is missing in results of earlier releases."""
+    """result.json."""
 
     system: SystemDescription
     set: EvaluatedSet
@@ -189,8 +189,8 @@ class ResultFile(Struct):
     slices: list[SliceFigure]
     warnings: list[ResultWarning]
     files: dict[str, ResultTable]
+    result_digest: Digest
     conventions: dict[str, Any] = field(default_factory=dict)
-    result_digest: Digest | UnsetType = UNSET
 
 
 class HistoryEntry(Struct):
@@ -237,7 +237,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         reason = f"is not as expected: {str(error).replace('`$.', '`')[:300]}"
         raise UserError(_STAGE, file, reason, _NEXT_STEP) from None
-    if content.get("result_digest") not in (None, digest_result(content)):
+    if content["result_digest"] != digest_result(content):
         raise UserError(_STAGE, file, "is damaged: its own checksum differs", _NEXT_STEP)
     return content
 

@@ -312,8 +312,8 @@ MUTANTS = [
     Mutant(
         "digest of a result",
         "querytruth/evaluation/result_files.py",
-        'if content.get("result_digest") not in',
-        "if False and None not in",
+        'if content["result_digest"] != digest_result(content)',
+        "if False",
         "evaluation/test_result_files.py::changed_figure",
     ),
 ]

@@ -79,19 +79,6 @@ def test_a_rendered_file_that_goes_bad_is_rendered_again_for_the_next_version(pi
     assert [problem.partition(":")[0] for problem in set_files.verify_set(first.path)] == [name]
 
 
-@pytest.mark.thorough
-def test_files_that_an_earlier_release_rendered_are_taken_as_the_versions_list_them(
-    pile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build(pile)
-    rendered = pile.parent / "sets" / "album" / ".rendered" / "512-longer_side"
-    before = {path: path.stat().st_ino for path in rendered.rglob("*.jpg")}
-    (rendered / "rendered.txt").unlink()
-    draw(pile / "new.jpg", 7)
-    assert build(pile).version == 2
-    assert before.items() <= {path: path.stat().st_ino for path in rendered.rglob("*.jpg")}.items()
-
-
 def test_a_damaged_rendering_is_not_published(pile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged_after(*arguments: Any) -> Any:
         rendered = render_images(*arguments)

@@ -1,10 +1,10 @@
-"""Annotations of the stored pixels of images that EXIF turns.
+"""The table of boxes: where the labels of a set are marked in its images.
+
+Annotations of the stored pixels of images that EXIF turns.
 
 A camera stores a portrait photo sideways, with an orientation tag. Tools that ignore the tag write the size and the
 boxes of the stored pixels; everything else here is of the upright image. The stored and the shown size are one image:
 which of them a tool wrote shows where the two differ in shape, and holds for the other turned images of its file.
-
-The table of boxes: where the labels of a set are marked in its images.
 """
 
 from __future__ import annotations

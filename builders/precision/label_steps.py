@@ -1,6 +1,6 @@
-"""The steps of a precision set with families of queries: attributes of boxes, boxes by label, questions.
+"""The labels of a precision set: their names, their tree, and which label accepts the images of which.
 
-The labels of a precision set: their names, their tree, and which label accepts the images of which.
+The steps of a precision set with families of queries: attributes of boxes, boxes by label, questions.
 
 The steps that join a detector's results to the annotations of a precision set.
 

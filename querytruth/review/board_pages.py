@@ -1,8 +1,8 @@
-"""The evaluations of a set over time as one HTML page without scripts.
+"""The leaderboard of a set as one HTML page without scripts.
+
+The evaluations of a set over time as one HTML page without scripts.
 
 The texts of the leaderboard's page and of the page of a history, English and Chinese.
-
-The leaderboard of a set as one HTML page without scripts.
 """
 
 from collections import Counter

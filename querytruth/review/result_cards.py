@@ -1,6 +1,6 @@
-"""Texts of the evaluation pages: warnings with their fix, causes of failure, directions, bins.
+"""Cards of queries with their results as template data: images, or texts where texts are searched.
 
-Cards of queries with their results as template data: images, or texts where texts are searched.
+Texts of the evaluation pages: warnings with their fix, causes of failure, directions, bins.
 """
 
 import base64

@@ -59,9 +59,13 @@ def first_line(error: Exception) -> str:
 
 
 def suggest_choice(unknown: str, choices: list[str]) -> str:
-    """Returns a clause that names the closest choice, or the first 20 choices where none is close."""
+    """Returns a clause that names the choices that begin with the unknown word, or the closest one, or the first 20
+    choices where none is close."""
     from difflib import get_close_matches
 
+    longer = sorted(choice for choice in choices if choice.casefold().startswith(f"{unknown.casefold()}_"))
+    if 0 < len(longer) <= 3:
+        return f"did you mean {' or '.join(map(repr, longer))}?"
     close = get_close_matches(unknown.casefold(), [c.casefold() for c in choices], n=1, cutoff=0.6)
     if close:
         return f"did you mean {next(c for c in choices if c.casefold() == close[0])!r}?"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from querytruth import terminal
 from querytruth.cli import build_output
@@ -24,13 +25,27 @@ from querytruth.cli.options import (
     expand_option_groups,
     list_overrides,
 )
+from querytruth.errors import UserError
 
 if TYPE_CHECKING:
     from builders.publication import BuildResult
     from querytruth.backends.steps import BuildRun
     from querytruth.definitions import SetDefinition
 
-app = typer.Typer(help="Build a set from its definition.", no_args_is_help=True)
+
+class _KindsGroup(TyperGroup):
+    """The kinds of sets; what is none is answered with them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Raises UserError for a word that is no kind, such as a folder."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            kinds = ", ".join(self.commands)
+            next_step = f"choose from {kinds}; a folder: querytruth build gallery --set images={args[0]}"
+            raise UserError("build", args[0], "is no kind of set", next_step)
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=_KindsGroup, help="Build a set from its definition.", no_args_is_help=True)
 labels_app = typer.Typer(
     help="Translate the labels of annotations by a chat model, then by people.", no_args_is_help=True
 )

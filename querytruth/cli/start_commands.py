@@ -107,6 +107,10 @@ def init(
     writer = _choose_writer(kind, endpoint, model, key_env, language)
     with translate_write_errors("init", path, "or give --out another name"):
         path.write_text(render_starter(kind, annotations, images, path.parent, writer), encoding="utf-8")
+    if images is not None and "://" not in images and not Path(images).expanduser().exists():
+        terminal.err.print(
+            f"{images} is not there yet: `images` in {path} must name where the pictures are", markup=False
+        )
     if json:
         terminal.print_json({"path": str(path), "kind": kind})
     else:

@@ -23,6 +23,7 @@ DEFAULT_MAX_UNKNOWN = 0.1
 _STAGE = "read run"
 _NEXT_STEP = "rank this set's queries and images, or allow more with --max-unknown"
 _PAIR = ["query_id", "image_id"]
+_IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".heic", ".tif", ".tiff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,11 @@ def _refuse_unknown(left_out: pd.DataFrame, total: int, limit: float, kind: str,
         return
     reason = "is a query that the set does not know" if kind == "query" else "is not in the gallery"
     more = f", like {count:,} of {total:,} {'queries' if kind == 'query' else 'results'} of the run"
-    raise UserError(_STAGE, unknown["id"].iloc[0], f"{reason}{more}; at most {limit:.1%} may be", _NEXT_STEP)
+    first = str(unknown["id"].iloc[0])
+    next_step = _NEXT_STEP
+    if kind == "result" and first.lower().endswith(_IMAGE_SUFFIXES):
+        next_step = "say that the run names files: --ids file_name"
+    raise UserError(_STAGE, first, f"{reason}{more}; at most {limit:.1%} may be", next_step)
 
 
 def _count(table: pd.DataFrame, version: RunVersion | None, new: frozenset[str], queries: int) -> dict[str, Any]:

@@ -71,6 +71,10 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
     """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
     description states the set of that result (`run_of`) where it is not `judged`. `scores`: what a file's are, one of
     SCORES. Raises UserError for the result of a part of a set that lacks queries of `judged`."""
+    if path.suffix in (".yaml", ".yml"):
+        raise UserError(
+            "read run", path, "is no run, but describes a search service", f"--system {path}, or system= in Python"
+        )
     if not path.is_dir():
         described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name, "sha256": _digest(path)}
         if scores is not None:

@@ -16,6 +16,7 @@ The digests that the image files of a folder must have before a version or a que
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -90,6 +91,11 @@ def find_set(spec: str, out: Path = Path("datasets"), *, remote: RemoteUse = "re
             return folder
         if (version := newest_version(folder)) is not None:
             return contained_path(folder, f"v{version}", "find set")
+    for folder in (Path(spec), out / spec):
+        if re.fullmatch(r"v\d+", folder.name) and (newest := newest_version(folder.parent)) is not None:
+            there = sorted(int(p.parent.name[1:]) for p in folder.parent.glob("v*/manifest.json"))
+            versions = ", ".join(f"v{number}" for number in there[-20:])
+            raise UserError("find set", spec, f"the newest version is v{newest}", f"choose from {versions}")
     known = sorted(p.name for p in out.iterdir() if newest_version(p) is not None) if out.is_dir() else []
     next_step = f"choose from {', '.join(known) or 'none yet: build one'}"
     raise UserError("find set", spec, f"no published version there or below {out}", next_step)

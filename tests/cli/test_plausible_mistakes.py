@@ -251,3 +251,40 @@ def test_a_mistake_is_one_line(
     lines = [line for line in printed.splitlines() if line.startswith("error ")]
     assert len(lines) == 1 and "Next: " in lines[0] and "Traceback" not in printed, printed
     assert item in lines[0]
+
+
+NEXT_STEPS = [
+    (["verify", "small/v9", "--out", "sets"], "the newest version is v1. Next: choose from v1"),
+    (["evaluate", "small", *ONE, "--run", "no_query.yaml"], "describes a search service. Next: --system no_query.yaml"),
+    (["evaluate", "small", *ONE, "--run", "unknown_image.trec"], "Next: say that the run names files: --ids file_name"),
+    (["build", "photos"], "is no kind of set. Next: choose from gallery, precision, recall, generated; a folder: "),
+    (["import", "coco", "boxes.json", "taken"], "did you mean 'coco_captions' or 'coco_cn'?"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), NEXT_STEPS, ids=[" ".join(words) for words, _ in NEXT_STEPS])
+def test_a_mistake_is_answered_with_what_was_meant(
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "argv", ["querytruth", *words])
+    with pytest.raises(SystemExit):
+        app.main()
+    assert said in capsys.readouterr().err
+
+
+def test_a_definition_of_pictures_that_are_not_there_yet_says_so(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for images in ("fotos", str(place / "photos")):
+        out = f"{Path(images).name}.yaml"
+        monkeypatch.setattr(sys, "argv", ["querytruth", "init", "gallery", "--images", images, "--out", out])
+        with pytest.raises(SystemExit) as stop:
+            app.main()
+        assert not stop.value.code
+        assert ("is not there yet" in capsys.readouterr().err) == (images == "fotos")

@@ -138,7 +138,7 @@ def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSyste
     if held != wanted:
         source = stored["system"].get("file") or stored["system"]["name"]
         reason = f"has the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
-        raise UserError("evaluate", folder, reason, "give this one another name (--name), or delete the folder")
+        raise UserError("evaluate", folder, reason, "give this one another name (--name)")
 
 
 def _what_is_evaluated(description: dict[str, Any]) -> tuple[str, dict[str, str] | None]:

@@ -59,8 +59,8 @@ def first_line(error: Exception) -> str:
 
 
 def suggest_choice(unknown: str, choices: list[str]) -> str:
-    """Returns a clause that names the choices that begin with the unknown word, or the closest one, or the first 20
-    choices where none is close."""
+    """Returns a clause that names the choices that begin with the unknown word, or the closest one, or the first
+    choices, 240 characters of them, where none is close."""
     from difflib import get_close_matches
 
     longer = sorted(choice for choice in choices if choice.casefold().startswith(f"{unknown.casefold()}_"))
@@ -69,7 +69,8 @@ def suggest_choice(unknown: str, choices: list[str]) -> str:
     close = get_close_matches(unknown.casefold(), [c.casefold() for c in choices], n=1, cutoff=0.6)
     if close:
         return f"did you mean {next(c for c in choices if c.casefold() == close[0])!r}?"
-    return "choose from " + ", ".join(sorted(choices)[:20])
+    listed = ", ".join(sorted(choices)[:20])
+    return "choose from " + (listed if len(listed) <= 240 else f"{listed[:240].rpartition(', ')[0]}, …")
 
 
 @contextmanager

@@ -3,6 +3,11 @@
 Translation of the system's file errors into UserErrors.
 
 Removal of secrets from texts, however a server spells them.
+
+Texts with their invisible characters made visible, for terminals and pages.
+
+A control character can command a terminal, a bidirectional mark can turn a name round, and a character without width
+can hide between two letters: texts, names and ids of a set may come from anybody.
 """
 
 from __future__ import annotations
@@ -30,6 +35,10 @@ _NAMED = {
     code: "|".join(sorted({name.rstrip(";") for name, text in html.entities.html5.items() if text == chr(code)}))
     for code in range(33, 127)
 }
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 
 class UserError(Exception):
@@ -142,3 +151,19 @@ def _character_pattern(character: str) -> str:
     escaped = rf"\\{{1,4}}(?:u{code:04x}|u\{{0{{0,5}}{code:x}\}}|x{code:02x})|%(?:25){{0,3}}{code:02x}"
     entity = rf"&(?:amp;){{0,3}}(?:#0{{0,5}}{code}|#x0{{0,5}}{code:x}{'|' + named if named else ''});"
     return rf"(?:\\{{0,4}}{re.escape(character)}|{escaped}|{entity})"
+
+
+def make_visible(text: str) -> str:
+    """Returns the text with each control, bidirectional and zero-width character as its number (`⟨U+202E⟩`). Tabs and
+    line ends stay."""
+    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
+
+
+def escape_invisible(json_text: str) -> str:
+    """Returns JSON with the same characters as escapes (`\\u202e`); its meaning stays."""
+    return _INVISIBLE.sub(_escape, json_text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    encoded = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{encoded[at : at + 2].hex()}" for at in range(0, len(encoded), 2))

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from querytruth.backends.files.text_formats import escape_invisible, make_visible
+from querytruth.errors import escape_invisible, make_visible
 
 
 class _VisibleConsole(Console):

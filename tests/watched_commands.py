@@ -16,9 +16,8 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from flows.review_site import open_review_site
-from querytruth.backends.files.text_formats import make_visible
 from querytruth.cli.app import app
-from querytruth.errors import UserError
+from querytruth.errors import UserError, make_visible
 from querytruth.review.server import create_app
 from tests.images import make_jpeg
 from tests.review.server.pages import DOOR, HOME, TOKEN

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
-from querytruth.formats.set_card import format_share
 
 if TYPE_CHECKING:
     from builders.publication import BuildResult
@@ -107,6 +106,8 @@ def show_build_result(result: BuildResult) -> None:
     terminal.out.print(f"[bold]{name}[/] {state} in {result.path}", soft_wrap=True)
     terminal.out.print(_format_contents(counts))
     if ambiguity := result.manifest["notes"].get("ambiguity"):
+        from querytruth.formats.set_card import format_share  # imports pandas, which is slow
+
         before, after = ambiguity["before"], ambiguity["after"]
         shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({format_share(before)}) before"
         resolved = f"{after['ambiguous']:,} of {after['queries']:,} after {ambiguity['policy']}"

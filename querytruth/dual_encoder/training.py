@@ -18,9 +18,8 @@ from querytruth.backends import environment
 from querytruth.backends.steps import Advance, current_run, step
 from querytruth.dual_encoder import checkpoints
 from querytruth.dual_encoder.definition import RECURRENT_ARCHITECTURES, TrainingDefinition
-from querytruth.dual_encoder.model import build_vocabulary
 from querytruth.dual_encoder.retrieval_scores import mean_scores, score_both_directions
-from querytruth.dual_encoder.training_data import PixelTable, TrainingPairs, shuffle_batches
+from querytruth.dual_encoder.training_data import PixelTable, TrainingPairs, build_vocabulary, shuffle_batches
 from querytruth.errors import UserError, first_line
 from querytruth.sets.benchmark_set import Tables
 

@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from querytruth.audit.shortcuts import describe_shortcuts
-from querytruth.backends.files.text_formats import make_visible
+from querytruth.errors import make_visible
 from querytruth.sets.benchmark_set import Tables, make_canary
 
 POLICY_TEXTS = {

@@ -11,7 +11,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from querytruth.backends.files.text_formats import make_visible
+from querytruth.errors import make_visible
 from querytruth.sets.ledger import pluralize_kind
 
 PAGES_FOLDER = Path(__file__).parent

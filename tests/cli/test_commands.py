@@ -193,3 +193,11 @@ def test_the_command_says_something_within_a_second_or_so(tmp_path: Path) -> Non
     elapsed = time.monotonic() - start
     process.communicate(timeout=60)
     assert elapsed < 3
+
+
+def test_the_command_starts_without_heavy_libraries() -> None:
+    """Each of them takes longer than all else that `querytruth --help` does."""
+    heavy = ("pandas", "numpy", "pyarrow", "scipy", "pydantic", "torch", "prefect", "PIL", "fastapi", "sqlalchemy")
+    code = f"import sys, querytruth.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -16,8 +16,9 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.dual_encoder import embedder as dual_encoder
 from querytruth.dual_encoder.checkpoints import create_tower, load_pretrained_tower, read_checkpoint
 from querytruth.dual_encoder.definition import TrainingDefinition
-from querytruth.dual_encoder.model import SPECIAL_TOKENS, ImageEncoder
+from querytruth.dual_encoder.model import ImageEncoder
 from querytruth.dual_encoder.training import create_initial_model
+from querytruth.dual_encoder.training_data import SPECIAL_TOKENS
 from querytruth.errors import UserError
 from tests.dual_encoder.tiny_towers import SIZES, make_tower
 from tests.flows.bars_set import write_bars_set

@@ -1,7 +1,7 @@
 """The words that a new text encoder reads."""
 
 from querytruth.dual_encoder.checkpoints import create_tokenizer
-from querytruth.dual_encoder.model import SPECIAL_TOKENS, build_vocabulary
+from querytruth.dual_encoder.training_data import SPECIAL_TOKENS, build_vocabulary
 
 TEXTS = ["A red Café by the sea.", "the red boat", "海边的红色小船", "Two boats, 2 birds"]
 

@@ -24,8 +24,13 @@ from querytruth.backends.steps import BuildRun, SilentReporter, active_run
 from querytruth.cli.app import app
 from querytruth.dual_encoder import embedder as dual_encoder
 from querytruth.dual_encoder.checkpoints import create_tokenizer, read_checkpoint
-from querytruth.dual_encoder.model import build_vocabulary
-from querytruth.dual_encoder.training_data import PixelTable, build_training_pairs, load_split_set, read_pixels
+from querytruth.dual_encoder.training_data import (
+    PixelTable,
+    build_training_pairs,
+    build_vocabulary,
+    load_split_set,
+    read_pixels,
+)
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.set_files import verify_set

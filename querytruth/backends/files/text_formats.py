@@ -7,11 +7,6 @@ YAML from outside: small, shallow, and no larger by its aliases.
 
 Recognises a file of another format than the expected text (compressed, in UTF-16, a web page, a binary file), and a
 table whose header is ambiguous.
-
-Texts with their invisible characters made visible, for terminals and pages.
-
-A control character can command a terminal, a bidirectional mark can turn a name round, and a character without width
-can hide between two letters: texts, names and ids of a set may come from anybody.
 """
 
 import csv
@@ -55,10 +50,6 @@ _SIGNATURES = (
 )
 _WEB_PAGE = (b"<!doctype html", b"<html", b"<head", b"<?xml")
 _BOM = b"\xef\xbb\xbf"
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
@@ -235,19 +226,3 @@ def refuse_repeated_columns(stage: str, item: object, header: Sequence[str], use
     """Raises UserError for a used column that the header names twice: which of the two counts would be a guess."""
     if twice := next((name for name in header if name in used and header.count(name) > 1), None):
         raise UserError(stage, item, f"has the column {twice!r} twice", "rename or remove one of them")
-
-
-def make_visible(text: str) -> str:
-    """Returns the text with each control, bidirectional and zero-width character as its number (`⟨U+202E⟩`). Tabs and
-    line ends stay."""
-    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
-
-
-def escape_invisible(json_text: str) -> str:
-    """Returns JSON with the same characters as escapes (`\\u202e`); its meaning stays."""
-    return _INVISIBLE.sub(_escape, json_text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    encoded = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{encoded[at : at + 2].hex()}" for at in range(0, len(encoded), 2))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from querytruth.backends.files.text_formats import make_visible
+from querytruth.errors import make_visible
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import EvaluationResult, measure_phrasing_spread
 from querytruth.review.evaluation_page import render_evaluation_page

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from builders.gallery.page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from builders.gallery.selection import summarize_gallery
-from querytruth.backends.files.text_formats import make_visible
+from querytruth.errors import make_visible
 from querytruth.records import empty_frame
 from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg

@@ -9,7 +9,7 @@ import pytest
 
 from builders.lint import lint_tables
 from builders.recall.page import render_recall_page, select_recall
-from querytruth.backends.files.text_formats import make_visible
+from querytruth.errors import make_visible
 from querytruth.records import empty_frame
 from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg

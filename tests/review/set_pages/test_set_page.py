@@ -12,8 +12,7 @@ import pytest
 from builders.lint import lint_tables
 from builders.set_page import SetSelection, render_set_page, select_set_queries
 from flows.set_kinds import write_set_page
-from querytruth.backends.files.text_formats import make_visible
-from querytruth.errors import UserError
+from querytruth.errors import UserError, make_visible
 from querytruth.records import categorical_from_codes, empty_frame
 from querytruth.sets import set_publishing
 from querytruth.sets.benchmark_set import Tables, count_set

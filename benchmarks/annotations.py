@@ -143,13 +143,12 @@ def truth(path: Path) -> Any:
     """Seconds a query for the pictures that answer it, accepted labels included: the queries of the build below."""
     import pandas as pd
 
-    from builders.precision import annotated_gallery, label_index
-    from flows import precision_set as flow
+    from builders.precision import annotated_gallery, label_index, label_steps
     from querytruth.sets.ledger import Ledger
 
     definition, ledger = definition_of(path, "unused"), Ledger()
     files = read_annotations([path])
-    labels, listed = flow.read_labels(definition, files), annotated_gallery.list_images(files)
+    labels, listed = label_steps.read_labels(definition, files), annotated_gallery.list_images(files)
     gallery = join_gallery(files, listed, None, labels, ledger, definition)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
     seed_concepts = list(seeds["concepts"])

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from builders.gallery.definition import GalleryDefinition
-from builders.gallery.image_scan import ScannedImages
+from builders.gallery.image_scan import ScannedImages, find_overridden_images
 from builders.gallery.steps import (
     describe_selected,
     filter_images,
@@ -38,12 +38,12 @@ from builders.gallery.steps import (
     summarize_gallery,
 )
 from builders.publication import BuiltTables, publish_built
-from flows import gallery_set
 from querytruth.array_types import Hashes
 from querytruth.backends.files.parquet_files import write_checked
 from querytruth.backends.images import scan_parts
 from querytruth.backends.images.image_sources import ImageSource
-from querytruth.records import SCANNED_IMAGES_SCHEMA
+from querytruth.records import SCANNED_IMAGES_SCHEMA, empty_frame
+from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import InputRecord, Provenance
 
@@ -150,7 +150,7 @@ def build(count: int, keep: int, folder: Path) -> None:
     del jobs
     with timed("split readable"):
         readable = split_readable(scanned, count, ledger)
-    overridden = gallery_set.find_overridden_images(scanned, readable, {})
+    overridden = find_overridden_images(scanned, readable, {})
     with timed("filter"):
         filtered = filter_images(scanned, readable, overridden, definition, ledger)
     with timed("duplicates"):
@@ -166,9 +166,7 @@ def build(count: int, keep: int, folder: Path) -> None:
         inputs = [InputRecord("records", scanned.digest(), {"pictures": count})]
     with timed("publish"):
         built = BuiltTables(
-            tables=gallery_set.Tables(
-                gallery_set.empty_frame("queries"), images, gallery_set.empty_frame("qrels"), duplicates=groups.table
-            ),
+            tables=Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=groups.table),
             ledger=ledger,
             grades={},
             provenance=Provenance(inputs=inputs, thresholds=list_gallery_thresholds(definition, found_by.thresholds)),

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from builders.generated import steps
 from builders.generated.collect_stage import run_collect_stage
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.pool_tables import generated_query_id
 from builders.publication import BuildResult, publish_decisions
-from flows import generated_set
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.steps import BuildRun, active_run
@@ -292,7 +292,7 @@ def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
 ) -> None:
     text, other, *_ = stages[1]
     wanted = made(MixedWeb())
-    render = generated_set.render_images
+    render = steps.render_images
 
     def without_first(images: Any, places: Any, *more: Any) -> Any:
         """The first picture of two queries cannot be drawn."""
@@ -302,7 +302,7 @@ def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
 
     first = build(wanted)
     lost = {f"{wanted.collect.options['endpoint'].rpartition('/')[0]}/{truth(first)[one][0]}" for one in (text, other)}
-    monkeypatch.setattr(generated_set, "render_images", without_first)
+    monkeypatch.setattr(steps, "render_images", without_first)
     shutil.rmtree(wanted.out / "web" / ".rendered")
     want(wanted, generated_query_id(text, "zh"))
     second = build(wanted)

@@ -6,9 +6,20 @@ source ─► list ─► scan ─► filter ─► duplicates ─► select ─
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.gallery import steps
 from builders.gallery.definition import GalleryDefinition
-from builders.gallery.image_scan import count_scanned
+from builders.gallery.image_scan import count_scanned, find_overridden_images, scan_images
+from builders.gallery.steps import (
+    SelectedImages,
+    describe_selected,
+    filter_images,
+    list_gallery_thresholds,
+    list_images,
+    remove_duplicates,
+    render_gallery,
+    select_images,
+    split_readable,
+    summarize_gallery,
+)
 from builders.publication import BuiltTables
 from builders.set_pages import render_images_page
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
@@ -16,7 +27,7 @@ from flows.prefect_runs.parameters import GalleryBuild
 from flows.set_kind import SetKind
 from querytruth.backends.steps import current_run
 from querytruth.records import empty_frame
-from querytruth.sets import benchmark_set, manifest
+from querytruth.sets import benchmark_set, decision_log, decision_records, manifest
 from querytruth.sets.ledger import Ledger
 
 # Measured on two cores with photos of 0.3 to 12 megapixels (docs/performance.md); for plans only.
@@ -29,11 +40,31 @@ GALLERY_LIMITATIONS = [
 ]
 
 
+def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImages:
+    """The selected images: all steps of a build but rendering."""
+    source, listing = list_images(definition, ledger)
+    folder = definition.out / definition.name
+    listed_count = len(listing.items)
+    scanned = scan_images(source, listing.items, folder, listing.carried)
+    del listing  # the jobs of the scan have the names, too
+    readable = split_readable(scanned, listed_count, ledger)
+    overridden = find_overridden_images(
+        scanned, readable, decision_log.load_decisions(folder, decision_records.Override)
+    )
+    filtered = filter_images(scanned, readable, overridden, definition, ledger)
+    groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
+    unique = filtered[groups.is_kept]
+    rows = select_images(scanned, unique, overridden, definition, ledger)
+    images = describe_selected(scanned, groups, unique, rows)
+    decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
+    return SelectedImages(source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome)
+
+
 def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
     """The set before it is published: tables, ledger and provenance. Raises UserError where the source is empty."""
     ledger = Ledger()
-    chosen = steps.choose_images(definition, ledger)
-    images, rendered = steps.render_gallery(chosen.source, chosen.images, definition, ledger)
+    chosen = choose_images(definition, ledger)
+    images, rendered = render_gallery(chosen.source, chosen.images, definition, ledger)
     counts = {"pictures": chosen.listed_count}
     return BuiltTables(
         tables=benchmark_set.Tables(
@@ -44,11 +75,9 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
         provenance=manifest.Provenance(
             inputs=[manifest.InputRecord(Path(definition.images).name, chosen.scanned.digest(), counts)],
             models=chosen.found_by.models,
-            thresholds=steps.list_gallery_thresholds(definition, chosen.found_by.thresholds),
+            thresholds=list_gallery_thresholds(definition, chosen.found_by.thresholds),
         ),
-        notes={
-            "summary": steps.summarize_gallery(chosen.scanned, chosen.readable_rows, chosen.selected_rows, definition)
-        },
+        notes={"summary": summarize_gallery(chosen.scanned, chosen.readable_rows, chosen.selected_rows, definition)},
         known_limitations=GALLERY_LIMITATIONS,
         rendered_folder=rendered,
         decision_outcome=chosen.decision_outcome,
@@ -58,7 +87,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
 def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
     """What a build would do and cost; no image is read."""
     ledger = Ledger()
-    source, listing = steps.list_images(definition, ledger)
+    source, listing = list_images(definition, ledger)
     images = len(listing.items)
     known_count = count_scanned(source, listing.items, definition.out / definition.name)
     selected_count = min(images, definition.select.count or images)

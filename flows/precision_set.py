@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from builders.gallery.duplicate_steps import mark_duplicates
 from builders.gallery.render_steps import render_every_image
-from builders.precision import label_steps
-from builders.precision.boxes import build_box_table
+from builders.precision import annotated_gallery, label_steps, tag_tree
+from builders.precision.boxes import build_box_table, turn_files
 from builders.precision.definition import PrecisionDefinition
-from builders.precision.families import family_queries
+from builders.precision.families import box_evidence, family_queries
 from builders.precision.phrasing_steps import PHRASING_LIMITATION, add_phrasings, forecast_phrasings
-from builders.precision.steps import get_wording, judge_seeds, list_queries, mine_seeds
+from builders.precision.steps import (
+    MinedSeeds,
+    find_seeds,
+    get_wording,
+    join_gallery,
+    judge_seeds,
+    list_queries,
+    no_images_error,
+    read_annotations,
+    read_images,
+)
 from builders.publication import BuiltTables
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.prefect_runs.parameters import PrecisionBuild
@@ -26,6 +36,45 @@ PRECISION_LIMITATIONS = [
     "Truth is what the annotations say: an object that nobody annotated makes a right answer count as wrong.",
     "Queries of frequent labels have very many relevant pictures: recall at a small k says little about them.",
 ]
+
+
+def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
+    """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
+    if definition.needs_all_objects or definition.exhaustive == "by_image":
+        label_steps.check_label_lists(definition.annotations, definition.exhaustive)
+    files = read_annotations(definition.annotations)
+    labels = label_steps.read_labels(definition, files)
+    tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
+    scanned, frames = None, None
+    if definition.images is None:
+        listed = annotated_gallery.list_images(files)
+    else:
+        listed, scanned, frames = read_images(definition, files)
+        files = turn_files(files, listed, frames)
+    gallery = join_gallery(files, listed, scanned, labels, ledger, definition)
+    if not len(gallery.images):
+        raise no_images_error(definition, ledger)
+    found = None
+    if definition.detections is not None:
+        results = label_steps.read_detections(definition.detections.results)
+        results = label_steps.fit_results(results, files[0], listed.rows[0], frames, definition.detections.at_least)
+        gallery, found = label_steps.join_detections(
+            files, results, gallery, labels, ledger, definition.detections.at_least
+        )
+    index, seeds = find_seeds(gallery, labels, ledger, definition)
+    inputs = [file.input_record() for file in files] + labels.inputs
+    if found is not None:
+        inputs += [one.input_record() for one in results]
+    lists = None
+    if definition.exhaustive == "by_image":
+        lists = label_steps.read_lists(definition.annotations, files, labels, gallery)
+    boxes, questions = None, list[box_evidence.FamilyQuestion]()
+    if definition.families:
+        boxes = label_steps.list_boxes_by_label(gallery, labels, seeds, lists)
+        if "attribute" in definition.families:
+            boxes.attributes = label_steps.read_box_attributes(definition, files, gallery, ledger)
+        questions = label_steps.find_questions(boxes, get_wording(labels, definition), ledger, definition)
+    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists)
 
 
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:

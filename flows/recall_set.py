@@ -4,11 +4,13 @@ gallery ─► captions ─► clean ─► confusable images ─► resolved by
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from builders.gallery.render_steps import locate_rendered
 from builders.publication import BuildResult, BuiltTables, publish_built
 from builders.publication_guards import check_not_empty
 from builders.recall.ambiguity_steps import ConfusionContext, resolve_caption_ambiguity
@@ -30,10 +32,10 @@ from builders.recall.steps import (
     load_published_gallery,
     load_shown_images,
     pin_gallery_version,
-    plan_images,
 )
 from builders.set_pages import render_captions_page
 from flows import flow_entrypoint, gallery_set, set_kind
+from flows.gallery_set import choose_images
 from flows.prefect_runs.parameters import RecallBuild
 from querytruth.backends.models.chat import has_written_answers
 from querytruth.questions import open_chat_session, summarize_forecasts
@@ -51,6 +53,19 @@ UNSEEN_AMBIGUITY_LIMITATION = (
 )
 _BYTES_A_PIXEL = 0.2
 MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which people who search do not share."
+
+
+def plan_images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
+    """Returns the images with the paths that a set gives them, and the folder of the rendered files."""
+    if definition.gallery is not None:
+        gallery = load_published_gallery(set_files.find_set(definition.gallery, definition.out))
+        ledger.stages.extend(gallery.ledger.stages)
+        return gallery.tables.images, gallery.rendered_folder
+    described = definition.as_gallery()
+    assert described.render is not None
+    chosen = choose_images(described, ledger).images
+    inside, store = locate_rendered(chosen["image_id"], described.render, definition.out / definition.name)
+    return chosen.rename(columns={"item": "file_name"}).assign(path=inside), store
 
 
 def load_recall_gallery(definition: RecallDefinition) -> BuiltTables:

@@ -14,7 +14,7 @@ from builders.gallery import image_filters, selection
 from builders.gallery import selection as gallery_summary
 from builders.gallery.definition import GalleryDefinition
 from builders.gallery.duplicate_steps import duplicate_columns, group_duplicates
-from builders.gallery.image_scan import OverriddenImages, ScannedImages, find_overridden_images, scan_images
+from builders.gallery.image_scan import OverriddenImages, ScannedImages
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.gallery.render_steps import render_images
 from querytruth.array_types import RowIndices
@@ -24,7 +24,7 @@ from querytruth.backends.images.source_readers import SourceListing
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.records import IMAGES_SCHEMA
-from querytruth.sets import decision_log, decision_outcomes, decision_records
+from querytruth.sets import decision_outcomes
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Provenance, ThresholdRecord
 
@@ -46,26 +46,6 @@ class SelectedImages:
     groups: DuplicateGroups
     found_by: Provenance
     decision_outcome: decision_outcomes.DecisionOutcome
-
-
-def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImages:
-    """The selected images: all steps of a build but rendering."""
-    source, listing = list_images(definition, ledger)
-    folder = definition.out / definition.name
-    listed_count = len(listing.items)
-    scanned = scan_images(source, listing.items, folder, listing.carried)
-    del listing  # the jobs of the scan have the names, too
-    readable = split_readable(scanned, listed_count, ledger)
-    overridden = find_overridden_images(
-        scanned, readable, decision_log.load_decisions(folder, decision_records.Override)
-    )
-    filtered = filter_images(scanned, readable, overridden, definition, ledger)
-    groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
-    unique = filtered[groups.is_kept]
-    rows = select_images(scanned, unique, overridden, definition, ledger)
-    images = describe_selected(scanned, groups, unique, rows)
-    decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
-    return SelectedImages(source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome)
 
 
 @step("list pictures")

@@ -9,9 +9,9 @@ import pandas as pd
 
 import prompts
 from builders.gallery.image_scan import find_listed_images, scan_found_images
-from builders.precision import annotated_gallery, detections, judgments, label_index, label_steps, mixes, tag_tree
+from builders.precision import annotated_gallery, detections, judgments, label_index, label_steps, mixes
 from builders.precision import annotation_files as coco_annotations
-from builders.precision.boxes import StoredFrames, find_stored_frames, turn_files
+from builders.precision.boxes import StoredFrames, find_stored_frames
 from builders.precision.definition import PrecisionDefinition
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_index import LabelLists
@@ -41,45 +41,6 @@ class MinedSeeds:
     lists: LabelLists | None = None
 
 
-def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
-    """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
-    if definition.needs_all_objects or definition.exhaustive == "by_image":
-        label_steps.check_label_lists(definition.annotations, definition.exhaustive)
-    files = read_annotations(definition.annotations)
-    labels = label_steps.read_labels(definition, files)
-    tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
-    scanned, frames = None, None
-    if definition.images is None:
-        listed = annotated_gallery.list_images(files)
-    else:
-        listed, scanned, frames = read_images(definition, files)
-        files = turn_files(files, listed, frames)
-    gallery = join_gallery(files, listed, scanned, labels, ledger, definition)
-    if not len(gallery.images):
-        raise _no_images_error(definition, ledger)
-    found = None
-    if definition.detections is not None:
-        results = label_steps.read_detections(definition.detections.results)
-        results = label_steps.fit_results(results, files[0], listed.rows[0], frames, definition.detections.at_least)
-        gallery, found = label_steps.join_detections(
-            files, results, gallery, labels, ledger, definition.detections.at_least
-        )
-    index, seeds = find_seeds(gallery, labels, ledger, definition)
-    inputs = [file.input_record() for file in files] + labels.inputs
-    if found is not None:
-        inputs += [one.input_record() for one in results]
-    lists = None
-    if definition.exhaustive == "by_image":
-        lists = label_steps.read_lists(definition.annotations, files, labels, gallery)
-    boxes, questions = None, list[box_evidence.FamilyQuestion]()
-    if definition.families:
-        boxes = label_steps.list_boxes_by_label(gallery, labels, seeds, lists)
-        if "attribute" in definition.families:
-            boxes.attributes = label_steps.read_box_attributes(definition, files, gallery, ledger)
-        questions = label_steps.find_questions(boxes, get_wording(labels, definition), ledger, definition)
-    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists)
-
-
 def get_wording(labels: label_steps.LabelVocabulary, definition: PrecisionDefinition) -> judgments.QueryWording:
     """The languages and styles of the queries."""
     templates = {language: prompts.load_template(f"{language}/sentence") for language in labels.languages}
@@ -101,7 +62,7 @@ def list_queries(mined: MinedSeeds, wording: judgments.QueryWording) -> pd.DataF
     return pd.DataFrame(rows, columns=["query_id", "text", "language", "style", "level", "labels", "family"])
 
 
-def _no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserError:
+def no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserError:
     stage = next(stage for stage in ledger.stages if stage.stage == "images")
     reasons = Counter[str](stage.rejected) + Counter(stage.quarantined) + Counter(stage.pending)
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(reasons.items()))

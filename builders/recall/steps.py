@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from builders.gallery import selection, steps
-from builders.gallery.render_steps import locate_rendered
+from builders.gallery import selection
 from builders.publication import BuiltTables
 from builders.recall.caption_rules import load_recall_prompts
 from builders.recall.captions import (
@@ -122,19 +121,6 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
 def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
     """The prompts of all chat models, and the cleaning rules."""
     return [PromptRecord(template.name, template.sha256) for template in load_recall_prompts(definition)]
-
-
-def plan_images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
-    """Returns the images with the paths that a set gives them, and the folder of the rendered files."""
-    if definition.gallery is not None:
-        gallery = load_published_gallery(set_files.find_set(definition.gallery, definition.out))
-        ledger.stages.extend(gallery.ledger.stages)
-        return gallery.tables.images, gallery.rendered_folder
-    described = definition.as_gallery()
-    assert described.render is not None
-    chosen = steps.choose_images(described, ledger).images
-    inside, store = locate_rendered(chosen["image_id"], described.render, definition.out / definition.name)
-    return chosen.rename(columns={"item": "file_name"}).assign(path=inside), store
 
 
 class _QuestionGroup(NamedTuple):

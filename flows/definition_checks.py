@@ -27,6 +27,7 @@ from prompts import PromptTemplate
 from querytruth.backends import environment, steps
 from querytruth.backends.images import image_sources
 from querytruth.backends.models import chat
+from querytruth.backends.models.hub_models import check_download
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.questions import open_chat_session
@@ -139,6 +140,8 @@ def _name_prompts(templates: Sequence[PromptTemplate]) -> str:
 
 
 def _name_downloads(names: list[str]) -> str:
+    for name in names:
+        check_download(name)
     return f"the build downloads {', '.join(names)}" if names else "on this machine"
 
 

@@ -100,6 +100,22 @@ def test_a_doctor_names_what_is_well(run: Run, tmp_path: Path) -> None:
     assert "problem" not in printed
 
 
+def test_a_doctor_asks_the_hub_for_models_that_must_be_downloaded(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_hub: object, name: str, timeout: float) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr("querytruth.backends.models.embedders.must_download_model", lambda _name: True)
+    with loopback(lambda _asked: CannedResponse({"data": [{"id": "tiny"}]})) as server:
+        words = [*definition(run, tmp_path, f"{server.url}/v1"), "--set", "ambiguity.text_embedder=nobody/such-a-model"]
+        monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda _hub, name, timeout: name)
+        assert "the build downloads nobody/such-a-model" in run(*words)[0]
+        monkeypatch.setattr("huggingface_hub.HfApi.model_info", refuse)
+        printed, _ = run(*words, code=1)
+    assert "the hub does not give it (ConnectionError)" in printed and "hf download nobody/such-a-model" in printed
+
+
 def test_a_doctor_finds_a_missing_v1(run: Run, tmp_path: Path) -> None:
     with loopback(lambda _asked: CannedResponse("<html>", status=404)) as server:
         printed, _ = run(*definition(run, tmp_path, server.url), code=1)

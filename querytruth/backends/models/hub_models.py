@@ -63,6 +63,17 @@ def must_download_model(name: str) -> bool:
     return False
 
 
+def check_download(name: str) -> None:
+    """Asks the hub for a model that must be downloaded. Raises UserError where it does not give it: without a
+    connection, for an unknown name, and for a model that needs an agreement and a token."""
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi().model_info(name, timeout=10)
+    except Exception as error:  # the hub has many exceptions with this meaning
+        raise _not_found_error("doctor", name, error, download_hint(name)) from None
+
+
 def check_weight_format(name: str, folder: Path, stage: str) -> None:
     """Raises UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
     that can run code when it is read."""

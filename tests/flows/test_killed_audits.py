@@ -85,7 +85,7 @@ def test_thirty_kills_of_thirty_lose_an_audit_nothing(tmp_path: Path) -> None:
         runs.time_whole_build(file)
         log = [one.decision_id for one in read_decisions(folder, QueryDecision)]
         assert before <= set(log) and len(log) == len(set(log)) == PAIRS, f"kill {kill}"
-        bodies = Counter(one.body for one in server.asked)
+        bodies = Counter(one.body for one in server.asked if one.body)  # a killed client may have sent none
         assert bodies.keys() == calm_bodies.keys() and (bodies - calm_bodies).total() <= AT_ONCE, f"kill {kill}"
         assert read_report(audited) == calm and (audited.folder / "report.html").is_file(), f"kill {kill}"
 

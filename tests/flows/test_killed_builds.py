@@ -98,7 +98,7 @@ def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> Non
         moments[len(published(sets / "album")), len(server.asked) * 4 // IMAGES] += 1
         runs.time_whole_build(wanted)
         assert digest(sets / "album") == calm and digest(sets / "album-5") == smaller, f"kill {kill}"
-        bodies = [one.body for one in server.asked]
+        bodies = [one.body for one in server.asked if one.body]  # a killed client may have sent none
         assert len(set(bodies)) == IMAGES and len(bodies) <= IMAGES + AT_ONCE, f"kill {kill}"
 
     moments: Counter[tuple[int, int]] = Counter()  # versions published, quarters of the pictures asked about

@@ -171,8 +171,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 412,
-    "lines": 72500,
-    "lines of imports": 5320,
+    "lines": 72505,
+    "lines of imports": 5325,
     "carriers that are built at one place": 121,
     "functions with seven parameters or more": 53,
     "Any": 1636,

@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 
 from builders.gallery import image_filters, selection
-from builders.gallery import selection as gallery_summary
 from builders.gallery.definition import GalleryDefinition
 from builders.gallery.duplicate_steps import duplicate_columns, group_duplicates
 from builders.gallery.image_scan import OverriddenImages, ScannedImages
@@ -150,8 +149,8 @@ def summarize_gallery(
 ) -> dict[str, Any]:
     """The summary of the gallery's images, for the page."""
     gallery = images.to_frame(["taken_at", "latitude", "longitude", "format", "width", "height"], selected_rows)
-    scores = images.to_frame(gallery_summary.QUALITY_SCORE_NAMES, readable)
-    return gallery_summary.summarize_gallery(gallery, scores, place_degrees=definition.select.place_degrees)
+    scores = images.to_frame(selection.QUALITY_SCORE_NAMES, readable)
+    return selection.summarize_gallery(gallery, scores, place_degrees=definition.select.place_degrees)
 
 
 def render_gallery(

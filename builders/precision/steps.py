@@ -9,8 +9,15 @@ import pandas as pd
 
 import prompts
 from builders.gallery.image_scan import find_listed_images, scan_found_images
-from builders.precision import annotated_gallery, detections, judgments, label_index, label_steps, mixes
-from builders.precision import annotation_files as coco_annotations
+from builders.precision import (
+    annotated_gallery,
+    annotation_files,
+    detections,
+    judgments,
+    label_index,
+    label_steps,
+    mixes,
+)
 from builders.precision.boxes import StoredFrames, find_stored_frames
 from builders.precision.definition import PrecisionDefinition
 from builders.precision.families import box_evidence, family_queries
@@ -85,7 +92,7 @@ def read_annotations(paths: list[Path]) -> list[annotated_gallery.AnnotationFile
     for one that cannot be read."""
     total = sum(path.stat().st_size for path in paths if path.is_file())
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
-        files = [coco_annotations.read_annotations(path, advance) for path in paths]
+        files = [annotation_files.read_annotations(path, advance) for path in paths]
     return sorted(files, key=lambda file: (file.name, file.sha256))
 
 

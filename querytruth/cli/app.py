@@ -24,9 +24,8 @@ from querytruth.cli import (
     self_instruct_commands,
     set_commands,
     start_commands,
+    trust_commands,
 )
-from querytruth.cli import check_commands as overlap_commands
-from querytruth.cli import trust_commands as audit_commands
 from querytruth.cli.build_commands import labels_app
 from querytruth.cli.comparison_commands import history, leaderboard
 from querytruth.cli.exchange_commands import fetch, publish
@@ -85,12 +84,12 @@ app.command()(comparison_commands.compare)
 app.command()(comparison_commands.stability)
 app.command()(gate_commands.gate)
 app.command()(gate_commands.plan_size)
-app.add_typer(overlap_commands.app, name="overlap")
+app.add_typer(check_commands.app, name="overlap")
 app.command()(check_commands.shortcuts)
 app.command()(leaderboard)
 app.command()(history)
 app.add_typer(search_commands.app, name="systems")
-app.add_typer(audit_commands.app, name="audit")
+app.add_typer(trust_commands.app, name="audit")
 app.add_typer(judge_commands.app, name="judge")
 app.add_typer(replies_app, name="replies")
 app.add_typer(labels_app, name="labels")

@@ -123,11 +123,11 @@ def leaderboard(
 
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
-    from querytruth.api import comparisons as leaderboards
+    from querytruth.api import comparisons
     from querytruth.review.board_pages import format_rank
 
     with terminal.reported_run():
-        found = leaderboards.leaderboard(set_, metric=metric, out=out)
+        found = comparisons.leaderboard(set_, metric=metric, out=out)
     board = found.board
     written = [] if to is None else found.save(to, page_language)
     if json:

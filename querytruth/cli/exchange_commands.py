@@ -111,9 +111,9 @@ def publish(
 
     Example: querytruth publish family-album --to s3://benchmarks/sets
     """
-    from querytruth.api import set_checks as set_storage
+    from querytruth.api import set_checks
 
-    stored = set_storage.publish(set_, to, out=out)
+    stored = set_checks.publish(set_, to, out=out)
     if json:
         terminal.print_json(asdict(stored))
         return
@@ -135,9 +135,9 @@ def fetch(
 
     Example: querytruth fetch s3://benchmarks/sets/family-album --to datasets
     """
-    from querytruth.api import set_checks as set_storage
+    from querytruth.api import set_checks
 
-    fetched = set_storage.fetch(url, to)
+    fetched = set_checks.fetch(url, to)
     if json:
         terminal.print_json({"path": str(fetched.path), "is_new": fetched.is_new})
         return

@@ -52,12 +52,12 @@ def gate(
         raise typer.BadParameter(f"--undecided is pass or fail, not {undecided!r}")
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
     from flows.gate import write_gate_report
-    from querytruth.api import comparisons as gates
+    from querytruth.api import comparisons
     from querytruth.evaluation.release_gate import parse_latency_budget, parse_margins
     from querytruth.review.gate_reports import gate_to_json
 
     with terminal.reported_run():
-        found = gates.gate(
+        found = comparisons.gate(
             set_,
             candidate=candidate,
             baseline=baseline,
@@ -109,10 +109,10 @@ def plan_size(
 
     Example: querytruth plan-size family-album --difference 0.02 --metric ndcg@10 --pilot old.trec new.trec"""
     terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
-    from querytruth.api import comparisons as gates
+    from querytruth.api import comparisons
 
     with terminal.reported_run():
-        plan = gates.plan_size(
+        plan = comparisons.plan_size(
             set_,
             difference=difference,
             metric=metric,

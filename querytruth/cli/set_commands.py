@@ -247,14 +247,14 @@ def rebuild(
     if not check:
         raise UserError("rebuild", set_, "publishing goes through build", "say --check, or run querytruth build")
     from flows.rebuild import rebuild_tables
-    from querytruth.sets import manifest as manifest_reading
     from querytruth.sets import set_files
+    from querytruth.sets.manifest import read_manifest
     from querytruth.sets.version_difference import compare_versions
 
     path = set_files.find_set(set_, out)
     with terminal.reported_run(offline=offline):
         rebuilt = rebuild_tables(path, _agree_to_definition) if trust_definition else rebuild_tables(path)
-    manifest = manifest_reading.read_manifest(path)
+    manifest = read_manifest(path)
     same = rebuilt.digest == manifest["content_digest"]
     if json:
         outcome = {"path": str(path), "same": same}

@@ -171,7 +171,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 412,
-    "lines": 72505,
+    "lines": 72511,
     "lines of imports": 5325,
     "carriers that are built at one place": 121,
     "functions with seven parameters or more": 53,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -152,16 +152,22 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         for at, line in _whole_lines(path):  # noqa: B007 - the reader's position
             yield line
 
-    limit = csv.field_size_limit(MAX_LINE_BYTES)  # of the whole process; reset below
-    reader: Any = csv.reader(lines(), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
     start = 1
     try:
-        for row in reader:
+        while (row := _next_row(reader)) is not None:
             if row:
                 yield start, row
             start = at + 1
     except csv.Error as error:
         raise import_error(f"{path} line {start}", f"is no CSV ({error})") from None
+
+
+def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
+    # The limit is the whole process's: raised for one row, so that a table left half read leaves others their limit.
+    limit = csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        return next(reader, None)
     finally:
         csv.field_size_limit(limit)
 

@@ -1,6 +1,7 @@
 """A key that is there twice in JSON, of which libraries take one value or the other, is refused by name; a header of
 captions that is too long is one line."""
 
+import csv
 import io
 import tarfile
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from querytruth.backends.files.text_files import iterate_json_lines, read_json_file
+from querytruth.backends.files.text_files import iterate_csv_rows, iterate_json_lines, read_json_file
 from querytruth.backends.models.chat.captions_file import read_caption_file
 from querytruth.backends.models.hub_models import check_weight_format
 from querytruth.errors import UserError
@@ -62,6 +63,14 @@ def test_a_model_with_a_key_twice_in_a_configuration_is_refused(name: str, tmp_p
     (tmp_path / name).write_text('{"hidden_size": 4, "hidden_size": 8}')
     with pytest.raises(UserError, match=f"has a damaged {name}: key 'hidden_size' is there twice"):
         check_weight_format("tiny", tmp_path, "embed")
+
+
+def test_a_table_left_half_read_leaves_the_limit_of_other_readers(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("id,text\n1,a\n2,b\n")
+    limit = csv.field_size_limit()
+    rows = iterate_csv_rows(tmp_path / "table.csv", ["id"])
+    next(rows)
+    assert csv.field_size_limit() == limit
 
 
 def test_a_header_that_is_too_long_is_one_line(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageEnhance
 
@@ -254,13 +254,16 @@ def classes(count: int, tied: Callable[[int, int], bool]) -> list[int]:
 def check_against_all_pairs(
     found: DuplicateGroups, frame: pd.DataFrame, distance: int, pairs: list[tuple[int, int]]
 ) -> None:
-    """Each member, or one with its pixels, is tied to its representative, or to one with the representative's pixels;
-    no two representatives of which one is left alone are tied; and what has the same pixels is together."""
+    """Each member, or one with its pixels, is tied to its representative, or to one with the representative's pixels,
+    or a chain of a model's pairs leads there; no two representatives of which one is left alone are tied; and what has
+    the same pixels is together."""
     rows = frame.to_dict("records")
     same = classes(len(rows), lambda one, other: has_same_pixels(rows[one], rows[other]))
     tied = {(a, b) for a, b in pairs} | {
         pair for pair in combinations(range(len(rows)), 2) if is_tied(rows[pair[0]], rows[pair[1]], distance)
     }
+    chain = classes(len(rows), lambda one, other: same[one] == same[other] or (one, other) in pairs)
+    tied |= {pair for pair in combinations(range(len(rows)), 2) if chain[pair[0]] == chain[pair[1]]}
     linked = {(same[a], same[b]) for a, b in tied} | {(same[b], same[a]) for a, b in tied}
     place = {row["item"]: number for number, row in enumerate(rows)}
     lead = list(range(len(rows)))
@@ -293,9 +296,13 @@ some_piles = given(
 )
 
 
+LOOK = {"phash": None, "outline": OUTLINE, "bytes_": "", "pixels": "", "size": (40, 30)}
+
+
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @some_bounds
 @some_piles
+@example(piles=[LOOK] * 3, distance=0, pairs=[(0, 1), (1, 2)], seed=0)
 def test_each_member_is_tied_to_its_representative_whatever_the_order(
     monkeypatch: pytest.MonkeyPatch,
     bounds: tuple[int, int, int],

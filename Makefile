@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: demo test test-all test-slow test-newest check lock bench clean
+.PHONY: reference demo test test-all test-slow test-newest check lock bench clean
 # With bytecode written, whatever the environment says: the demo and the tests start processes, up to hundreds, that would
 # each compile the project and its libraries anew.
 BYTECODE := PYTHONDONTWRITEBYTECODE=
@@ -85,6 +85,10 @@ lock: $(DEV_STAMP)
 	$(COMPILE) --output-file locks/dev.txt pyproject.toml locks/torch.in --extra dev --constraints locks/run.txt
 	echo uv | $(COMPILE) --output-file locks/uv.txt -
 	$(BIN)/python locks/environment.py --tested
+
+# What docs/reference.md says is what the commands say of themselves.
+reference: $(DEV_STAMP)
+	$(BIN)/python -c "from querytruth.cli import app, command_line; print(command_line.describe_commands(app.app), end='')" > docs/reference.md
 
 clean:
 	rm -rf $(VENV) $(NEWEST) .peers demo

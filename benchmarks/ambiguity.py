@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from ambiguity_calibration import fit_calibration, measure_reliability, recall_at_precisions
 from ambiguity_fit import (
     build_features,
     encode_once,
@@ -47,13 +48,7 @@ from ambiguity_readings import compare_readers, compare_with_experts, measure_fo
 from rich.console import Console
 from rich.table import Table
 
-from builders.recall.calibration import (
-    SHIPPED_CALIBRATIONS,
-    fit_calibration,
-    measure_reliability,
-    read_calibrations,
-    recall_at_precisions,
-)
+from builders.recall.calibration import SHIPPED_CALIBRATIONS, read_calibrations
 from builders.recall.confusable_images import find_confusable_images
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from querytruth.array_types import FloatArray

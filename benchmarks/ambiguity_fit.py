@@ -19,6 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ambiguity_calibration import (
+    estimate_covered,
+    find_covered,
+    fit_calibration,
+    fit_correction,
+    measure_cut,
+    measure_reliability,
+    new_calibration,
+    recall_at_precisions,
+    write_calibrations,
+)
 from ambiguity_order import SPLITS, RankedCandidates, fit_order, measure_order
 from ambiguity_ratings import (
     RATED_CAPTION,
@@ -30,21 +41,7 @@ from ambiguity_ratings import (
 from ambiguity_readings import Readings, measure_readings, predict_readings, read_readings
 from rich.console import Console
 
-from builders.recall.calibration import (
-    SHIPPED_CALIBRATIONS,
-    Calibration,
-    estimate_covered,
-    find_calibration,
-    find_covered,
-    fit_calibration,
-    fit_correction,
-    measure_cut,
-    measure_reliability,
-    new_calibration,
-    read_calibrations,
-    recall_at_precisions,
-    write_calibrations,
-)
+from builders.recall.calibration import SHIPPED_CALIBRATIONS, Calibration, find_calibration, read_calibrations
 from builders.recall.pair_features import CONTRADICTION_FEATURES, PairFeatures, centre_vectors
 from querytruth.array_types import BoolArray, FloatArray, Vectors
 from querytruth.backends.models.embedders import load_text_embedder

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from ambiguity_calibration import fit_correction
 from ambiguity_ratings import FITS, build_tables, read_captions, read_expert_ratings
 
-from builders.recall.calibration import Calibration, fit_correction
+from builders.recall.calibration import Calibration
 from builders.recall.caption_index import AnswerIndex, build_answer_index
 from builders.recall.pair_features import PairFeatures, centre_vectors
 from querytruth.array_types import BoolArray, FloatArray, RowIndices

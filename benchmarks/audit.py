@@ -26,8 +26,9 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from querytruth.audit.allocation import estimate_total  # noqa: E402
 from querytruth.audit.answers import AUDIT_VIEW  # noqa: E402
+from querytruth.audit.definition import AuditKeys, AuditSize  # noqa: E402
+from querytruth.audit.pair_audit import estimate_total  # noqa: E402
 from querytruth.audit.query_audit import estimate_mean  # noqa: E402
 from querytruth.sets.decision_records import QueryDecision  # noqa: E402
 from tests.audit.planted_worlds import (  # noqa: E402
@@ -176,7 +177,7 @@ def measure_large_audit(pairs: int) -> None:
     from querytruth.audit.answers import load_audit, take_answers
     from querytruth.audit.pool import pool_set
     from querytruth.audit.report import report_audit
-    from querytruth.audit.steps import AuditSize, plan_audit, start_audit
+    from querytruth.audit.steps import plan_audit, start_audit
 
     with tempfile.TemporaryDirectory() as folder:
         path, run = _publish_large_set(Path(folder), pairs // 50)
@@ -184,7 +185,7 @@ def measure_large_audit(pairs: int) -> None:
         pooled = pool_set(path, [run], 50)
         plan_audit(path, pooled, AuditSize())
         planned = time.perf_counter()
-        start_audit(path, pooled, "audit", AuditSize(), depth=50, seed=0, judged=None)
+        start_audit(path, pooled, AuditKeys(depth=50), None)
         started = time.perf_counter()
         audit = load_audit(path, "audit")[0]
         drawn = zip(audit.sample["query_id"], audit.sample["image_id"], strict=True)

@@ -27,7 +27,8 @@ from typing import Any
 
 import boto3
 import numpy as np
-import s3fs
+import obstore
+from obstore.store import S3Store
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
@@ -93,10 +94,10 @@ def build_set(folder: Path, count: int) -> Path:
     return qt.build({**keys, "near_duplicates": {"distance": None}, "render": {"size": SIDE[0]}}).path
 
 
-def put_by_s3fs(files: list[Path], bucket: str) -> None:
-    storage = s3fs.S3FileSystem(skip_instance_cache=True)
+def put_by_obstore(files: list[Path], bucket: str) -> None:
+    storage = S3Store(bucket, client_options={"allow_http": True})
     for number, file in enumerate(files):
-        storage.put_file(str(file), f"{bucket}/s3fs/{number}")
+        obstore.put(storage, f"obstore/{number}", file)
 
 
 def put_by_boto(files: list[Path], bucket: str) -> None:
@@ -125,10 +126,10 @@ def run_once(version: Path, place: Path, number: int) -> dict[str, tuple[float, 
         return work
 
     return {
-        "publish": measure(lambda: qt.publish(version, url)),
-        "s3fs, put_file in a loop": measure(lambda: put_by_s3fs(files, bucket)),
+        "publish": measure(lambda: qt.load(version).publish(url, with_places=True)),
+        "obstore, put in a loop": measure(lambda: put_by_obstore(files, bucket)),
         "boto3, put_object in a loop": measure(lambda: put_by_boto(files, bucket)),
-        "publish again: nothing is sent": measure(lambda: qt.publish(version, url)),
+        "publish again: nothing is sent": measure(lambda: qt.load(version).publish(url, with_places=True)),
         "verify": measure(with_empty_cache(lambda: qt.verify(target))),
         "fetch": measure(with_empty_cache(lambda: qt.fetch(target, to=place / f"fetched-{number}"))),
         "boto3, get_object in a loop": measure(lambda: get_by_boto(files, bucket, place / f"got-{number}")),

@@ -30,7 +30,6 @@ def list_checks(data: Path) -> dict[str, Callable[[np.random.Generator, int], It
         "plans": promises.check_plans,
         "queries": lambda rng, draws: promises.check_query_audits(rng, draws, *real),
         "pairs": promises.check_pair_audits,
-        "planned": promises.check_planned_audits,
     }
 
 

@@ -36,12 +36,12 @@ MODULES = {"dask": "distributed", "ray": "ray"}
 SCRIPT = """
 import sys
 from pathlib import Path
-from flows.definition_loader import load_definition
-from querytruth.backends.steps import BuildRun
+from flows.requests import BuildRequest
+from querytruth.backends.steps import SilentReporter
 from querytruth.api.set_builds import run_build
 if __name__ == "__main__":
-    definition = load_definition(Path(sys.argv[1]), [], "gallery")
-    run_build(definition, BuildRun(workers=int(sys.argv[3])), prefect=sys.argv[4] == "prefect", runner=sys.argv[2])
+    request = BuildRequest(definition=Path(sys.argv[1]), workers=int(sys.argv[3]), runner=sys.argv[2])
+    run_build(request, SilentReporter(), prefect=sys.argv[4] == "prefect")
 """
 
 

@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 import boto3
-from aiobotocore.client import AioBaseClient
+import obstore
 from rich.console import Console
 from rich.table import Table
 
@@ -39,23 +39,25 @@ Measured = dict[str, tuple[float, float, int, int]]  # seconds by the clock and 
 
 @contextmanager
 def counted_requests() -> Iterator[list[str]]:
-    """Yields the names of the requests to the service within the block."""
+    """Yields the names of the requests to the service within the block; a list is one, however many pages it has."""
     asked: list[str] = []
-    call = vars(AioBaseClient).get("_make_api_call")
-    if call is None:
-        print("aiobotocore changed: requests are not counted")
-        yield asked
-        return
+    names = ("get", "put", "list", "list_with_delimiter", "delete", "head")
+    before = {name: getattr(obstore, name) for name in names}
 
-    async def counted(client: Any, name: str, parameters: Any) -> Any:
-        asked.append(name)
-        return await call(client, name, parameters)
+    def counted(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            asked.append(name)
+            return before[name](*arguments, **options)
 
-    AioBaseClient._make_api_call = counted
+        return call
+
+    for name in names:
+        setattr(obstore, name, counted(name))
     try:
         yield asked
     finally:
-        AioBaseClient._make_api_call = call
+        for name in names:
+            setattr(obstore, name, before[name])
 
 
 def answered(number: int) -> tuple[str, ChatRequest, Reply]:

@@ -4,7 +4,8 @@ File names that contain a query: a system that reads file names would find the i
 """
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from builders.recall.caption_index import CaptionIndex, build_answer_index
 from builders.recall.phrases import find_missing_units
 from querytruth.errors import SEVERITIES, LintFinding
 from querytruth.records import mix_bits
+from querytruth.sets.absent_queries import ABSENT_DEPTH, is_sampled, list_absent
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_application import list_edited_waiting
 from querytruth.sets.query_texts import Meaning, find_text_residue, list_meanings
@@ -84,12 +86,26 @@ def lint_tables(tables: Tables) -> list[LintFinding]:
     """Returns all findings, errors first; none for a clean set."""
     findings = [*_dangling(tables), *_duplicate_images(tables), *_source_defects(tables.ledger)]
     if len(tables.queries):  # a gallery has none
-        findings += [_empty_truth(tables), _edited_waiting(tables), _repeated_texts(tables), _shared_truth(tables)]
+        findings += [
+            _empty_truth(tables),
+            _unjudged(tables),
+            _edited_waiting(tables),
+            _repeated_texts(tables),
+            _shared_truth(tables),
+        ]
         findings += [_ambiguous_texts(tables), _contradicting_truth(tables), _implausible_answers(tables)]
         findings += [_text_residue(tables), _open_candidate_judgments(tables), _unreachable(tables)]
         findings.append(_filename_leaks(tables))
     kept = [finding for finding in findings if finding is not None]
     return sorted(kept, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
+
+
+def lint_certificate(manifest: Mapping[str, Any]) -> list[LintFinding]:
+    """Returns a warning for judged queries of which nobody certified how complete their truth is."""
+    if manifest["notes"].get("certificate") or not manifest["counts"]["judgments"]:
+        return []
+    says = "judgments of which nobody certified how complete they are: querytruth audit start SET --until recall=0.9"
+    return [LintFinding("no_certificate", "warning", manifest["counts"]["judgments"], says, ())]
 
 
 def finding_lines(findings: list[LintFinding]) -> list[str]:
@@ -126,8 +142,25 @@ def _source_defects(ledger: pd.DataFrame) -> Iterator[LintFinding | None]:
 def _empty_truth(tables: Tables) -> LintFinding | None:
     answered = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique())
     answered |= set(list_edited_waiting(tables))  # reported by another check
-    cases = [query for query in tables.queries["query_id"] if query not in answered]
+    if not len(tables.qrels):  # the set waits for its first judgments
+        return None
+    written = tables.queries.loc[~is_sampled(tables.queries), "query_id"]  # own queries may have no answer
+    cases = [query for query in written if query not in answered]
     return _finding("empty_truth", "error", "queries have no relevant picture", cases)
+
+
+def _unjudged(tables: Tables) -> LintFinding | None:
+    """Finds queries without a relevant image of which too few are judged to say that there is none, in sets that are
+    published before people judge."""
+    waiting = tables.queries if not len(tables.qrels) else tables.queries[is_sampled(tables.queries)]
+    known = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique())
+    known.update(list_absent(tables.queries, tables.qrels, len(tables.images)))
+    cases = [query for query in waiting["query_id"] if query not in known]
+    says = (
+        f"queries have no right image, and fewer than {ABSENT_DEPTH} judged ones: give runs to querytruth review SET "
+        "--run FILE, judge, then querytruth apply"
+    )
+    return _finding("unjudged_query", "warning", says, cases)
 
 
 def _edited_waiting(tables: Tables) -> LintFinding | None:
@@ -147,8 +180,17 @@ def _repeated_texts(tables: Tables) -> LintFinding | None:
 
 def _text_residue(tables: Tables) -> LintFinding | None:
     rows = zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True)
-    cases = [f"{query} {text} — {kind.replace('_', ' ')}" for query, text in rows if (kind := find_text_residue(text))]
+    cases = [
+        f"{query} {text} — {kind.replace('_', ' ')}"
+        for query, text in rows
+        if (kind := find_text_residue(text)) and not (kind == "empty_value" and _is_emoji(text))
+    ]
     return _finding("text_residue", "warning", "queries still hold what was to be taken out of them", cases)
+
+
+def _is_emoji(text: str) -> bool:
+    """Whether a text holds an emoji: people search with one alone."""
+    return any(unicodedata.category(c) == "So" for c in text)
 
 
 def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
@@ -257,7 +299,7 @@ def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
 
 def _unreachable(tables: Tables) -> LintFinding | None:
     positive = tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"].cat.remove_unused_categories().cat.categories
-    cases = tables.images.loc[~tables.images["image_id"].isin(positive), "image_id"]
+    cases = tables.images.loc[~tables.images["image_id"].isin(positive), "image_id"] if len(tables.qrels) else []
     return _finding("unreachable_image", "note", "pictures are right for no query (they only distract)", cases)
 
 

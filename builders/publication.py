@@ -16,6 +16,7 @@ from PIL import features
 
 from builders.publication_guards import check_not_empty, check_shrinkage
 from querytruth.audit.answers import AUDIT_VIEW, AcceptedLabels, AuditDisputes, add_accepted_labels, find_disputes
+from querytruth.audit.corrections import certify_tables
 from querytruth.backends.steps import current_run, describe_environment, step
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
@@ -36,6 +37,7 @@ _SUFFIXES = {
     "recall": "captions",
     "precision": "objects",
     "generated": "topics",
+    "queries": "queries",
     "imported": "imported",
 }
 
@@ -161,7 +163,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
 def _add_disputes(
     result: BuildResult, log: list[decision_records.QueryDecision], disputes: AuditDisputes
 ) -> BuildResult:
-    """The same result with what people differ on."""
+    """The same result with what people disagree on."""
     elsewhere = latest_decisions(one for one in decision_records.effective(log) if one.view != AUDIT_VIEW)
     return replace(result, disputed=disputes.unsettled, disagreement_count=len(find_disagreements(elsewhere)))
 
@@ -220,6 +222,9 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
         limits += [_describe_accepted(accepted, count)] if count else []
         taken = [*notes.get("accepted_labels", ()), accepted.as_record()]
         notes = {**notes, "accepted_labels": taken} if count else notes
+    certificate, reason = certify_tables(stored, tables)
+    notes = {**notes, "certificate": certificate} if certificate else notes
+    limits += [reason] if reason else []
     funnel = manifest["funnel"] + ledger.funnel()
     check_not_empty(manifest["kind"], path.parent.name, tables, funnel)
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
@@ -244,6 +249,7 @@ def _describe_accepted(accepted: AcceptedLabels, count: int) -> str:
     return f"{count} judgments are labels of {accepted.judge['name']}; precision at least {precise} ({accepted.audit})."
 
 
+_CERTIFICATE_ENDED = "An earlier version is certified; this one holds other judgments, and is not."
 _PACKAGES = ("querytruth", "pillow", "numpy", "pandas", "pyarrow", "prefect")
 _VERSION_KEYS = {
     *("version", "content_digest", "canary", "build_digest", "parent", "counts"),
@@ -260,11 +266,14 @@ def _publish(
     envelope: dict[str, Any],
 ) -> BuildResult:
     def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
+        notes, limits = _carry_certificate(manifest_fields, folder, digest)
         configuration, inputs, models = (manifest_fields[key] for key in ("configuration", "inputs", "models"))
         code_version = version_of("querytruth")
         libjpeg = features.version("libjpeg_turbo") or features.version("jpg") or ""
         return {
             **manifest_fields,
+            "notes": notes,
+            "known_limitations": limits,
             "schema_version": benchmark_set.SCHEMA_VERSION,
             "version": version,
             "content_digest": digest,
@@ -294,9 +303,25 @@ def _publish(
     )
 
 
+def _carry_certificate(fields: dict[str, Any], folder: Path, digest: str) -> tuple[dict[str, Any], list[str]]:
+    """Returns the notes and the known limitations of a version with this content digest: with the certificate that was
+    made of it, or, where the newest version has the same content, with that one's."""
+    notes, limits = {**fields["notes"]}, [one for one in fields["known_limitations"] if one != _CERTIFICATE_ENDED]
+    newest = newest_version(folder)
+    former = None if newest is None else read_manifest(folder / f"v{newest}")["notes"].get("certificate")
+    certificate = notes.pop("certificate", None) or former
+    if certificate is None:
+        return notes, limits
+    if certificate.get("content_digest", digest) != digest:
+        return notes, [*limits, _CERTIFICATE_ENDED]
+    return {**notes, "certificate": {**certificate, "content_digest": digest}}, limits
+
+
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
-    dumped = definition.model_dump(mode="json", exclude={"out", "publish_to", "work", "replies", "lose_at_most"})
+    dumped = definition.model_dump(
+        mode="json", exclude={"out", "publish_to", "publish_places", "work", "replies", "lose_at_most"}
+    )
     resolved: dict[str, Any] = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()

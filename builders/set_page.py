@@ -6,7 +6,7 @@ The queries and images on the page of a set: a varied sample that is the same wh
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,12 +18,14 @@ from querytruth.review import page_parts, set_parts
 from querytruth.review.page_parts import labels_or_empty
 from querytruth.review.set_parts import DisplayedWording, ImageTiles, reading_order
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.query_texts import list_meanings
 
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
 _ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
 _KINDS = {
     "precision": "One query, many right pictures. The truth comes from annotated objects; "
     "every judgment has a grade and says why.",
+    "queries": "What people typed into a search, drawn from its log; right is what people judged so.",
     "imported": "Queries, pictures and judgments as another collection has them.",
 }
 _BATCHES = {1: "Single labels", 2: "Pairs", 3: "Triples"}
@@ -31,6 +33,13 @@ _INTRODUCTIONS = {
     (1, False): "One label is asked for. Any picture that bears it is right, or bears one that is accepted for it.",
     (1, True): "Nodes of the tag tree. No box has their names: every label below them answers; captions say which.",
     (2, False): "Both labels on one picture. Pictures that lack just one of them are judged not relevant: near misses.",
+}
+_FAMILIES = {
+    "count": ("Numbers", "How many of something is on the picture. Another number of it is a near miss."),
+    "size": ("Sizes", "How much of the picture something takes."),
+    "spatial": ("Places", "Where one thing stands from another. The same two elsewhere are a near miss."),
+    "negation": ("Absence", "One thing without another. Both together are a near miss."),
+    "attribute": ("Attributes", "A thing as it looks. The same thing in another look is a near miss."),
 }
 _MIX_INTRODUCTION = "{} labels on one picture, and the near misses that lack one."
 _RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
@@ -47,15 +56,22 @@ class JudgedImage:
     evidence: tuple[tuple[str, str], ...]
 
 
+class Batch(NamedTuple):
+    """A part of the page: queries of a level, parents of the tree apart, and each family of questions apart."""
+
+    family: str
+    level: int
+    is_parent: bool
+
+
 @dataclass(frozen=True, slots=True)
 class QueryGroup:
-    """Queries for the same labels. Grades and images are those of the first wording; `has_differing_judgments`: another
-    wording has other judgments, as where people decided on one alone."""
+    """Queries that ask for the same (`list_meanings`). Grades and images are those of the first wording;
+    `has_differing_judgments`: another wording has other judgments, as where people decided on one alone."""
 
     labels: tuple[str, ...]
     wordings: tuple[DisplayedWording, ...]
-    level: int
-    is_parent: bool
+    batch: "Batch"
     count_by_grade: dict[int, int]
     has_differing_judgments: bool
     images: tuple[JudgedImage, ...] = ()
@@ -74,10 +90,10 @@ class QueryGroup:
 
 @dataclass(frozen=True, slots=True)
 class SetSelection:
-    """The queries shown and the number of all queries, by (level, whether they are parents of the tree)."""
+    """The queries shown, and the number of all questions, by part of the page."""
 
-    batches: dict[tuple[int, bool], list[QueryGroup]]
-    batch_sizes: dict[tuple[int, bool], int]
+    batches: dict[Batch, list[QueryGroup]]
+    batch_sizes: dict[Batch, int]
 
     @property
     def image_ids(self) -> list[str]:
@@ -144,9 +160,9 @@ def select_set_queries(
     """Select up to `queries` groups of wordings with up to `images` images each; `parents`: labels that are nodes of
     the tag tree."""
     judgments = _Judgments(tables.qrels)
-    groups: dict[tuple[int, bool], list[QueryGroup]] = {}
+    groups: dict[Batch, list[QueryGroup]] = {}
     for entry in _group_wordings(tables.queries, judgments, parents):
-        groups.setdefault((entry.level, entry.is_parent), []).append(entry)
+        groups.setdefault(entry.batch, []).append(entry)
     keys = sorted(groups)
     shares = _shares([len(groups[key]) for key in keys], queries)
     batches = {}
@@ -157,22 +173,23 @@ def select_set_queries(
 
 
 def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Collection[str]) -> Iterator[QueryGroup]:
-    """Yield the queries for the same labels as one group; a query without labels is its own group."""
-    wordings_by_key: dict[tuple[str, ...], list[DisplayedWording]] = {}
-    level: dict[tuple[str, ...], int] = {}
+    """Yield the queries that ask for the same as one group."""
     columns = [queries[name] for name in ("query_id", "text", "language", "style", "level", "labels")]
-    for query_id, text, language, style, number, labels in zip(*columns, strict=True):
-        key = labels_or_empty(labels) or ("", str(query_id))
+    wordings_by_meaning: dict[tuple[str, ...], list[DisplayedWording]] = {}
+    asked: dict[tuple[str, ...], tuple[tuple[str, ...], int]] = {}
+    for meaning, (query_id, text, language, style, level, labels) in zip(
+        list_meanings(queries), zip(*columns, strict=True), strict=True
+    ):
         wording = DisplayedWording(str(query_id), str(text), str(language), str(style))
-        wordings_by_key.setdefault(key, []).append(wording)
-        level[key] = int(number)
-    for key, wordings in wordings_by_key.items():
+        wordings_by_meaning.setdefault(meaning, []).append(wording)
+        asked[meaning] = labels_or_empty(labels), int(level)
+    for meaning, wordings in wordings_by_meaning.items():
+        labels, level = asked[meaning]
         wordings.sort(key=reading_order)
         grades = [judgments.by_grade(wording.query_id) for wording in wordings]
-        labels = key if key[0] != "" else ()
-        parent = len(labels) == 1 and labels[0] in parents
-        differs = any(other != grades[0] for other in grades)
-        yield QueryGroup(labels, tuple(wordings), level[key], parent, grades[0], differs)
+        family = meaning[1].partition("/")[0] if meaning[0] == "family" else ""
+        batch = Batch(family, 0 if family else level, not family and len(labels) == 1 and labels[0] in parents)
+        yield QueryGroup(labels, tuple(wordings), batch, grades[0], any(other != grades[0] for other in grades))
 
 
 def _shares(sizes: list[int], total: int) -> list[int]:
@@ -245,21 +262,24 @@ def render_set_page(
 
 
 def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, Any]]:
-    for number, (key, chosen) in enumerate(selection.batches.items()):
-        level, parent = key
-        title = "Parents of the tree" if parent else _BATCHES.get(level, f"Mixes of {level}")
-        description = _INTRODUCTIONS.get(key)
-        if not any(entry.labels for entry in chosen):
+    for number, (batch, chosen) in enumerate(selection.batches.items()):
+        if batch.family:
+            title, description = _FAMILIES.get(batch.family, (batch.family.capitalize(), ""))
+        elif not any(entry.labels for entry in chosen):
             title, description = "Queries", ""
+        else:
+            title = "Parents of the tree" if batch.is_parent else _BATCHES.get(batch.level, f"Mixes of {batch.level}")
+            mixed = _MIX_INTRODUCTION.format(batch.level)
+            description = _INTRODUCTIONS.get((batch.level, batch.is_parent), mixed)
         entries = [_entry(entry, images) for entry in chosen]
         yield {
             "id": f"batch-{number}",
             "title": title,
-            "description": _MIX_INTRODUCTION.format(level) if description is None else description,
+            "description": description,
             "first": entries[:_OPEN],
             "more": entries[_OPEN:],
             "shown": len(entries),
-            "total": selection.batch_sizes[key],
+            "total": selection.batch_sizes[batch],
         }
 
 

@@ -19,12 +19,13 @@ from flows.prefect_runs.flow_runner import ask_person, execute_on_threads, is_de
 from querytruth.audit import audit_files, pool
 from querytruth.audit.answers import count_waiting, load_audit, read_answers
 from querytruth.audit.definition import AuditDefinition
-from querytruth.audit.extension import extend_audit, find_new_runs, read_extension
+from querytruth.audit.extension import CardAudit, extend_audit, find_new_runs, read_extension
 from querytruth.audit.judge import judge_pool
 from querytruth.audit.report import report_audit
 from querytruth.audit.steps import PreparedAudit, find_audited_version, plan_audit, prepare_audit, start_audit
 from querytruth.definitions import StrictModel
 from querytruth.errors import UserError
+from querytruth.sets.manifest_notes import describe_certificate
 
 
 class AuditParameters(StrictModel):
@@ -108,21 +109,13 @@ def audit_set(parameters: AuditParameters) -> State[Any]:
 def _draw_sample(prepared: PreparedAudit) -> None:
     """Plan, judge and draw, as `querytruth audit start` does."""
     definition, path, judge = prepared.definition, prepared.path, prepared.judge
-    planned = plan_audit(path, prepared.pooled, prepared.size, judge)
+    planned = plan_audit(path, prepared.pooled, definition, judge)
     key = artifact_key(str(planned["set"]), "audit-plan")
     calls = f"; {planned['judge_calls']:,} calls of {planned['judge']}" if judge is not None else ""
     about = f"{planned['judgments']:,} judgments, about {planned['hours']} hours of people{calls}"
     call_server_if_available(lambda: create_table_artifact(planned["strata"], key, about))
     judged = None if judge is None else judge_pool(judge, prepared.pooled)
-    start_audit(
-        path,
-        prepared.pooled,
-        definition.name,
-        prepared.size,
-        depth=definition.depth,
-        seed=definition.seed,
-        judged=judged,
-    )
+    start_audit(path, prepared.pooled, definition, judged)
 
 
 def _add_later_systems(path: Path, definition: AuditDefinition, parameters: AuditParameters) -> None:
@@ -134,8 +127,12 @@ def _add_later_systems(path: Path, definition: AuditDefinition, parameters: Audi
 
 def _describe_open_pairs(path: Path, name: str) -> str:
     """How many pairs wait for people, "" where none does."""
-    drawn, _ = load_audit(path, name)
+    drawn, stored = load_audit(path, name)
     answers = read_answers(path, drawn)
+    if drawn.manifest["unit"] == audit_files.CARDS_UNIT:
+        growing = CardAudit(drawn, stored)
+        certificate = growing.answer(answers).certify(growing.goal)
+        return "" if certificate["is_reached"] else describe_certificate(certificate)
     missing, disputed = count_waiting(drawn, answers), len(answers.disputed)
     if not missing and not disputed:
         return ""
@@ -146,8 +143,8 @@ def _describe_question(path: Path, name: str, waiting: str) -> str:
     set_name = path.parent.name
     ways = [
         f"**{name}**, an audit of {set_name}/{path.name}, waits for people: {waiting}.",
-        f"Judge on the page (`querytruth review {set_name}`, view Audit) or in a table (`querytruth audit export-csv "
-        f"{set_name} --name {name}`, then `import-csv`), then resume.",
+        f"Judge on the page (`querytruth review {set_name}`, view Audit) or in a table (`querytruth review export-csv "
+        f"{set_name} --audit {name}`, then `import-csv`), then resume.",
     ]
     return "\n\n".join(ways)
 
@@ -159,9 +156,11 @@ def _report(path: Path, audit_name: str, page_language: str) -> State[Any]:
     lines = [
         f"{text} {rows[measure]['value']:.1%} ({rows[measure]['low']:.1%} to {rows[measure]['high']:.1%})"
         for measure, text in (("missing_share", "missing"), ("wrong_share", "wrong"))
-        if None not in (rows[measure][end] for end in ("value", "low", "high"))
+        if measure in rows and None not in (rows[measure][end] for end in ("value", "low", "high"))
     ]
     answers = report["answers"]
+    if certificate := report.get("certificate"):
+        lines = [describe_certificate(certificate)]
     message = f"{set_name}: {', '.join(lines)}; {answers['answered']:,} of {answers['sampled']:,} pairs answered"
     name = f"{report['set']['name']}-{audit_name}"
     key = artifact_key(name, "report")

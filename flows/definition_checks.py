@@ -12,13 +12,15 @@ from pathlib import Path, PurePosixPath
 from string import Template
 from typing import Literal, NamedTuple
 
-from builders.gallery.definition import GalleryDefinition
+from builders.gallery.definition import GalleryDefinition, GallerySource
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.generation_rounds import load_chat_model
 from builders.precision.definition import PrecisionDefinition
-from builders.precision.label_files import DATASETS_FOLDER, find_fitting_table, list_shipped_tables
+from builders.precision.label_files import SHIPPED_FOLDER, find_fitting_table, list_shipped_tables
 from builders.precision.phrasing_steps import load_phrasing_model, load_phrasing_prompts
 from builders.publication import propose_set_name
+from builders.queries.definition import QueriesDefinition
+from builders.queries.log_files import check_log
 from builders.recall.caption_rules import load_recall_prompts
 from builders.recall.captions import load_caption_model, load_description_model
 from builders.recall.definition import RecallDefinition
@@ -28,15 +30,15 @@ from querytruth.backends import environment, steps
 from querytruth.backends.images import image_sources
 from querytruth.backends.models import chat
 from querytruth.backends.models.hub_models import check_download
+from querytruth.defaults import DATASETS_FOLDER
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.questions import open_chat_session
 from querytruth.sets import set_files
 
 _LEAST_FREE = 1 << 30  # bytes: less is a problem
-DEFAULT_OUT = Path("datasets")  # of a definition
 _TEXT_EMBEDDERS = {"zh": "BAAI/bge-small-zh-v1.5", "en": "sentence-transformers/all-MiniLM-L6-v2"}  # calibrated
-_TEMPLATES = DATASETS_FOLDER / "starters"
+_TEMPLATES = SHIPPED_FOLDER / "starters"
 
 
 class DefinitionCheck(NamedTuple):
@@ -72,9 +74,11 @@ def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[
         if definition.has_phrasings:
             yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition)), False
             yield from _list_endpoint_checks(definition, {"phrasings": load_phrasing_model(definition)}, is_offline)
+    if isinstance(definition, GallerySource) and (gallery := definition.gallery) is not None:
+        yield "gallery", lambda: str(set_files.find_set(gallery, definition.out)), False
+    if isinstance(definition, QueriesDefinition):
+        yield "log", lambda: check_log(definition.queries, definition.columns), False
     if isinstance(definition, RecallDefinition):
-        if (gallery := definition.gallery) is not None:
-            yield "gallery", lambda: str(set_files.find_set(gallery, definition.out)), False
         yield "prompts", lambda: _name_prompts(load_recall_prompts(definition)), False
         models = {"captions": load_caption_model(definition)}
         if definition.descriptions is not None and definition.descriptions.model is not None:
@@ -105,12 +109,14 @@ def _run_check(name: str, check: Callable[[], str]) -> DefinitionCheck:
 
 
 def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], str]]]:
-    if isinstance(definition, GalleryDefinition | RecallDefinition) and definition.images is not None:
+    if isinstance(definition, GalleryDefinition | GallerySource) and definition.images is not None:
         images = str(definition.images)
         yield "pictures", lambda: _count_images(images, definition.out / definition.name)
+    if isinstance(definition, GallerySource) and (gallery := definition.gallery) is not None:
+        yield "gallery", lambda: str(set_files.find_set(gallery, definition.out))
+    if isinstance(definition, QueriesDefinition):
+        yield "log", lambda: check_log(definition.queries, definition.columns)
     if isinstance(definition, RecallDefinition):
-        if (gallery := definition.gallery) is not None:
-            yield "gallery", lambda: str(set_files.find_set(gallery, definition.out))
         yield "prompts", lambda: _name_prompts(load_recall_prompts(definition))
         yield "models", lambda: _name_downloads(check_recall_models(definition, is_plan=True))
         yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
@@ -190,13 +196,19 @@ class CaptionWriter:
 
 def render_starter(
     kind: str,
-    annotations: Sequence[Path] | None,
+    annotations: Sequence[Path] | Path | None,
     images: str | None,
     folder: Path,
     writer: CaptionWriter = CaptionWriter(),
 ) -> str:
-    """The text of a starter definition, with paths relative to `folder`. Raises UserError for a damaged annotation
-    file."""
+    """The text of a starter definition, with paths relative to `folder`. `annotations`: of a set of queries, their log.
+    Raises UserError for a damaged annotation file."""
+    if kind == "queries":
+        log = str(annotations or "queries.csv")
+        place = _quoted(images or "pictures", folder)
+        return _fill_template(kind, name=derive_set_name(log), queries=_quoted(log, folder), images=place)
+    if isinstance(annotations, Path):
+        raise ValueError(f"a set of kind {kind} has no search log")
     if kind == "precision":
         return _precision(annotations, images, folder)
     if kind in ("prefect", "audit"):
@@ -209,7 +221,7 @@ def render_starter(
 
 
 def _fill_template(kind: str, **values: object) -> str:
-    name = propose_set_name(str(values.pop("name")), kind, DEFAULT_OUT)
+    name = propose_set_name(str(values.pop("name")), kind, DATASETS_FOLDER)
     return Template((_TEMPLATES / f"{kind}.yaml").read_text("utf-8")).substitute(values, name=name)
 
 

@@ -14,6 +14,7 @@ from builders.gallery.definition import GalleryDefinition
 from builders.generated.definition import GeneratedDefinition
 from builders.imported_set import ImportDefinition
 from builders.precision.definition import PrecisionDefinition
+from builders.queries.definition import QueriesDefinition
 from builders.recall.definition import RecallDefinition
 from querytruth.audit.definition import AuditDefinition
 from querytruth.backends.files.safe_paths import BaseFolder, read_regular, resolve_paths
@@ -33,6 +34,7 @@ DEFINITION_CLASSES: dict[str, type[SetDefinition]] = {
     "gallery": GalleryDefinition,
     "precision": PrecisionDefinition,
     "recall": RecallDefinition,
+    "queries": QueriesDefinition,
     "generated": GeneratedDefinition,
     "imported": ImportDefinition,
     "training": TrainingDefinition,
@@ -45,6 +47,7 @@ __all__ = [
     "ImportDefinition",
     "NearDuplicateOptions",
     "PrecisionDefinition",
+    "QueriesDefinition",
     "RecallDefinition",
     "RenderOptions",
     "SetDefinition",
@@ -68,6 +71,12 @@ def load_definition(
     definition = parse_definition(_override_all(DEFINITION_CLASSES[kind], data, path, overrides), kind, source)
     _check_output_folder(definition)
     return definition
+
+
+def read_kind(path: Path) -> str:
+    """Returns the kind of set that a definition names. Raises UserError for a file that cannot be read, or names
+    none."""
+    return _check_kind(_read_file(path).get("kind"), str(path))
 
 
 def load_audit_definition(path: Path, overrides: Sequence[str]) -> AuditDefinition:

@@ -4,7 +4,7 @@ judged set ─► view (ground truth, one direction) ─► run ─► ranking �
 
 Writes the pages of evaluations and comparisons, each one HTML file with thumbnails inside.
 
-The systems of an evaluation by the files, names and services that they come from.
+Loads the systems that a request names.
 """
 
 from __future__ import annotations
@@ -12,26 +12,28 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.search_systems import load_system_file
 from querytruth.errors import UserError
-from querytruth.evaluation import encoded_sets, evaluation_result, live_systems, result_files, steps, systems
+from querytruth.evaluation import encoded_sets, judged_sets, live_systems, result_files, steps, systems
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view
 from querytruth.evaluation.live_systems import AskOptions
 from querytruth.evaluation.systems import EvaluatedSystem
 from querytruth.review import comparison_page, evaluation_page, query_selection
+from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 if TYPE_CHECKING:
     from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison
     from querytruth.evaluation.judged_sets import EvaluationView
+    from querytruth.evaluation.requests import EvaluationOptions, EvaluationRequest, JudgedRequest
 
-_OTHER_FOLDER = "or give another folder with --report"
+_OTHER_FOLDER = "or give another report folder"
 
 
 def write_evaluation_page(result: EvaluationResult, view: EvaluationView, page: Path) -> None:
@@ -82,14 +84,14 @@ def _thumbnails(view: EvaluationView, ids: list[str]) -> dict[str, bytes]:
 
 
 def evaluate_systems(
-    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: steps.EvaluationOptions
+    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: EvaluationOptions
 ) -> Iterator[steps.StoredResult]:
     """Evaluate every system in every direction; each result is stored before the next begins. `options.report` is the
     folder of a single result, or holds a folder per result. Raises UserError where a system cannot search this set,
     and, before the first evaluation, where a folder has the result of another run."""
     folders = _find_folders(judged, systems, directions, options)
     for direction in directions:
-        view = build_evaluation_view(judged, direction, options.metrics, options.precisions)
+        view = build_evaluation_view(judged, direction, options.chosen_metrics, options.precision)
         for system, folder in zip(systems, folders[direction], strict=True):
             scored = steps.score_system(view, system, options.k, options.max_unknown)
             page = None
@@ -108,7 +110,7 @@ def evaluate_systems(
 
 
 def _find_folders(
-    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: steps.EvaluationOptions
+    judged: JudgedSet, systems: Sequence[EvaluatedSystem], directions: Sequence[str], options: EvaluationOptions
 ) -> dict[str, list[Path | None]]:
     """By direction the folder of each system's result. Raises UserError where two would share one, or where one has the
     result of another run or another set: the same run on the same set may be evaluated again."""
@@ -116,14 +118,14 @@ def _find_folders(
     report = options.report
     for direction in directions:
         for system in systems:
-            folder = steps.find_result_folder(judged, system, direction) if options.is_stored else None
+            folder = steps.find_result_folder(judged, system, direction) if options.store else None
             if report is not None:
                 is_single = len(systems) * len(directions) == 1
                 folder = report if is_single else report / steps.result_folder_name(system, direction)
             if folder is not None:
                 if folder in folders[direction]:
                     reason = "would hold the results of two runs of this name"
-                    raise UserError("evaluate", folder, reason, "evaluate them one by one, each with its own --name")
+                    raise UserError("evaluate", folder, reason, "evaluate them one by one, each with its own name")
                 _refuse_other_result(folder, judged, system, direction)
             folders[direction].append(folder)
     return folders
@@ -138,61 +140,44 @@ def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSyste
     if held != wanted:
         source = stored["system"].get("file") or stored["system"]["name"]
         reason = f"has the result of another run ({source} on {stored['set']['name']}/v{stored['set']['version']})"
-        raise UserError("evaluate", folder, reason, "give this one another name (--name)")
+        raise UserError("evaluate", folder, reason, "give this one another name")
 
 
 def _what_is_evaluated(description: dict[str, Any]) -> tuple[str, dict[str, str] | None]:
     return description["content_digest"], description.get("part")
 
 
-@dataclass(frozen=True, slots=True)
-class SystemSources:
-    """The systems of an evaluation: run files, baselines, folders of vectors, models by name or folder, and
-    one matrix with its row and column ids. `index`: exact, ivf or hnsw; `texts`: of the lexical baseline. `systems`:
-    files that describe search services, which are asked as `ask` states; `ids`: the column that run files name images
-    by; `scores`: what the numbers of runs and of the matrix are, one of systems.SCORES, None: the highest is the best,
-    unless ranks say otherwise. A folder of runs is each of them."""
-
-    runs: Sequence[str | Path] = ()
-    baselines: Sequence[str] = ()
-    vectors: Sequence[str | Path] = ()
-    models: Sequence[str] = ()
-    similarities: tuple[Path, Path, Path] | None = None
-    index: str = "exact"
-    seed: int = 0
-    texts: Path | None = None
-    systems: Sequence[str | Path] = ()
-    ask: AskOptions = field(default_factory=AskOptions)
-    ids: str = "image_id"
-    scores: str | None = None
-
-    def load_systems(self, judged: JudgedSet) -> list[EvaluatedSystem]:
-        """Return the systems in this order. Raises UserError for one that cannot be read."""
-        runs = [one for run in self.runs for one in systems.list_runs(Path(run))]
-        found = [systems.load_run_system(run, judged, self.scores) for run in runs]
-        if self.ids != "image_id":
-            found = [systems.name_images(one, judged, self.ids) for one in found]
-        found += [systems.make_baseline(name, self.seed, self.texts) for name in self.baselines]
-        found += [systems.load_similarity_system(*self.similarities, self.scores)] if self.similarities else []
-        found += [live_systems.make_live_system(load_system_file(Path(one)), judged, self.ask) for one in self.systems]
-        encoded = [encoded_sets.read_encoded_set(Path(folder), judged) for folder in self.vectors]
-        encoded += [encoded_sets.encode_set(name, judged) for name in self.models]
-        return found + [systems.make_vector_system(one, self.index) for one in encoded]
+def load_judgments(request: JudgedRequest) -> JudgedSet:
+    """Return the set of a request, or the part of it that is asked for, or its bare judgments. Raises UserError."""
+    if request.qrels is not None:
+        judged = judged_sets.load_judged_qrels(request.qrels)
+    else:
+        judged = judged_sets.load_judged_set(set_files.find_set(str(request.of), request.out, remote="whole"))
+    return judged_sets.select_part(judged, request.part)
 
 
-def evaluate_sources(
-    judged: JudgedSet,
-    sources: SystemSources,
-    options: steps.EvaluationOptions,
-    directions: Sequence[str] = (evaluation_result.TEXT_TO_IMAGE,),
-    name: str | None = None,
-) -> list[steps.StoredResult]:
-    """Evaluate every system in every direction; `name` is that of a single system. Raises UserError."""
-    systems.check_index(sources.index)
-    evaluated = sources.load_systems(judged)
-    if name is not None:
+def load_systems(request: EvaluationRequest, judged: JudgedSet) -> list[EvaluatedSystem]:
+    """Return the systems that a request names: runs, baselines, a matrix, services, vectors and models. Raises
+    UserError for one that cannot be read."""
+    runs = [one for run in request.run for one in systems.list_runs(Path(run))]
+    found = [systems.load_run_system(run, judged, request.scores) for run in runs]
+    if request.ids != "image_id":
+        found = [systems.name_images(one, judged, request.ids) for one in found]
+    found += [systems.make_baseline(name, request.seed, request.texts) for name in request.baseline]
+    found += [systems.load_similarity_system(*request.matrix, request.scores)] if request.matrix else []
+    asked = AskOptions(request.offline, request.refresh)
+    found += [live_systems.make_live_system(load_system_file(one), judged, asked) for one in request.system]
+    encoded = [encoded_sets.read_encoded_set(folder, judged) for folder in request.vectors]
+    encoded += [encoded_sets.encode_set(name, judged) for name in request.model]
+    return found + [systems.make_vector_system(one, request.index) for one in encoded]
+
+
+def evaluate_request(request: EvaluationRequest, judged: JudgedSet) -> list[steps.StoredResult]:
+    """Evaluate every system of a request in every direction of it. Raises UserError."""
+    evaluated = load_systems(request, judged)
+    if request.name is not None:
         if len(evaluated) > 1:
             reason = f"is one name for {len(evaluated)} systems"
-            raise UserError("evaluate", name, reason, "evaluate them one by one, or leave --name out")
-        evaluated = [systems.rename_system(one, name) for one in evaluated]
-    return list(evaluate_systems(judged, evaluated, directions, options))
+            raise UserError("evaluate", request.name, reason, "evaluate them one by one, or leave the name out")
+        evaluated = [systems.rename_system(one, request.name) for one in evaluated]
+    return list(evaluate_systems(judged, evaluated, request.directions, request))

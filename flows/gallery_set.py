@@ -23,7 +23,7 @@ from builders.gallery.steps import (
 from builders.publication import BuiltTables
 from builders.set_pages import render_images_page
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
-from flows.prefect_runs.parameters import GalleryBuild
+from flows.requests import GalleryBuild
 from flows.set_kind import SetKind
 from querytruth.backends.steps import current_run
 from querytruth.records import empty_frame

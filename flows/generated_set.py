@@ -13,7 +13,7 @@ from builders.generated.stages import count_choices, load_chosen_objects, load_s
 from builders.publication import BuildResult, BuiltTables, publish_built
 from builders.set_pages import render_topics_page
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
-from flows.prefect_runs.parameters import GeneratedBuild
+from flows.requests import GeneratedBuild
 from flows.set_kind import SetKind
 from querytruth.backends.steps import current_run
 from querytruth.sets.benchmark_set import Tables

@@ -25,7 +25,7 @@ from builders.precision.steps import (
 )
 from builders.publication import BuiltTables
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
-from flows.prefect_runs.parameters import PrecisionBuild
+from flows.requests import PrecisionBuild
 from flows.set_kind import SetKind
 from querytruth.records import empty_frame
 from querytruth.sets import benchmark_set, decision_outcomes

@@ -60,7 +60,9 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
     if not published_files.is_own_version(path):
-        definition = _agreed_definition(definition, path, agree)
+        _check_agreed(definition, path, agree)
+    # Where the version lies: its work is below its own folder, and sets that it names lie beside it.
+    definition = definition | {"out": str(path.absolute().parents[1])}
     definition = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
     in_effect = set(manifest["decisions"]["in_effect"])
     # A stale decision may have changed which stage rejected an item.
@@ -84,8 +86,8 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     return RebuiltVersion(tables, content_digest(tables.to_arrow_tables()), changed)
 
 
-def _agreed_definition(definition: dict[str, Any], path: Path, agree: Callable[[list[str]], bool]) -> dict[str, Any]:
-    """The definition with the folder of the set as its output. Raises UserError without agreement."""
+def _check_agreed(definition: dict[str, Any], path: Path, agree: Callable[[list[str]], bool]) -> None:
+    """Raises UserError without agreement."""
     lines = list_outside_names(definition)
     if lines and not agree(lines):
         more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
@@ -94,7 +96,6 @@ def _agreed_definition(definition: dict[str, Any], path: Path, agree: Callable[[
     if definition.get("name") != path.parent.name:
         reason = f"has the definition of another set, {str(definition.get('name'))[:80]!r}"
         raise UserError("rebuild", path, reason, "name the folder as its definition does")
-    return definition | {"out": str(path.absolute().parents[1])}
 
 
 def list_outside_names(definition: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from builders.gallery.definition import GallerySource
 from builders.gallery.render_steps import locate_rendered
 from builders.publication import BuildResult, BuiltTables, publish_built
 from builders.publication_guards import check_not_empty
@@ -36,7 +37,7 @@ from builders.recall.steps import (
 from builders.set_pages import render_captions_page
 from flows import flow_entrypoint, gallery_set, set_kind
 from flows.gallery_set import choose_images
-from flows.prefect_runs.parameters import RecallBuild
+from flows.requests import RecallBuild
 from querytruth.backends.models.chat import has_written_answers
 from querytruth.questions import open_chat_session, summarize_forecasts
 from querytruth.records import CANDIDATE_JUDGMENTS_SCHEMA
@@ -55,7 +56,7 @@ _BYTES_A_PIXEL = 0.2
 MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which people who search do not share."
 
 
-def plan_images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
+def plan_images(definition: GallerySource, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
     """Returns the images with the paths that a set gives them, and the folder of the rendered files."""
     if definition.gallery is not None:
         gallery = load_published_gallery(set_files.find_set(definition.gallery, definition.out))
@@ -68,7 +69,7 @@ def plan_images(definition: RecallDefinition, ledger: Ledger) -> tuple[pd.DataFr
     return chosen.rename(columns={"item": "file_name"}).assign(path=inside), store
 
 
-def load_recall_gallery(definition: RecallDefinition) -> BuiltTables:
+def load_image_gallery(definition: GallerySource) -> BuiltTables:
     """Returns images, their duplicate groups, the ledger so far, and the folder of the image files.
     Raises UserError where no image is left."""
     if definition.gallery is None:
@@ -80,7 +81,7 @@ def load_recall_gallery(definition: RecallDefinition) -> BuiltTables:
 
 def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     """The set before it is published: tables, ledger and provenance."""
-    gallery = load_recall_gallery(definition)
+    gallery = load_image_gallery(definition)
     ledger, images = gallery.ledger, gallery.tables.images
     to_caption = load_shown_images(images, gallery.rendered_folder)
     chat_session = open_chat_session(definition)

@@ -220,10 +220,12 @@ class ReviewSite:
         return "/pairs?source=results" if self.has_results else f"/{self.about['views'][0].lower()}"
 
 
-def open_review_site(path: Path, reviewer: str, runs: Sequence[Path] = (), depth: int = 10) -> ReviewSite:
+def open_review_site(
+    path: Path, reviewer: str, runs: Sequence[Path] = (), depth: int = 10, systems: Sequence[Path] = ()
+) -> ReviewSite:
     """Open the version at `path`: to judge its queries, or, of a gallery, to caption its images; then the views that
-    only some sets have. With `runs`, it begins with the unjudged ones of their first `depth` results. Raises UserError
-    where it has nothing to review."""
+    only some sets have. With `runs`, or search services described in files (`systems`), it begins with the unjudged
+    ones of their first `depth` results. Raises UserError where it has nothing to review."""
     stored = set_files.read_set(path)
     manifest, judged = stored.manifest, len(stored.tables.queries) > 0
     if not judged and manifest["kind"] != "gallery":
@@ -234,9 +236,10 @@ def open_review_site(path: Path, reviewer: str, runs: Sequence[Path] = (), depth
         "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions", "Decisions"],
         "losses": [str(loss) for loss in find_lost_decisions(path)],
     }
-    if runs and not judged:
-        raise UserError("review", path, "has no queries that a run could answer", "leave out --run")
-    pool = read_result_pool(stored, runs, depth) if runs else ResultPool([], [])
+    if (runs or systems) and not judged:
+        option = "--run" if runs else "--system"
+        raise UserError("review", path, "has no queries that a run could answer", f"leave out {option}")
+    pool = read_result_pool(stored, runs, depth, systems) if runs or systems else ResultPool([], [])
     site = _judging_site(stored, reviewer, about, pool) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (
         ("Audit", build_audit_routes),

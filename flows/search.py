@@ -19,7 +19,8 @@ from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, suggest_choice, translate_read_errors, translate_write_errors
 from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, live_systems, systems
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, map_ids, read_named_images
-from querytruth.review.search_views import SEARCH_TEXTS, render_search, render_system_trial
+from querytruth.evaluation.published_names import match_names, translate_run
+from querytruth.review.search_views import render_search, render_system_trial
 from querytruth.sets import set_files
 from querytruth.sets.set_files import locate_set_images, read_set
 
@@ -126,12 +127,6 @@ class QueryResults:
     missed: list[dict[str, Any]]
 
 
-def check_page_language(language: str) -> None:
-    """Raises UserError for a language that the page has no texts in."""
-    if language not in SEARCH_TEXTS:
-        raise UserError(_STAGE, language, "is no language of the page", suggest_choice(language, list(SEARCH_TEXTS)))
-
-
 def search_by_model(judged: JudgedSet, model: str, text: str, k: int) -> QueryResults:
     """Searches the set's images with an embedder. Raises UserError where it is not there."""
     assert judged.stored is not None
@@ -157,7 +152,8 @@ def search_in_run(judged: JudgedSet, run: Path, text: str, k: int, ids: str) -> 
         raise UserError(_STAGE, text, "is no query of the set, so that a run cannot answer it", next_step)
     system = systems.load_run_system(run, judged)
     system = system if ids == "image_id" else systems.name_images(system, judged, ids)
-    table = system.produce_run(build_evaluation_view(judged, evaluation_result.TEXT_TO_IMAGE, [], []), k).run
+    view = build_evaluation_view(judged, evaluation_result.TEXT_TO_IMAGE, [], [])
+    table, _, _ = translate_run(system.produce_run(view, k).run, view)
     mine = table[table["query_id"].astype("str").isin(queries)]
     if mine.empty:
         raise UserError(_STAGE, run, f"has no results of {text!r}", "try a query that it answers")
@@ -176,7 +172,11 @@ def search_by_system(judged: JudgedSet, file: Path, text: str, k: int, images: p
     answer."""
     described = search_systems.load_system_file(file)
     known = map_ids(images, described.system.options.ids)
-    hits = [(hit.id, known.get(hit.id, ""), hit.score) for hit in ask_once(described, text, k)]
+    found = ask_once(described, text, k)
+    if described.system.options.ids == "image_id":
+        same = judged.representatives.to_dict()
+        known |= match_names([hit.id for hit in found if hit.id], known.keys(), images, "image_id", same).ids
+    hits = [(hit.id, known.get(hit.id, ""), hit.score) for hit in found]
     return _judge(judged, text, described.name, hits)
 
 

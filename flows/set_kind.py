@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from builders.gallery.definition import GallerySource
 from builders.publication import BuildResult, BuiltTables, check_decision_logs, publish_built
-from builders.recall.definition import RecallDefinition
 from builders.set_pages import RenderSetPage, render_judged_page
 from flows.definition_checks import check_before_build
-from flows.prefect_runs.parameters import BuildParameters
+from flows.requests import BuildRequest
 from querytruth.backends.files.bucket import Bucket
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl
 from querytruth.backends.files.durable_files import write_page
@@ -32,9 +32,9 @@ def find_work_folder(definition: SetDefinition) -> BucketFolder | None:
 
 @step("fetch")
 def fetch_gallery(definition: SetDefinition) -> None:
-    """Put the gallery of a recall set into the definition's `out`, where it is named and only the bucket has it. Raises
+    """Put the set's gallery into the definition's `out`, where it is named and only the bucket has it. Raises
     UserError where `out` has another version of that number."""
-    gallery = definition.gallery if isinstance(definition, RecallDefinition) else None
+    gallery = definition.gallery if isinstance(definition, GallerySource) else None
     if definition.publish_to is None or gallery is None or Path(gallery).exists():
         return
     if _SET_NAME.fullmatch(gallery):
@@ -73,6 +73,9 @@ def publish_to_bucket(definition: SetDefinition, result: BuildResult) -> BuildRe
     UserError where another build published that version meanwhile."""
     if definition.publish_to is None:
         return result
+    if not definition.publish_places:
+        next_step = "say publish_places: true where readers may know that; the version is built, and lies here"
+        set_files.read_set(result.path, ("images",)).tables.refuse_places("publish", result.path, next_step)
     nested_results = [publish_to_bucket(definition, nested) for nested in result.nested_results]
     stored = bucket_versions.publish_version(result.path, BucketFolder.parse(definition.publish_to))
     return replace(result, nested_results=nested_results, url=stored.url)
@@ -89,7 +92,7 @@ class SetKind:
     publish: Callable[[Any], BuildResult] | None = None
     plan: Callable[[Any], dict[str, Any]] | None = None
     render_page: RenderSetPage = render_judged_page
-    parameters: type[BuildParameters] | None = None
+    parameters: type[BuildRequest] | None = None
 
     @property
     def flow_name(self) -> str:

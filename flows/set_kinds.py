@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.publication import BuildResult, check_set_name
-from flows import gallery_set, generated_set, import_set, precision_set, recall_set
+from flows import gallery_set, generated_set, import_set, precision_set, queries_set, recall_set
 from flows.set_kind import SetKind, fetch_gallery, find_work_folder
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.steps import keep_work_at
@@ -20,6 +20,7 @@ SET_KINDS: dict[str, SetKind] = {
         precision_set.PRECISION_SET,
         recall_set.RECALL_SET,
         generated_set.GENERATED_SET,
+        queries_set.QUERIES_SET,
         import_set.IMPORTED_SET,
     )
 }

@@ -67,7 +67,7 @@ def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = N
         return _write_results(definition, parts, folder, key, test_set, history)
 
 
-_NOT_TRAINED_BY = {"out", "publish_to", "work", "set", "title", "licence", "lose_at_most", "name"}
+_NOT_TRAINED_BY = {"out", "publish_to", "publish_places", "work", "set", "title", "licence", "lose_at_most", "name"}
 
 
 def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:

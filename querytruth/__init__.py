@@ -10,117 +10,56 @@ if TYPE_CHECKING:
     from builders.gallery.definition import GalleryDefinition as Gallery
     from builders.generated.definition import GeneratedDefinition as Generated
     from builders.precision.definition import PrecisionDefinition as Precision
+    from builders.queries.definition import QueriesDefinition as Queries
     from builders.recall.definition import RecallDefinition as Recall
-    from querytruth.api.comparisons import (
-        Comparison,
-        SystemBoard,
-        compare,
-        gate,
-        history,
-        leaderboard,
-        plan_size,
-        stability,
-    )
-    from querytruth.api.evaluations import Evaluation, evaluate, search
-    from querytruth.api.loaded_set import LoadedSet, QueryView, load
-    from querytruth.api.set_builds import (
-        SetBuild,
-        apply,
-        build,
-        collect,
-        export,
-        import_set,
-        objects,
-        plan,
-        topics,
-        train,
-    )
-    from querytruth.api.set_checks import SetDifference, diff, fetch, lint, publish, rebuild, verify
-    from querytruth.api.set_trust import (
-        audit_plan,
-        audit_report,
-        audit_start,
-        calibrate,
-        doctor,
-        export_review,
-        overlap,
-        refresh_replies,
-        shortcuts,
-    )
+    from querytruth.api.comparisons import compare, gate, plan_size
+    from querytruth.api.evaluations import evaluate
+    from querytruth.api.loaded_set import fetch, load, verify
+    from querytruth.api.set_builds import build, doctor, generate, import_set, plan, refresh_replies, train
+    from querytruth.api.set_trust import open_audit
     from querytruth.audit.definition import AuditDefinition as Audit
     from querytruth.dual_encoder.definition import TrainingDefinition as Training
     from querytruth.errors import UserError
 
 _MODULES = {
     "querytruth.errors": ["UserError"],
-    "querytruth.api.comparisons": [
-        *("Comparison", "SystemBoard", "compare", "gate", "history", "leaderboard", "plan_size", "stability"),
-    ],
-    "querytruth.api.evaluations": ["Evaluation", "evaluate", "search"],
-    "querytruth.api.loaded_set": ["LoadedSet", "QueryView", "load"],
-    "querytruth.api.set_builds": [
-        *("SetBuild", "apply", "build", "collect", "export", "import_set", "objects", "plan", "topics", "train"),
-    ],
-    "querytruth.api.set_checks": ["SetDifference", "diff", "fetch", "lint", "publish", "rebuild", "verify"],
-    "querytruth.api.set_trust": [
-        "audit_plan",
-        "audit_report",
-        "audit_start",
-        "calibrate",
-        "doctor",
-        "export_review",
-        "overlap",
-        "refresh_replies",
-        "shortcuts",
-    ],
+    "querytruth.api.comparisons": ["compare", "gate", "plan_size"],
+    "querytruth.api.evaluations": ["evaluate"],
+    "querytruth.api.loaded_set": ["fetch", "load", "verify"],
+    "querytruth.api.set_trust": ["open_audit"],
+    "querytruth.api.set_builds": ["build", "doctor", "generate", "import_set", "plan", "refresh_replies", "train"],
 }
-_DEFINITIONS = ("Audit", "Gallery", "Generated", "Precision", "Recall", "Training")  # classes, by their short names
-__all__ = [
+_DEFINITIONS = (
     "Audit",
-    "Comparison",
-    "Evaluation",
     "Gallery",
     "Generated",
-    "LoadedSet",
     "Precision",
-    "QueryView",
+    "Queries",
     "Recall",
-    "SetBuild",
-    "SetDifference",
-    "SystemBoard",
+    "Training",
+)  # classes, by their short names
+__all__ = [
+    "Audit",
+    "Gallery",
+    "Generated",
+    "Precision",
+    "Queries",
+    "Recall",
     "Training",
     "UserError",
-    "apply",
-    "audit_plan",
-    "audit_report",
-    "audit_start",
     "build",
-    "calibrate",
-    "collect",
     "compare",
-    "diff",
     "doctor",
     "evaluate",
-    "export",
-    "export_review",
     "fetch",
     "gate",
-    "history",
+    "generate",
     "import_set",
-    "leaderboard",
-    "lint",
     "load",
-    "objects",
-    "overlap",
+    "open_audit",
     "plan",
     "plan_size",
-    "publish",
-    "rebuild",
     "refresh_replies",
-    "search",
-    "shortcuts",
-    "stability",
-    "topics",
     "train",
     "verify",
 ]

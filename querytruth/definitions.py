@@ -14,6 +14,7 @@ from querytruth.backends.files import safe_paths
 from querytruth.backends.files.bucket_urls import BucketFolder, is_object_url
 from querytruth.backends.models.chat import CHAT_MODELS
 from querytruth.backends.web.image_search import IMAGE_SEARCHES
+from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, suggest_choice
 from querytruth.sets.published_files import newest_version
 
@@ -135,7 +136,8 @@ class Definition(StrictModel):
 
 class SetDefinition(Definition):
     """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory. `publish_to`: a
-    folder in object storage that gets each version, too; an `out` that is such a URL is this key, with the work in
+    folder in object storage that gets each version, too (with `publish_places` also one that says where images were
+    taken); an `out` that is such a URL is this key, with the work in
     `s3-work/`. `work`: a folder in object storage that keeps what was read from images, rendered and encoded: workers,
     and builds on other machines, need to share nothing else. `lose_at_most`: the share of the last version's queries
     (of its images, if it has no queries) that a build may lose without being stopped, besides what people dropped;
@@ -146,8 +148,9 @@ class SetDefinition(Definition):
     title: str = ""
     licence: str = ""
     seed: int = 0
-    out: OutputFolder = Path("datasets")
+    out: OutputFolder = DATASETS_FOLDER
     publish_to: BucketUrl | None = None
+    publish_places: bool = False
     work: BucketUrl | None = None
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
 
@@ -159,7 +162,7 @@ class SetDefinition(Definition):
         if keys.get("publish_to") is not None:
             raise ValueError("out and publish_to both name a bucket")
         url = _check_bucket_url(str(keys["out"]))
-        return {**keys, "out": str(Path("s3-work") / url.removeprefix("s3://")), "publish_to": url}
+        return {**keys, "out": str(Path(url.replace("://", "-work/", 1))), "publish_to": url}
 
 
 class PriceOptions(StrictModel, allow_inf_nan=False):

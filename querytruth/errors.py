@@ -55,6 +55,18 @@ class UserError(Exception):
         return type(self), (self.stage, self.item, self.reason, self.next_step)
 
 
+class UsageError(UserError):
+    """A call that nothing can be done with; nothing was read or written."""
+
+    exit_code = 2
+
+    def __init__(self, item: object, reason: str, next_step: str, stage: str = "command line") -> None:
+        super().__init__(stage, item, reason, next_step)
+
+    def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str, str]]:
+        return type(self), (self.item, self.reason, self.next_step, self.stage)
+
+
 class BudgetSpentError(UserError):
     """The end of a run whose budget is spent: nothing is lost, and the next run goes on from there."""
 

@@ -165,7 +165,7 @@ def require_a_reply(stage: str, name: str, answers: Sequence[ChatAnswer]) -> Non
 
 
 def choose_ledger_bucket(failure: Failure) -> str:
-    """Returns the ledger's bucket of an item whose question failed: pending where the next run may have more luck."""
+    """Returns the ledger's bucket of an item whose question failed: pending where what failed is asked anew."""
     return "rejected" if failure.kind == "final" else "pending"
 
 

@@ -47,6 +47,9 @@ QUERIES_SCHEMA = pa.schema(
         ("topic", pa.string()),
         ("source_image_id", pa.string()),  # the image that a caption describes
         ("source_id", pa.string()),  # another publisher's id
+        ("searches", pa.float64()),  # how often a log has the query
+        ("stratum", pa.string()),  # head, torso or tail of the log
+        ("inclusion", pa.float64()),  # the probability with which it was drawn from the log
     ]
 )
 _code = pa.dictionary(pa.int32(), pa.string())

@@ -1,6 +1,5 @@
 """Output of the commands: lines and bars on stderr, tables on stdout, or JSON for machines."""
 
-import getpass
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -115,11 +114,3 @@ def print_funnel(stages: list[dict[str, Any]]) -> None:
     from querytruth.sets.ledger import FUNNEL_COLUMNS, tabulate_funnel
 
     print_table("Funnel", FUNNEL_COLUMNS, tabulate_funnel(stages))
-
-
-def current_user_name() -> str:
-    """Return the user's login name, or ""."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers
-        return ""

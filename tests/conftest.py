@@ -1,6 +1,5 @@
 """What several stories need: the real data's folder, and a small annotated world."""
 
-import functools
 import json
 import re
 import tempfile
@@ -10,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
-import typer.testing
 
 from tests.images import make_jpeg
 from tests.object_service import ObjectService, object_environment, serve_objects
@@ -55,16 +52,6 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Sets that tests publish are recorded in a folder of the tests, not in the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def commands_built_once() -> Iterator[None]:
-    """Typer builds the tree of all commands anew for each call, which takes longer than most commands of tests."""
-    build_once = functools.cache(typer.main.get_command)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("typer.main.get_command", build_once)
-        patch.setattr("typer.testing._get_command", build_once, raising=False)  # private: may be gone
         yield
 
 

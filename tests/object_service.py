@@ -123,7 +123,6 @@ def ignore_condition(service: ObjectService, environ: dict[str, Any], start: Cal
 @contextmanager
 def serve_objects() -> Iterator[ObjectService]:
     """Runs the service, with an empty bucket."""
-    pytest.importorskip("s3fs")
     server_module = pytest.importorskip("moto.server")
     from werkzeug.serving import WSGIRequestHandler, make_server
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from builders.generated.object_pools import NoveltyFilter
-from builders.precision.label_files import DATASETS_FOLDER
+from builders.precision.label_files import SHIPPED_FOLDER
 from flows.definition_loader import load_definition
 from flows.evaluation import evaluate_systems
 from flows.set_kinds import SET_KINDS
@@ -25,7 +25,7 @@ from querytruth.backends.models.embedders.sentence_transformer import SentenceEm
 from querytruth.backends.models.embedders.sentence_transformer import load as load_sentence_embedder
 from querytruth.evaluation.encoded_sets import encode_set
 from querytruth.evaluation.judged_sets import load_judged_set
-from querytruth.evaluation.steps import EvaluationOptions
+from querytruth.evaluation.requests import EvaluationOptions
 from querytruth.evaluation.systems import make_vector_system
 from querytruth.sample_album.album_files import write_sample_album
 from querytruth.sets.benchmark_set import canonical_json
@@ -61,7 +61,7 @@ def use_batch(size: int) -> None:
 def build_sets(folder: Path, minilm: Path, clip: Path) -> dict[str, str]:
     write_sample_album(folder / "album", SCENES)
     out = f"out={folder / 'sets'}"
-    album = DATASETS_FOLDER / "sample-album"
+    album = SHIPPED_FOLDER / "sample-album"
     captions = [f"{part}.options.path={folder / 'album' / part}.csv" for part in ("captions", "descriptions")]
     models = [f"ambiguity.text_embedder={minilm}", f"ambiguity.image_embedder={clip}", "ambiguity.images=0.9999"]
     duplicates = [f"near_duplicates.embedder={clip}", "near_duplicates.cosine=0.99999"]
@@ -78,7 +78,7 @@ def build_sets(folder: Path, minilm: Path, clip: Path) -> dict[str, str]:
 
 def judge_objects(minilm: Path) -> str:
     """The verdicts on the labels of a table, in the order of the table."""
-    labels = pd.read_csv(DATASETS_FOLDER / "objects365" / "labels.csv")["en"].tolist()
+    labels = pd.read_csv(SHIPPED_FOLDER / "objects365" / "labels.csv")["en"].tolist()
     embedder = load_sentence_embedder(SentenceTransformerOptions(name=str(minilm)))
     filter_ = NoveltyFilter(embedder.encode_texts, 0.6)
     verdicts = [

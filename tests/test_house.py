@@ -12,11 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # From the ground up. A room imports itself and what is named before it. Rooms of one tuple lie side by side.
 FLOORS = (
-    ("prompts", "querytruth.errors", "querytruth.array_types"),
+    ("prompts", "querytruth.errors", "querytruth.array_types", "querytruth.defaults"),
     ("querytruth.records",),
     ("querytruth.backends",),
     ("querytruth.sets",),
     ("querytruth.definitions",),
+    ("querytruth.requests",),
     ("querytruth.questions",),
     ("querytruth.evaluation",),
     ("querytruth.dual_encoder", "querytruth.review"),
@@ -35,15 +36,16 @@ FOLDERS = ("builders", "flows", "prompts", "querytruth")
 # tested without a model or a disk.
 DOING = {
     *(f"builders/gallery/{name}.py" for name in ("image_scan", "render_steps", "steps")),
-    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "calibration", "calibration_steps", "captions")),
+    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captions")),
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(f"builders/precision/{name}.py" for name in ("annotation_files", "annotation_records", "label_files")),
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
     *(f"builders/generated/{name}.py" for name in ("object_rounds", "pool_tables", "stages", "topic_rounds")),
+    *(f"builders/queries/{name}.py" for name in ("log_files", "spreadsheet_rows", "steps")),
     *("builders/imported_set.py", "builders/set_pages.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "extension", "judge", "judge_card")),
-    *(f"querytruth/audit/{name}.py" for name in ("judge_carry_over", "judge_check", "overlap", "overlap_index")),
+    *(f"querytruth/audit/{name}.py" for name in ("judge_check", "overlap", "overlap_index")),
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
@@ -170,12 +172,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 412,
-    "lines": 72511,
-    "lines of imports": 5325,
-    "carriers that are built at one place": 121,
-    "functions with seven parameters or more": 53,
-    "Any": 1636,
+    "files": 430,
+    "lines": 74500,
+    "lines of imports": 5460,
+    "carriers that are built at one place": 120,
+    "functions with seven parameters or more": 24,
+    "Any": 1640,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

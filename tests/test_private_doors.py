@@ -5,7 +5,6 @@ library does not document. A release that renames one breaks no build, as long a
 """
 
 import ast
-import functools
 import gc
 import logging
 import socket
@@ -29,7 +28,7 @@ UNDOCUMENTED = (
     *("transformers.cache_utils", "transformers.generation", "transformers.modeling_utils", "prefect.cli"),
     *("prefect.events.worker", "prefect.settings.legacy", "prefect.server.services", "fastapi.dependencies"),
     *("pyarrow.lib", "pandas.core", "sqlalchemy.util", "requests.packages", "pydantic.v1", "numpy.core"),
-    *("distributed.protocol", "typer.rich_utils"),
+    *("distributed.protocol", "cyclopts.core"),
 )
 ALLOWED = {
     ("querytruth/backends/images/image_decoding.py", "_open"): "Pillow documents it for readers of formats",
@@ -41,10 +40,7 @@ ALLOWED = {
     ("flows/prefect_runs/one_off_run.py", "prefect.events.worker.EventsWorker"): "ends Prefect's client of events",
     ("flows/prefect_runs/plugin.py", "prefect.cli._app._app"): "adds `prefect run`; test_prefect_plugin.py",
     ("tests/flows/test_prefect_plugin.py", "prefect.cli._app._app"): "takes that name away",
-    ("tests/test_private_doors.py", "_make_api_call"): "takes that name away",
-    ("tests/conftest.py", "typer.testing._get_command"): "saves time; patched only where it is there",
     ("tests/backends/images/test_image_decoding.py", "PIL._webp.WebPAnimDecoder"): "patched only where it is there",
-    ("benchmarks/shared_replies.py", "_make_api_call"): "counts requests; else they are not counted",
 }
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}  # documented
 OF_NOTEBOOKS = {"_repr_html_"}  # documented
@@ -62,7 +58,7 @@ def test_no_private_name_of_a_library_is_used_but_those_with_a_reason() -> None:
         "import prefect.cli._app",
         "import torch\ntorch._dynamo.reset()",
         "import pandas as pd\npd.DataFrame()._mgr",
-        "import typer\ngetattr(typer, '_core')",
+        "import cyclopts\ngetattr(cyclopts, '_core')",
         "from requests import Session\nclass Mine(Session):\n    def _send(self): ...",
         "def test(monkeypatch):\n    monkeypatch.setattr('fsspec.asyn._loop', None)",
     ],
@@ -112,23 +108,6 @@ def test_pillow_need_not_call_what_is_overridden(monkeypatch: pytest.MonkeyPatch
     assert image.size == (40, 30)
 
 
-def test_a_benchmark_counts_no_requests_where_aiobotocore_changed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    client = pytest.importorskip("aiobotocore.client")
-    pytest.importorskip("boto3")
-    from benchmarks.shared_replies import counted_requests
-
-    monkeypatch.delattr(client.AioBaseClient, "_make_api_call")
-    with counted_requests() as asked:
-        assert asked == []
-    assert "not counted" in capsys.readouterr().out
-
-
-# ---- the search
-
-
-@functools.cache
 def modules() -> dict[str, ast.Module]:
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     gc.disable()  # which looks through millions of nodes again and again

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from typer.testing import CliRunner
 
 from flows.review_site import open_review_site
-from querytruth.cli.app import app
 from querytruth.errors import UserError, make_visible
 from querytruth.review.server import create_app
+from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.review.server.pages import DOOR, HOME, TOKEN
 
@@ -154,7 +153,7 @@ def use_set(version: Path, whole: Path) -> tuple[list[str], str]:
 
 def run_command(command: list[str]) -> tuple[str, str]:
     """What went wrong beyond an error of one line, and what was printed."""
-    done = CliRunner().invoke(app, command)
+    done = invoke(*command)
     error = done.exception
     if error is None or isinstance(error, SystemExit):
         return "", done.output

@@ -1,11 +1,18 @@
 """The keys of a gallery's definition."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field, create_model, model_validator
 
 from builders.gallery.filters import list_image_filters
-from querytruth.definitions import Location, NearDuplicateOptions, RenderOptions, SetDefinition, StrictModel
+from querytruth.definitions import (
+    Location,
+    NearDuplicateOptions,
+    RenderOptions,
+    SetDefinition,
+    SetPathOrName,
+    StrictModel,
+)
 
 if TYPE_CHECKING:
     ImageFilterOptions = StrictModel
@@ -36,3 +43,42 @@ class GalleryDefinition(SetDefinition):
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
     select: SelectionOptions = SelectionOptions()
     render: RenderOptions | None = RenderOptions()
+
+
+_RULES = ("filter", "near_duplicates", "render")
+
+
+class GallerySource(SetDefinition):
+    """A set whose images are those of `gallery`, a published set with its own rules, or of `images` by the rules
+    here."""
+
+    gallery: SetPathOrName | None = None
+    images: Location | None = Field(None, min_length=1)
+    filter: ImageFilterOptions | None = ImageFilterOptions()
+    near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
+    select: SelectionOptions = SelectionOptions()
+    render: RenderOptions | None = RenderOptions()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_rules_of_its_own(cls, data: Any) -> Any:
+        named = isinstance(data, dict) and data.get("gallery") is not None
+        return dict.fromkeys(_RULES) | data if named else data
+
+    @model_validator(mode="after")
+    def _one_gallery(self) -> "GallerySource":
+        if (self.gallery is None) == (self.images is None):
+            raise ValueError("give either gallery, a published set, or images")
+        given = [name for name in _RULES if getattr(self, name) is not None]
+        if self.gallery is None and len(given) < len(_RULES):
+            missing = next(name for name in _RULES if name not in given)
+            raise ValueError(f"{missing} cannot be null, for a model is shown the pictures that it leaves")
+        if self.gallery is not None and (given or self.select.count is not None):
+            name = given[0] if given else "select.count"
+            raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")
+        return self
+
+    def as_gallery(self) -> GalleryDefinition:
+        """The definition of the gallery that the keys describe."""
+        shared = {name: getattr(self, name) for name in GalleryDefinition.model_fields if name != "kind"}
+        return GalleryDefinition(kind="gallery", **shared)

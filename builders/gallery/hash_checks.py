@@ -252,8 +252,10 @@ def _excess_after_fit(strong: Colours, weak: Colours, has_shift: bool) -> Colour
 
 
 def _is_unlike(parts: Colours, other_parts: Colours, other_cells: Colours) -> BoolArray:
-    """Returns where (n, 8, 8) the colour of a part is nowhere around its place in the other image."""
-    around = np.concatenate([_around(other_parts), _around(other_cells)], axis=3)
+    """Returns where (n, 8, 8) the colour of a part is nowhere around its place in the other image. Where an edge halves
+    a cell, both its sides differ as much from the mean: the side that was not stored counts as well."""
+    other_sides = 2 * other_cells - other_parts
+    around = np.concatenate([_around(cells) for cells in (other_parts, other_cells, other_sides)], axis=3)
     nearest = np.linalg.norm(around - parts[:, :, :, None], axis=-1).min(axis=3)
     unlike: BoolArray = nearest > _UNLIKE[0] + _UNLIKE[1] * np.linalg.norm(parts, axis=-1)
     return unlike

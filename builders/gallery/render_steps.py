@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from builders.gallery.image_scan import remove_superseded
-from querytruth.backends.files.bucket import open_transfer_bar
+from querytruth.backends.files.bucket import map_at_once, open_transfer_bar
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.files.durable_files import file_sha256, open_task_folder, task_root
 from querytruth.backends.files.safe_paths import contained_path
@@ -158,7 +158,7 @@ class KeptImages:
                 advance(sum(image.size for image in pack.images))
                 return placed
 
-            return {path for placed in kept_work.map_at_once(unpack, packs) for path, _ in placed}
+            return {path for placed in map_at_once(unpack, packs) for path, _ in placed}
 
     def render(self, jobs: Sequence[RenderPartJob]) -> tuple[list[RenderFault], list[kept_work.ImagePack]]:
         """Renders the jobs' images as tasks, and returns their faults and the packs. Raises UserError."""

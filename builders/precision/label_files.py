@@ -23,7 +23,7 @@ from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.manifest import InputRecord
 
 # A link to the folder datasets/ of a checkout; a folder of the package where that is installed.
-DATASETS_FOLDER = Path(__file__).parents[2] / "querytruth" / "shipped"
+SHIPPED_FOLDER = Path(__file__).parents[2] / "querytruth" / "shipped"
 _STAGE = "read label table"
 _NEGATIVE, _PARTIAL = "neg_category_ids", "not_exhaustive_category_ids"
 _KEYS = (f'"{_NEGATIVE}"'.encode(), f'"{_PARTIAL}"'.encode())
@@ -32,12 +32,12 @@ _PIECE = 1 << 22  # bytes
 
 def list_shipped_tables() -> list[str]:
     """Returns the names of the shipped tables."""
-    return sorted(folder.parent.name for folder in DATASETS_FOLDER.glob("*/labels.csv"))
+    return sorted(folder.parent.name for folder in SHIPPED_FOLDER.glob("*/labels.csv"))
 
 
 def find_table_folder(labels: str) -> Path:
     """Returns the folder for a shipped name or a path. Raises UserError where it is neither."""
-    for folder in (DATASETS_FOLDER / labels, Path(labels).expanduser()):
+    for folder in (SHIPPED_FOLDER / labels, Path(labels).expanduser()):
         if (folder / "labels.csv").is_file():
             return folder
     choices = ", ".join([*list_shipped_tables(), "from_annotations", "from_supercategories"])
@@ -57,7 +57,7 @@ def find_fitting_table(names: Iterable[str]) -> str | None:
 
 def find_compatibility_file(compatible: str) -> Path:
     """Returns the compatible-label file for a shipped name or a path. Raises UserError where it is neither."""
-    for path in (DATASETS_FOLDER / compatible / "compatible.csv", Path(compatible).expanduser()):
+    for path in (SHIPPED_FOLDER / compatible / "compatible.csv", Path(compatible).expanduser()):
         if path.is_file():
             return path
     next_step = f"choose from {', '.join(list_shipped_tables())}, or give a CSV file"

@@ -34,10 +34,14 @@ class MemberIndex:
     def members_of(self, owners: RowIndices) -> tuple[RowIndices, RowIndices]:
         """Returns for every member of the owners the position of its owner in `owners`, and the member."""
         sizes = self.sizes[owners]
-        place = np.repeat(np.arange(len(owners)), sizes)
-        inside = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        members: Any = self.members[np.repeat(self.starts[owners], sizes) + inside]
-        return place, members
+        members: Any = self.members[list_ranges(self.starts[owners], sizes)]
+        return np.repeat(np.arange(len(owners)), sizes), members
+
+
+def list_ranges(starts: RowIndices, sizes: RowIndices) -> RowIndices:
+    """Returns the numbers of ranges, one after the other: starts [7, 2] and sizes [3, 1] give [7, 8, 9, 2]."""
+    numbers: RowIndices = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    return numbers
 
 
 @dataclass(frozen=True)

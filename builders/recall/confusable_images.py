@@ -24,6 +24,7 @@ from querytruth.backends.models.nearest_neighbours import find_near_pairs, find_
 NEAREST_IMAGES = 40  # that each measure proposes for a query
 _CAPTIONS_PER_IMAGE = 2  # captions that are searched for each image that is wanted: several may be of one image
 _QUERIES_PER_BLOCK = 512
+_PAIRS_PER_BLOCK = 1 << 20
 _MAX_IMAGES_OF_WORD = 5000  # a word of more images proposes none
 
 
@@ -176,29 +177,60 @@ def _find_in_language(
     rules: confusable_scores.ConfusableRules,
     descriptions: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, CalibrationChoice | None]:
-    centred, choice, features = None, None, None
+    centred, choice, features = None, None, PairFeatures(answers)
     if rules.calibrations:
-        ways: list[tuple[tuple[str, ...], PairFeatures]] = [((), PairFeatures(answers))]
+        ways: list[tuple[tuple[str, ...], PairFeatures]] = [((), features)]
         if vectors.captions is not None:
             centred = centre_vectors(vectors.captions)
             ways.insert(0, (rules.embedder, PairFeatures(answers, centred, vectors.encode_words)))
-        choice, features = choose_calibration(rules.calibrations, language, ways, rules.image_embedder)
+        choice, chosen_features = choose_calibration(rules.calibrations, language, ways, rules.image_embedder)
+        features = chosen_features or features
     calibration = None if choice is None else choice.calibration
     caption_index = CaptionIndex(answers, descriptions)
     query, answer = _candidates(answers, vectors, centred, caption_index, rules, is_calibrated=calibration is not None)
     cosines = confusable_scores.CandidateCosines(answers, vectors, query, answer)
-    probabilities = rank_values = None
-    if calibration is not None and features is not None:
-        probabilities, rank_values = np.zeros(len(query)), np.full(len(query), -np.inf)
-        has_captions = np.isin(answer, answers.caption_answer_pairs()[1])
-        measured = features.measure(query[has_captions], answer[has_captions])
-        measured |= {name: column[has_captions] for name, column in cosines.image_features().items()}
-        probabilities[has_captions] = calibration.probabilities(measured)
-        rank_values[has_captions] = calibration.rank_values(measured)
-    table = confusable_scores.score_confusable_images(
-        answers, caption_index, cosines, rules, calibration, probabilities
+    probabilities, rank_values = np.zeros(len(query)), np.full(len(query), -np.inf)
+    if calibration is not None:
+        for rows in _split_pairs(np.flatnonzero(np.isin(answer, answers.caption_answer_pairs()[1]))):
+            measured = features.measure(query[rows], answer[rows])
+            measured |= {name: column[rows] for name, column in cosines.image_features().items()}
+            probabilities[rows] = calibration.probabilities(measured)
+            rank_values[rows] = calibration.rank_values(measured)
+    score = confusable_scores.score_candidates(
+        caption_index, cosines, rules, calibration, None if calibration is None else probabilities
     )
-    return table.assign(rank_value=table["score"] if rank_values is None else rank_values), choice
+    rank = _rank_candidates(cosines, rules, score, score if calibration is None else rank_values)
+    # Only what is listed, waits for people or is counted is explained: of ten candidates, nine are not.
+    is_kept = (score >= min(rules.candidate_score, rules.min_score)) | (
+        rank < max(rules.max_listed, rules.candidate_count)
+    )
+    table = confusable_scores.describe_candidates(
+        features, caption_index, cosines.pick(is_kept), rules, score[is_kept], probabilities[is_kept]
+    )
+    return table.assign(rank=rank[is_kept]), choice
+
+
+def _split_pairs(rows: RowIndices) -> list[RowIndices]:
+    """Returns the rows in parts that bound the memory that their features take."""
+    return np.array_split(rows, max(1, -(-len(rows) // _PAIRS_PER_BLOCK)))
+
+
+def _rank_candidates(
+    candidates: confusable_scores.CandidateCosines,
+    rules: confusable_scores.ConfusableRules,
+    score: FloatArray,
+    rank_values: FloatArray,
+) -> RowIndices:
+    """Returns the rank of each candidate of its query, from 0. Images of at least `min_score` come first, by their
+    scores; then those of at least `candidate_score` and then the others, both by `rank_values`."""
+    is_likely = score >= min(rules.candidate_score, rules.min_score)
+    likely = np.where(score >= rules.min_score, score, np.where(is_likely, 0.0, -1.0))
+    keys = (candidates.answer, -candidates.caption_cosine, -score, -rank_values, -likely, candidates.query)
+    order = np.lexsort(keys)  # answers are numbered in the order of their first images
+    _, first, sizes = np.unique(candidates.query[order], return_index=True, return_counts=True)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(first, sizes)
+    return rank
 
 
 def _in_order(
@@ -250,17 +282,11 @@ def _candidates(
 def _cut_to_listed(
     table: pd.DataFrame, rules: confusable_scores.ConfusableRules, choices: tuple[CalibrationChoice, ...]
 ) -> ConfusableImages:
-    """Returns of each query the first `max_listed` images, and the candidates. Images of at least `min_score` come
-    first, by their scores; then those of at least `candidate_score` and then the others, both by `rank_value`."""
-    is_likely = table["score"] >= min(rules.candidate_score, rules.min_score)
-    likely = table["score"].where(table["score"] >= rules.min_score, np.where(is_likely, 0.0, -1.0))
-    order = {"likely": False, "rank_value": False, "score": False, "caption_cosine": False}
-    order = {"query_id": True} | order | {"image_id": True}
-    table = table.assign(likely=likely).sort_values(list(order), ascending=list(order.values()), ignore_index=True)
-    table = table[confusable_scores.CONFUSABLE_COLUMNS]
+    """Returns of each query the first `max_listed` images, and the candidates."""
+    table = table.sort_values(["query_id", "rank"], ignore_index=True)
+    rank, table = table["rank"], table[confusable_scores.CONFUSABLE_COLUMNS]
     sure = table["score"] >= rules.min_score
     counts = table.loc[sure, "query_id"].value_counts()
-    rank = table.groupby("query_id").cumcount()
     is_listed = rank < rules.max_listed
     is_candidate = (sure & is_listed) | ((table["score"] >= rules.candidate_score) & ~sure)
     candidates = table[is_candidate | (rank < rules.candidate_count)].reset_index(drop=True)

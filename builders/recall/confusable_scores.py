@@ -19,12 +19,14 @@ two, not), nor where they have none of its words. With a real encoder of images 
 false: "blue dust pan and broom next to white commode" became true of a toilet without a dust pan.
 
 The shipped calibrations know captions alone: nobody judged pairs by image vectors. With one of these the images count
-by the rule above where they give more. A calibration that `querytruth calibrate` fitted with the image embedder of the
-definition contains what the images show.
+by the rule above where they give more. A calibration that was fitted with the definition's embedder of images contains
+what the images show.
 """
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isnan
 
 import numpy as np
@@ -34,7 +36,7 @@ from numpy.typing import NDArray
 from builders.recall.calibration import Calibration
 from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex
 from builders.recall.pair_features import IMAGE_FEATURES, EncodeWords, PairFeatures
-from builders.recall.phrases import Phrases, distinguishing_units, find_missing_units, restore_words
+from builders.recall.phrases import Phrases, covers_all, distinguishing_units, find_missing_units, restore_words
 from querytruth.array_types import FloatArray, RowIndices, Vectors
 from querytruth.backends.models.nearest_neighbours import pair_cosines
 
@@ -115,6 +117,15 @@ class CandidateCosines:
         if vectors.images is not None:
             self._measure_images(answers, vectors, vectors.images)
 
+    def pick(self, chosen: NDArray[np.bool_]) -> "CandidateCosines":
+        """Returns those of the chosen pairs (n,)."""
+        picked, is_compared = copy(self), chosen[self.place]
+        for name in ("query", "answer", "has_captions", "caption_cosine", "image_cosine", "query_image_cosine"):
+            setattr(picked, name, getattr(self, name)[chosen])
+        picked.place = (np.cumsum(chosen) - 1)[self.place[is_compared]]
+        picked.caption, picked.compared_cosine = self.caption[is_compared], self.compared_cosine[is_compared]
+        return picked
+
     def image_features(self) -> dict[str, FloatArray]:
         """Returns IMAGE_FEATURES (n,) of each pair, NaN where vectors are missing."""
         return dict(zip(IMAGE_FEATURES, (self.image_cosine.round(6), self.query_image_cosine), strict=True))
@@ -136,32 +147,37 @@ def _most(values: FloatArray, place: RowIndices, count: int) -> FloatArray:
     return np.where(np.isinf(out), np.nan, out)
 
 
-def score_confusable_images(
-    answers: AnswerIndex,
+def score_candidates(
     caption_index: CaptionIndex,
     candidates: CandidateCosines,
     rules: ConfusableRules,
     calibration: Calibration | None = None,
     probabilities: FloatArray | None = None,
-) -> pd.DataFrame:
-    """Returns a row per candidate pair with the columns CONFUSABLE_COLUMNS. `probabilities` (n,): by `calibration`."""
-    missing = [
-        find_missing_units(caption_index.query_phrases[query], caption_index.answer_phrases[answer])
-        if caption_index.query_phrases[query]
-        else ["?"]
-        for query, answer in zip(candidates.query.tolist(), candidates.answer.tolist(), strict=True)
-    ]
-    distinguishing = [distinguishing_units(units) for units in missing]
-    is_covered = np.array([not units for units in missing], dtype=bool)
-    by_people = np.zeros(len(missing))
+) -> FloatArray:
+    """Returns how likely (n,) each candidate fits its query, 0 to 1. `probabilities` (n,): by `calibration`."""
+    is_covered = _is_covered(caption_index, candidates)
     if calibration is None or probabilities is None:
-        score = _score(is_covered, np.array([bool(units) for units in distinguishing], dtype=bool), candidates, rules)
-    else:
-        score = np.maximum(probabilities, np.where(is_covered, calibration.covered, 0))
-        by_images = _image_score(_ramp(candidates.image_cosine, rules.min_image_cosine), candidates, rules)
-        is_calibrated = bool(calibration.image_embedder) & candidates.has_captions
-        score = np.maximum(score, np.where(is_calibrated, 0, by_images))
-        by_people = probabilities
+        missing = _missing_units(caption_index, candidates)
+        has_distinguishing = np.array([bool(distinguishing_units(units)) for units in missing], dtype=bool)
+        return _score(is_covered, has_distinguishing, candidates, rules)
+    by_images = _image_score(_ramp(candidates.image_cosine, rules.min_image_cosine), candidates, rules)
+    is_calibrated = bool(calibration.image_embedder) & candidates.has_captions
+    score: FloatArray = np.maximum(probabilities, np.where(is_covered, calibration.covered, 0))
+    return np.maximum(score, np.where(is_calibrated, 0, by_images))
+
+
+def describe_candidates(
+    features: PairFeatures,
+    caption_index: CaptionIndex,
+    candidates: CandidateCosines,
+    rules: ConfusableRules,
+    score: FloatArray,
+    probabilities: FloatArray,
+) -> pd.DataFrame:
+    """Returns a row per candidate with the columns CONFUSABLE_COLUMNS. `probabilities` (n,): 0 where no calibration
+    says what people would."""
+    answers = features.answers
+    is_covered, missing = _is_covered(caption_index, candidates), _missing_units(caption_index, candidates)
     best_caption = _best_captions(caption_index, candidates)
     best_ids = [None if row < 0 else answers.query_ids[row] for row in best_caption]
     table = pd.DataFrame(
@@ -176,19 +192,33 @@ def score_confusable_images(
             "query_image_cosine": candidates.query_image_cosine,
         }
     )
-    is_supported = is_covered | (by_people >= rules.min_score)
+    is_expected = probabilities >= rules.min_score
     is_lacking = [
-        bool(units) or len(lacked) >= _count_units(caption_index.query_phrases[query])
-        for units, lacked, query in zip(distinguishing, missing, candidates.query.tolist(), strict=True)
+        bool(distinguishing_units(lacked)) or len(lacked) >= _count_units(caption_index.query_phrases[query])
+        for lacked, query in zip(missing, candidates.query.tolist(), strict=True)
     ]
-    mergeable = (score >= rules.min_score) & is_supported & ~np.array(is_lacking, dtype=bool)
-    mergeable[mergeable] = ~_is_contradicted(answers, candidates.query[mergeable], candidates.answer[mergeable])
+    mergeable = (score >= rules.min_score) & (is_covered | is_expected) & ~np.array(is_lacking, dtype=bool)
+    measured = features.measure_contradictions(candidates.query[mergeable], candidates.answer[mergeable])
+    mergeable[mergeable] = np.max(list(measured.values()), axis=0) < _CONTRADICTED
     table["is_mergeable"] = mergeable
     texts = list(_quoted(answers, caption_index, candidates, is_covered.tolist(), best_caption))
     words = _missing_words(answers, caption_index, candidates, missing)
-    evidence = _evidence(table, words, texts, rules, (by_people >= rules.min_score).tolist())
-    table["evidence"] = pd.array(evidence, dtype="str")
+    table["evidence"] = pd.array(_evidence(table, words, texts, rules, is_expected.tolist()), dtype="str")
     return table[CONFUSABLE_COLUMNS]
+
+
+def _is_covered(caption_index: CaptionIndex, candidates: CandidateCosines) -> NDArray[np.bool_]:
+    """Returns whether the texts of each image say all of the query; a query of stop words alone is said of none."""
+    wanted, known = caption_index.query_phrases, caption_index.answer_phrases
+    pairs = zip(candidates.query.tolist(), candidates.answer.tolist(), strict=True)
+    return np.array([bool(wanted[query]) and covers_all(known[answer], wanted[query]) for query, answer in pairs], bool)
+
+
+def _missing_units(caption_index: CaptionIndex, candidates: CandidateCosines) -> list[list[str]]:
+    """Returns per candidate the units of the query that the texts of the image lack."""
+    wanted, known = caption_index.query_phrases, caption_index.answer_phrases
+    pairs = zip(candidates.query.tolist(), candidates.answer.tolist(), strict=True)
+    return [find_missing_units(wanted[query], known[answer]) if wanted[query] else ["?"] for query, answer in pairs]
 
 
 def _quoted(
@@ -234,13 +264,19 @@ def _ramp(cosine: FloatArray, threshold: float) -> FloatArray:
 
 def _best_captions(caption_index: CaptionIndex, candidates: CandidateCosines) -> list[int]:
     """Returns per candidate the caption of the image that covers most of the query; -1 where it has none."""
-    best: list[tuple[int, float, int]] = [(1 << 30, 0.0, -1)] * len(candidates.query)
-    phrases = caption_index.query_phrases
-    columns = (candidates.place, candidates.caption, np.nan_to_num(candidates.compared_cosine))
-    for place, caption, cosine in zip(*(column.tolist() for column in columns), strict=True):
-        missing = find_missing_units(phrases[candidates.query[place]], phrases[caption])
-        best[place] = min(best[place], (len(missing), -cosine, caption))
-    return [caption for _, _, caption in best]
+    phrases, best = caption_index.query_phrases, []
+    cosines = np.nan_to_num(candidates.compared_cosine)
+    bounds = candidates.place.searchsorted(np.arange(len(candidates.query) + 1)).tolist()
+    pairs = zip(candidates.query.tolist(), candidates.answer.tolist(), pairwise(bounds), strict=True)
+    for query, answer, (start, end) in pairs:
+        # What no text of the image is about is missing from each of its captions.
+        heads = {phrase[-1] for phrase in caption_index.answer_phrases[answer]}
+        about = frozenset(phrase for phrase in phrases[query] if phrase[-1] in heads)
+        lacking = {unit for phrase in phrases[query] - about for unit in phrase}
+        captions = candidates.caption[start:end].tolist()
+        missing = [len(lacking.union(find_missing_units(about, phrases[one]))) if about else 0 for one in captions]
+        best.append(min(zip(missing, (-cosines[start:end]).tolist(), captions, strict=True), default=(0, 0, -1))[2])
+    return best
 
 
 def _missing_words(
@@ -263,15 +299,6 @@ def _count_units(phrases: Phrases) -> int:
     return len({unit for phrase in phrases for unit in phrase})
 
 
-def _is_contradicted(answers: AnswerIndex, query: RowIndices, answer: RowIndices) -> NDArray[np.bool_]:
-    """Returns whether the captions of each image state another count, colour, place, sex or age than the query."""
-    if not len(query):
-        return np.zeros(0, dtype=bool)
-    measured = PairFeatures(answers).measure_contradictions(query, answer)
-    contradicted: NDArray[np.bool_] = np.max(list(measured.values()), axis=0) >= _CONTRADICTED
-    return contradicted
-
-
 def _evidence(
     table: pd.DataFrame, missing: list[list[str]], texts: list[str], rules: ConfusableRules, by_people: list[bool]
 ) -> list[str]:
@@ -281,7 +308,7 @@ def _evidence(
     lines = []
     rows = zip(table.itertuples(index=False), missing, texts, by_people, strict=True)
     for row, words, text, is_expected in rows:
-        parts = ["all of it is said of this picture"] if row.is_covered else []
+        parts = ["its captions say all of it"] if row.is_covered else []
         if not row.is_covered and _reaches(row.caption_cosine, rules.min_caption_cosine):
             parts.append("captions alike")
         elif not row.is_covered and is_expected:

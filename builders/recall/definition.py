@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.gallery.definition import GalleryDefinition, ImageFilterOptions, SelectionOptions
+from builders.gallery.definition import GallerySource
 from querytruth import definitions
 from querytruth.backends.files.safe_paths import PathOrName, PathRule, resolve_path
-
-_RULES = ("filter", "near_duplicates", "render")
 
 
 class CaptionOptions(definitions.StrictModel):
@@ -85,19 +83,13 @@ class AmbiguityOptions(definitions.StrictModel, allow_inf_nan=False):
     then: Literal["drop", "merge", "review"] = "drop"
 
 
-class RecallDefinition(definitions.SetDefinition):
+class RecallDefinition(GallerySource):
     """A recall set: each query is the caption of one image. The images are those of `gallery`, a published set with its
     own rules, or of `images` by the rules here. `select` also chooses the images of the nested sets, one for each of
     `sizes`. `prompt_files`: the user's own prompts, by the names that `captions.prompt` has for them; `cleaning_files`:
     own rules of cleaning, by language."""
 
     kind: Literal["recall"] = "recall"
-    gallery: definitions.SetPathOrName | None = None
-    images: definitions.Location | None = Field(None, min_length=1)
-    filter: ImageFilterOptions | None = ImageFilterOptions()
-    near_duplicates: definitions.NearDuplicateOptions | None = definitions.NearDuplicateOptions()
-    select: SelectionOptions = SelectionOptions()
-    render: definitions.RenderOptions | None = definitions.RenderOptions()
     captions: CaptionOptions = CaptionOptions()
     descriptions: DescriptionOptions | None = None
     ambiguity: AmbiguityOptions = AmbiguityOptions()
@@ -120,27 +112,3 @@ class RecallDefinition(definitions.SetDefinition):
         if any(size < 1 for size in value) or len(set(value)) < len(value):
             raise ValueError("are different whole numbers over 0")
         return sorted(value)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_rules_of_its_own(cls, data: Any) -> Any:
-        named = isinstance(data, dict) and data.get("gallery") is not None
-        return dict.fromkeys(_RULES) | data if named else data
-
-    @model_validator(mode="after")
-    def _one_gallery(self) -> RecallDefinition:
-        if (self.gallery is None) == (self.images is None):
-            raise ValueError("give either gallery, a published set, or images")
-        given = [name for name in _RULES if getattr(self, name) is not None]
-        if self.gallery is None and len(given) < len(_RULES):
-            missing = next(name for name in _RULES if name not in given)
-            raise ValueError(f"{missing} cannot be null, for a model is shown the pictures that it leaves")
-        if self.gallery is not None and (given or self.select.count is not None):
-            name = given[0] if given else "select.count"
-            raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")
-        return self
-
-    def as_gallery(self) -> GalleryDefinition:
-        """The definition of the gallery that the keys describe."""
-        shared = {name: getattr(self, name) for name in GalleryDefinition.model_fields if name != "kind"}
-        return GalleryDefinition(kind="gallery", **shared)

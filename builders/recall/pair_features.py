@@ -5,13 +5,14 @@ captions is near 0 for every embedder. The features of a pair do not depend on t
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from builders.recall.caption_index import AnswerIndex, MemberIndex
+from builders.recall.caption_index import AnswerIndex, MemberIndex, list_ranges
 from builders.recall.caption_statements import CONTRADICTIONS, StatementIndex
 from builders.recall.phrases import AGES, KINDS, MANY, SEXES, list_attributes, split_words
 from querytruth.array_types import FloatArray, RowIndices, Vectors
@@ -49,6 +50,7 @@ _ATTRIBUTES = (*KINDS, *SEXES, *AGES, MANY)
 _SAMPLE = 1000  # captions that the spread of a query's cosines is measured on
 _BLOCK = 4096  # queries
 _BACKGROUND_PAIRS = 2000
+_QUERIES_PER_BLOCK = 1024  # whose words are compared with the vocabulary at once
 _PAIRS_PER_BLOCK = 1 << 16
 
 
@@ -71,13 +73,16 @@ class PairFeatures:
     ) -> None:
         self.answers, self._vectors = answers, vectors
         caption, answer = answers.caption_answer_pairs()
-        members = MemberIndex(answer, answers.count)
-        self._captions_of = np.split(caption[members.members], members.starts[1:-1])
         self._own_answer = np.full(len(answers.texts), -1)
         self._own_answer[caption[::-1]] = answer[::-1]
-        self._known_words: dict[int, tuple[RowIndices, RowIndices, FloatArray]] = {}
+        members = MemberIndex(answer, answers.count)
+        self._captions, self._first_captions = caption[members.members], members.starts
         self._encode_words = encode_words
         self._read_words()
+
+    def _captions_of(self, answer: int) -> RowIndices:
+        captions: RowIndices = self._captions[self._first_captions[answer] : self._first_captions[answer + 1]]
+        return captions
 
     def _read_words(self) -> None:
         lists = [split_words(text) for text in self.answers.texts]
@@ -89,11 +94,9 @@ class PairFeatures:
             [[name in stated for name in _ATTRIBUTES] for stated in map(list_attributes, self.answers.texts)],
             dtype=np.float64,
         ).reshape(-1, len(_ATTRIBUTES))
-        images_of_word = np.zeros(len(vocabulary))
-        described = [captions for captions in self._captions_of if len(captions)]
-        for captions in described:
-            images_of_word[np.unique(np.concatenate([self._words[one] for one in captions]))] += 1
-        self._rarity = np.log((len(described) + 1) / (images_of_word + 0.5))
+        self._answer_words = _AnswerWords(self._words, self._captions, self._first_captions, len(vocabulary))
+        described = np.count_nonzero(np.diff(self._first_captions))
+        self._rarity = np.log((described + 1) / (self._answer_words.answers_of_word + 0.5))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,26 +107,22 @@ class PairFeatures:
 
     def measure(self, query: RowIndices, answer: RowIndices) -> dict[str, FloatArray]:
         """Returns each feature (n,) of the pairs of a query and an answer with captions, rounded to six decimals."""
-        rows = np.array(
-            [self._measure_words(*pair) for pair in zip(query.tolist(), answer.tolist(), strict=True)]
-        ).reshape(-1, len(WORD_FEATURES))
-        features = dict(zip(WORD_FEATURES, rows.T, strict=True)) | self._statements.measure(query, answer)
+        features = self._statements.measure(query, answer) | self._compare_attributes(query, answer)
+        features |= dict(zip(WORD_FEATURES, self._measure_words(query, answer), strict=False))
+        features["text_length"] = np.array([len(text) for text in self.answers.texts])[query] ** 0.5
         features[ORDER_FEATURES[2]] = self._compare_caption_words(query, answer)
         if self._vectors is not None:
-            cosines = np.array(
-                [self._measure_cosines(*pair) for pair in zip(query.tolist(), answer.tolist(), strict=True)]
-            ).reshape(-1, 6)
             names = (VECTOR_FEATURES[0], *CAPTION_SET_FEATURES, *ORDER_FEATURES[:2])
-            features |= dict(zip(names, cosines.T, strict=True)) | {VECTOR_FEATURES[1]: self._spread[query]}
+            features |= dict(zip(names, self._measure_cosines(query, answer), strict=True))
+            features[VECTOR_FEATURES[1]] = self._spread[query]
         return {name: features[name].round(6) for name in self.names}
 
     def measure_contradictions(self, query: RowIndices, answer: RowIndices) -> dict[str, FloatArray]:
         """Returns how far (n,) the captions of each answer contradict the query in counts, colours, places, sexes and
         ages, 0 to 1."""
-        pairs = zip(query.tolist(), answer.tolist(), strict=True)
-        stated = np.array([self._contradictions(one, self._captions_of[other])[2:] for one, other in pairs])
-        sex, age = stated.reshape(-1, 2).T
-        return self._statements.measure(query, answer) | {"sex_contradiction": sex, "age_contradiction": age}
+        stated = self._compare_attributes(query, answer)
+        names = ("sex_contradiction", "age_contradiction")
+        return self._statements.measure(query, answer) | {name: stated[name] for name in names}
 
     def measure_background(self) -> dict[str, float] | None:
         """Returns the mean of BACKGROUND_FEATURES over random pairs of a query and another image: how alike unrelated
@@ -139,29 +138,43 @@ class PairFeatures:
         names = [name for name in BACKGROUND_FEATURES if name in features]
         return {name: round(float(features[name].mean()), 4) for name in names}
 
-    def _measure_cosines(self, query: int, answer: int) -> tuple[float, float, float, float, float, float]:
+    def _measure_cosines(self, query: RowIndices, answer: RowIndices) -> FloatArray:
+        out = np.zeros((6, len(query)))
+        own = self._own_answer[query]
+        for one, rows in _group_pairs(np.where(own >= 0, own, self.answers.count + query)):
+            captions = self._captions_of(one) if one < self.answers.count else query[rows[:1]]
+            answers, place = np.unique(answer[rows], return_inverse=True)
+            compared = self._compare_vectors(captions, self._lengths[one] if one < self.answers.count else 1, answers)
+            out[:, rows] = compared[:, captions.searchsorted(query[rows]), place]
+        return out
+
+    def _compare_vectors(self, captions: RowIndices, length: float, answers: RowIndices) -> FloatArray:
+        """Returns the six cosines (6, captions, answers) of all captions of an image; `length`: of their sum."""
         assert self._vectors is not None
-        others = self._vectors[self._captions_of[answer]]
-        own_answer = self._own_answer[query]
-        own = self._captions_of[own_answer] if own_answer >= 0 else np.array([query])
-        cosines = others @ self._vectors[query]
-        near = np.sort(cosines)[-2:]
-        between = self._vectors[own] @ others.T
-        rest = self._vectors[own[own != query]] @ self._vectors[query]
-        return (
-            float(near.mean()),
-            float(between.max(axis=0).mean()),
-            float(between.max(axis=1).mean()),
-            float(rest.mean()) if len(rest) else 1.0,
-            float(cosines.sum() / self._lengths[answer]),
-            float(between.sum() / self._lengths[answer] / (self._lengths[own_answer] if own_answer >= 0 else 1)),
-        )
+        sizes = np.diff(self._first_captions)[answers]
+        starts = np.cumsum(sizes) - sizes
+        own = self._vectors[captions]
+        between = own @ self._vectors[self._captions[list_ranges(self._first_captions[answers], sizes)]].T
+        highest = np.maximum.reduceat(between, starts, axis=1)
+        is_highest = between == np.repeat(highest, sizes, axis=1)
+        second = np.maximum.reduceat(np.where(is_highest, -np.inf, between), starts, axis=1)
+        is_single = (np.add.reduceat(is_highest, starts, axis=1, dtype=np.int64) == 1) & (sizes > 1)
+        sums = np.add.reduceat(between, starts, axis=1, dtype=np.float64)
+        near = np.add.reduceat(between.max(axis=0), starts, dtype=np.float64) / sizes
+        rest = (own @ own.T).sum(axis=1, dtype=np.float64) - (own * own).sum(axis=1)
+        out = np.empty((6, len(captions), len(answers)))
+        out[0] = (highest + np.where(is_single, second, highest)) / 2
+        out[1], out[2] = near, highest.mean(axis=0, dtype=np.float64)
+        out[3] = (rest / (len(captions) - 1) if len(captions) > 1 else np.ones(1))[:, None]
+        out[4], out[5] = sums / self._lengths[answers], sums.sum(axis=0) / self._lengths[answers] / length
+        return out
 
     @cached_property
     def _lengths(self) -> FloatArray:
         """The length of the sum of each answer's caption vectors."""
         assert self._vectors is not None
-        sums = (self._vectors[captions].sum(axis=0, dtype=np.float64) for captions in self._captions_of)
+        groups = (self._captions_of(answer) for answer in range(self.answers.count))
+        sums = (self._vectors[captions].sum(axis=0, dtype=np.float64) for captions in groups)
         return np.array([max(float(np.linalg.norm(one)), 1e-9) for one in sums])
 
     def _compare_caption_words(self, query: RowIndices, answer: RowIndices) -> FloatArray:
@@ -179,7 +192,7 @@ class PairFeatures:
     @cached_property
     def _weighted_words(self) -> csr_matrix:
         """The weighted words (answers, then queries; vocabulary) of all captions of each, with length one."""
-        groups = [*self._captions_of, *np.arange(len(self._words))[:, None]]
+        groups = [*map(self._captions_of, range(self.answers.count)), *np.arange(len(self._words))[:, None]]
         lists = [np.concatenate([np.empty(0, np.int64), *(self._words[one] for one in group)]) for group in groups]
         rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
         words = np.concatenate([np.empty(0, np.int64), *lists])
@@ -194,13 +207,6 @@ class PairFeatures:
     @cached_property
     def _statements(self) -> StatementIndex:
         return StatementIndex(self.answers)
-
-    @cached_property
-    def _word_vectors(self) -> Vectors | None:
-        """The centred vectors of the words, encoded when a pair is measured first."""
-        if self._encode_words is None or not self._vocabulary:
-            return None
-        return centre_vectors(self._encode_words(self._vocabulary))
 
     @cached_property
     def _spread(self) -> FloatArray:
@@ -219,53 +225,118 @@ class PairFeatures:
             spread[block] = np.sqrt(squares / count)
         return spread
 
-    def _measure_words(self, query: int, answer: int) -> list[float]:
-        wanted, captions = self._words[query], self._captions_of[answer]
-        known, starts, agreed = self._words_of_answer(answer)
-        nearness = self._word_nearness(wanted, known)
-        best = nearness.max(axis=1, initial=0)
-        weights = self._rarity[wanted] / max(self._rarity[wanted].sum(), 1e-9)
-        backward = nearness.max(axis=0, initial=0) if len(wanted) else np.zeros(len(known))
-        shared = np.maximum.reduceat(nearness, starts, axis=1).sum() if len(starts) else 0.0
-        return [
-            float((1 - best).sum()),
-            float((weights * best).sum()),
-            float(shared / max(len(wanted) * len(captions), 1)),
-            float((agreed * backward).sum() / max(agreed.sum(), 1)),
-            len(self.answers.texts[query]) ** 0.5,
-            *self._contradictions(query, captions),
-        ]
+    def _measure_words(self, query: RowIndices, answer: RowIndices) -> FloatArray:
+        out = np.zeros((4, len(query)))
+        groups = list(_group_pairs(query))
+        for start in range(0, len(groups), _QUERIES_PER_BLOCK):
+            block = groups[start : start + _QUERIES_PER_BLOCK]
+            wanted = np.unique(np.concatenate([self._words[one] for one, _ in block]))
+            nearness = self._measure_nearness(wanted)
+            for one, rows in block:
+                near = nearness[wanted.searchsorted(self._words[one])]
+                out[:, rows] = self._cover_words(self._rarity[self._words[one]], near, answer[rows])
+        return out
 
-    def _words_of_answer(self, answer: int) -> tuple[RowIndices, RowIndices, FloatArray]:
-        """Returns the words of all captions of an answer, one caption after the other; where each caption starts; and
-        the count of each word that more than half of the captions contain (or that most contain), at its first
-        place."""
-        known = self._known_words.get(answer)
-        if known is None:
-            lists = [self._words[one] for one in self._captions_of[answer].tolist()]
-            words = np.concatenate([np.empty(0, np.int64), *lists])
-            sizes = np.array([len(one) for one in lists])
-            _, first, counts = np.unique(words, return_index=True, return_counts=True)
-            agreed = np.zeros(len(words))
-            agreed[first] = np.where(counts > min(len(lists) / 2, counts.max(initial=0) - 0.5), counts, 0)
-            known = self._known_words[answer] = (words, (np.cumsum(sizes) - sizes)[sizes > 0], agreed)
-        return known
+    def _cover_words(self, rarity: FloatArray, near: Vectors, answers: RowIndices) -> FloatArray:
+        """Returns the first four WORD_FEATURES (4, answers) of a query. `near`: its words by the vocabulary."""
+        known = self._answer_words
+        sizes, captions = known.sizes[answers], known.caption_counts[answers]
+        places = list_ranges(known.starts[answers], sizes)
+        first_words, first_captions = np.cumsum(sizes) - sizes, np.cumsum(captions) - captions
+        caption_starts = known.caption_starts[list_ranges(known.first_captions[answers], captions)]
+        near = near.take(known.words[places], axis=1)
+        by_caption = np.maximum.reduceat(near, caption_starts + np.repeat(first_words, captions), axis=1)
+        best = np.maximum.reduceat(by_caption, first_captions, axis=1).astype(np.float64)
+        backward = near.max(axis=0, initial=0).astype(np.float64)
+        shared = np.add.reduceat(by_caption.sum(axis=0, dtype=np.float64), first_captions)
+        agreed = np.add.reduceat(known.agreed[places] * backward, first_words)
+        pairs = len(rarity) * np.diff(self._first_captions)[answers]
+        return np.stack(
+            [
+                (1 - best).sum(axis=0),
+                (rarity[:, None] * best).sum(axis=0) / max(rarity.sum(), 1e-9),
+                shared / np.maximum(pairs, 1),
+                agreed / known.agreed_sums[answers],
+            ]
+        )
 
-    def _word_nearness(self, wanted: RowIndices, known: RowIndices) -> FloatArray:
-        """Returns the similarity (wanted, known) of words, 0 to 1; 1 for equal words."""
+    @cached_property
+    def _word_vectors(self) -> Vectors | None:
+        """The centred vectors of the words, encoded when a pair is measured first."""
+        if self._encode_words is None or not self._vocabulary:
+            return None
+        return centre_vectors(self._encode_words(self._vocabulary))
+
+    def _measure_nearness(self, wanted: RowIndices) -> Vectors:
+        """Returns the similarity (wanted, vocabulary + 1) of words, 0 to 1; 1 for equal words. The last is none."""
+        nearness = np.zeros((len(wanted), len(self._vocabulary) + 1), dtype=np.float32)
         if self._word_vectors is None:
-            same: FloatArray = (wanted[:, None] == known[None]).astype(np.float64)
-            return same
-        near: FloatArray = np.clip(self._word_vectors[wanted] @ self._word_vectors[known].T, 0, 1).astype(np.float64)
-        return near
+            nearness[np.arange(len(wanted)), wanted] = 1
+        else:
+            np.clip(self._word_vectors[wanted] @ self._word_vectors.T, 0, 1, out=nearness[:, :-1])
+        return nearness
 
-    def _contradictions(self, query: int, captions: RowIndices) -> tuple[float, float, float, float]:
+    def _compare_attributes(self, query: RowIndices, answer: RowIndices) -> dict[str, FloatArray]:
         """Returns the differences of kinds and of numbers, and the contradictions of sex and age, 0 to 1."""
-        own = dict(zip(_ATTRIBUTES, self._attributes[query].tolist(), strict=True))
-        stated = self._attributes[captions].mean(axis=0) if len(captions) else np.zeros(len(_ATTRIBUTES))
-        other = dict(zip(_ATTRIBUTES, stated.tolist(), strict=True))
+        own = dict(zip(_ATTRIBUTES, self._attributes[query].T, strict=True))
+        other = dict(zip(_ATTRIBUTES, self._stated_attributes[answer].T, strict=True))
         sex, age = (
-            sum(own[one] * (1 - own[two]) * max(0.0, other[two] - other[one]) for one, two in (pair, pair[::-1]))
+            sum(own[one] * (1 - own[two]) * (other[two] - other[one]).clip(0) for one, two in (pair, pair[::-1]))
             for pair in (SEXES, AGES)
         )
-        return max(abs(own[name] - other[name]) for name in KINDS), abs(own[MANY] - other[MANY]), sex, age
+        return {
+            "kind_difference": np.max([abs(own[name] - other[name]) for name in KINDS], axis=0),
+            "number_difference": abs(own[MANY] - other[MANY]),
+            "sex_contradiction": np.asarray(sex),
+            "age_contradiction": np.asarray(age),
+        }
+
+    @cached_property
+    def _stated_attributes(self) -> FloatArray:
+        """The share (answers, attributes) of the captions of each answer that state an attribute."""
+        sizes = np.diff(self._first_captions)
+        sums = np.zeros((self.answers.count, len(_ATTRIBUTES)))
+        np.add.at(sums, np.repeat(np.arange(self.answers.count), sizes), self._attributes[self._captions])
+        return sums / np.maximum(sizes, 1)[:, None]
+
+
+class _AnswerWords:
+    """The words of all captions of every answer, one caption after the other, behind one that is no word (the number of
+    the vocabulary), which is a caption of its own.
+
+    Two answers with the captions [[4, 2], []] and [[7]] of a vocabulary of 9: `words` [9, 4, 2, 9, 7], `starts` [0, 3],
+    `caption_starts` in their answers [0, 1, 0, 1] (an empty caption has none), `first_captions` [0, 2].
+    """
+
+    def __init__(self, words: Sequence[RowIndices], captions: RowIndices, firsts: RowIndices, vocabulary: int) -> None:
+        count, caption_sizes = len(firsts) - 1, np.array([len(words[one]) for one in captions], dtype=np.int64)
+        of_caption = np.repeat(np.arange(count), np.diff(firsts))
+        flat = np.concatenate([np.empty(0, np.int64), *(words[one] for one in captions.tolist())])
+        of_word = np.repeat(of_caption, caption_sizes)
+        inserted = of_word.searchsorted(np.arange(count + 1))
+        self.words = np.insert(flat, inserted[:-1], vocabulary)
+        self.starts, self.sizes = (inserted + np.arange(count + 1))[:-1], np.diff(inserted) + 1
+        has_words = caption_sizes > 0
+        placed = (np.cumsum(caption_sizes) - caption_sizes + of_caption + 1)[has_words]
+        caption_starts = np.sort(np.append(placed, self.starts))
+        self.caption_counts = np.bincount(of_caption[has_words], minlength=count) + 1
+        self.first_captions = np.cumsum(self.caption_counts) - self.caption_counts
+        self.caption_starts = caption_starts - np.repeat(self.starts, self.caption_counts)
+        keys, first, times = np.unique(of_word * vocabulary + flat, return_index=True, return_counts=True)
+        self.answers_of_word = np.bincount(keys % max(vocabulary, 1), minlength=vocabulary)
+        most = np.zeros(count)
+        np.maximum.at(most, of_word[first], times)
+        least = np.minimum(np.diff(firsts) / 2, most - 0.5)
+        agreed = np.zeros(len(flat))
+        agreed[first] = np.where(times > least[of_word[first]], times, 0)
+        # How often a word that more than half of the captions contain (or that most contain) does, at its first place.
+        self.agreed = np.insert(agreed, inserted[:-1], 0)
+        self.agreed_sums = np.maximum(np.bincount(of_word, agreed, minlength=count), 1)
+
+
+def _group_pairs(owner: RowIndices) -> Iterator[tuple[int, RowIndices]]:
+    """Yields each owner of pairs (n,), ascending, and the places of its pairs."""
+    order = np.argsort(owner, kind="stable")
+    bounds = np.flatnonzero(np.diff(owner[order], prepend=-1, append=-1)).tolist()
+    for start, end in pairwise(bounds):
+        yield int(owner[order[start]]), order[start:end]

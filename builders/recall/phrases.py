@@ -97,10 +97,21 @@ def parse_phrases(text: str) -> Phrases:
 def covers(phrases: Phrases, phrase: Phrase) -> bool:
     """Returns whether one of the phrases has the same head and all units of `phrase`, and none has another number: "two
     birds" does not fit an image of four birds of which two are white."""
+    about = _group_by_head(phrases).get(phrase[-1])
+    if about is None:
+        return False
     if phrase in phrases and _NUMBERS.isdisjoint(phrase):
         return True
-    about = [other for other in phrases if other[-1] == phrase[-1]]
     return any(_within(phrase, other) for other in about) and not any(_recounts(phrase, other) for other in about)
+
+
+@lru_cache(maxsize=1 << 17)
+def _group_by_head(phrases: Phrases) -> dict[str, list[Phrase]]:
+    """Returns the phrases by their last unit. An image's are asked for again with every query that may fit it."""
+    groups: dict[str, list[Phrase]] = {}
+    for phrase in phrases:
+        groups.setdefault(phrase[-1], []).append(phrase)
+    return groups
 
 
 def covers_all(known: Phrases, wanted: Phrases) -> bool:
@@ -113,7 +124,7 @@ def find_missing_units(wanted: Phrases, known: Phrases) -> list[str]:
     missing: set[str] = set()
     for phrase in wanted:
         if not covers(known, phrase):
-            about = [set(phrase) - set(other) for other in known if other[-1] == phrase[-1]]
+            about = [set(phrase) - set(other) for other in _group_by_head(known).get(phrase[-1], ())]
             least = min((sorted(left) for left in about), key=lambda left: (len(left), left), default=[])
             missing.update(least or phrase)
     return sorted(missing)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from builders.gallery import selection
+from builders.gallery.definition import GallerySource
 from builders.publication import BuiltTables
 from builders.recall.caption_rules import load_recall_prompts
 from builders.recall.captions import (
@@ -33,8 +34,10 @@ from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import InputRecord, PromptRecord, Provenance
 from querytruth.sets.set_files import read_intact_digests
 
+SourceDefinition = TypeVar("SourceDefinition", bound=GallerySource)
 
-def pin_gallery_version(definition: RecallDefinition) -> RecallDefinition:
+
+def pin_gallery_version(definition: SourceDefinition) -> SourceDefinition:
     """Returns the definition with the version of its gallery, because the newest version changes."""
     if definition.gallery is None:
         return definition

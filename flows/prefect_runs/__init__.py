@@ -1,1 +1,1 @@
-"""Builds under Prefect: parameters, tasks, runners, progress, artifacts, and reviews that a run waits for."""
+"""Builds under Prefect: tasks, runners, progress, artifacts, and reviews that a run waits for."""

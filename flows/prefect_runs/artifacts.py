@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
 from prefect import artifacts
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
-from prefect.exceptions import PrefectException
 from prefect.logging import get_run_logger
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
@@ -71,7 +69,7 @@ def call_server_if_available(call: Callable[[], R]) -> R | None:
     try:
         with retrying_once():
             return call()
-    except (httpx.HTTPError, PrefectException, OSError, RuntimeError) as error:
+    except Exception as error:  # of the server, the connection or Prefect's HTTP client, which is its own affair
         _ServerPause.until = time.monotonic() + _PAUSE_SECONDS
         get_run_logger().warning("Prefect's server takes no artifact (%s)", type(error).__name__)
         return None
@@ -159,7 +157,7 @@ def create_build_artifacts(result: BuildResult) -> None:
 def create_funnel_artifact(name: str, funnel: Sequence[dict[str, Any]]) -> None:
     """Create the table of the funnel, a row per stage."""
     rows = [dict(zip(ledger.FUNNEL_COLUMNS, row, strict=True)) for row in ledger.tabulate_funnel(funnel)]
-    about = "What came in, what went on, and why the rest did not."
+    about = "What came in, what was kept, and why the rest was not."
     call_server_if_available(lambda: artifacts.create_table_artifact(rows, artifact_key(name, "funnel"), about))
 
 

@@ -18,14 +18,16 @@ from builders.generated.definition import GeneratedDefinition
 from flows.prefect_runs.artifacts import create_funnel_artifact, create_page_link
 from flows.prefect_runs.flow_runner import (
     FilledTableForm,
+    JudgmentsGiven,
     ask_person,
     build_and_publish,
     build_run_name,
     execute_build,
     is_deployed_run,
 )
-from flows.prefect_runs.parameters import GeneratedBuild, GeneratedStage
+from flows.requests import ChatStage, CollectStage, GeneratedBuild, QueriesBuild
 from flows.set_kind import SetKind
+from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.sets.review_csv import REVIEW_CSV_STAGE, ReviewTableOptions
 
@@ -33,19 +35,19 @@ _TABLE_STAGES = (REVIEW_CSV_STAGE, stages.CHOICE_STAGE)  # of errors that are in
 
 
 @flow(name="topics", flow_run_name=build_run_name, persist_result=False)
-def topics(build: GeneratedStage) -> State[Any]:
+def topics(build: ChatStage) -> State[Any]:
     """Find topics with a chat model, and write the table in which people choose."""
     return _run_stage(build, stages.run_topics_stage)
 
 
 @flow(name="objects", flow_run_name=build_run_name, persist_result=False)
-def objects(build: GeneratedStage) -> State[Any]:
+def objects(build: ChatStage) -> State[Any]:
     """Find objects of the topics that people kept, and write the next table."""
     return _run_stage(build, stages.run_objects_stage)
 
 
 @flow(name="collect", flow_run_name=build_run_name, persist_result=False)
-def collect(build: GeneratedStage) -> State[Any]:
+def collect(build: CollectStage) -> State[Any]:
     """Collect images for the queries that people kept."""
 
     def work(definition: GeneratedDefinition) -> State[Any]:
@@ -57,9 +59,7 @@ def collect(build: GeneratedStage) -> State[Any]:
     return execute_build(build, work)
 
 
-def _run_stage(
-    build: GeneratedStage, run_stage: Callable[[GeneratedDefinition, str], stages.StageResult]
-) -> State[Any]:
+def _run_stage(build: ChatStage, run_stage: Callable[[GeneratedDefinition, str], stages.StageResult]) -> State[Any]:
     def work(definition: GeneratedDefinition) -> State[Any]:
         result = run_stage(definition, build.source)
         _show_stage(definition, result)
@@ -79,6 +79,17 @@ def ask_for_choices(definition: GeneratedDefinition, source: str) -> None:
         definition, found, lambda filling: stages.run_objects_stage(definition, source, filling)
     )
     _continue_after_review(definition, found, lambda filling: stages.load_chosen_objects(definition, source, filling))
+
+
+def ask_for_judgments(definition: SetDefinition) -> None:
+    """Suspend the run until people have judged: it then starts anew, and its build applies what they decided. Raises
+    UserError in a run without a deployment, which cannot wait."""
+    next_step = f"querytruth review {definition.name} --run RUN, then querytruth apply {definition.name}"
+    if not is_deployed_run():
+        reason = "is published; nobody can be asked: only a deployed run waits for people"
+        raise UserError("ask people", definition.name, reason, next_step)
+    question = f"**{definition.name}** waits for judgments.\n\nRun `{next_step.partition(',')[0]}`, judge, then resume."
+    ask_person(JudgmentsGiven, f"judgments-{definition.name}", question)
 
 
 def _continue_after_review(
@@ -123,7 +134,10 @@ def create_build_flow(kind: SetKind) -> Flow[Any, Any]:
         def work(definition: Any) -> State[Any]:
             if isinstance(build, GeneratedBuild) and build.ask_people:
                 ask_for_choices(definition, build.source)
-            return build_and_publish(kind, definition)
+            state = build_and_publish(kind, definition)
+            if isinstance(build, QueriesBuild) and build.ask_people:
+                ask_for_judgments(definition)
+            return state
 
         return execute_build(build, work)
 

@@ -30,7 +30,7 @@ from builders.publication import BuildResult
 from builders.publication_guards import ShrinkageError
 from flows.prefect_runs.artifacts import ProgressReporter, create_build_artifacts
 from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
-from flows.prefect_runs.parameters import BuildParameters, ChatModelBuild
+from flows.requests import BuildRequest, CollectStage
 from flows.set_kind import SetKind
 from querytruth.backends.clusters import cluster_hosts, use_cluster
 from querytruth.backends.steps import active_run, current_run
@@ -68,6 +68,12 @@ class FilledTableForm(RunInput):
         return ReviewTableOptions(allow, self.encoding or None)
 
 
+class JudgmentsGiven(RunInput):
+    """Confirms that people have judged; the run then publishes what they decided."""
+
+    comment: str = Field("", description="A note for the run; nothing depends on it.")
+
+
 def is_deployed_run() -> bool:
     """Whether the run can wait for a person: a one-off run ends instead, and prints the next command."""
     return deployment.id is not None
@@ -100,16 +106,18 @@ def use_part_threads(count: int) -> Iterator[None]:
 
 def build_run_name() -> str:
     """The names of the flow and the definition, and the scheduled time."""
-    build: BuildParameters = flow_run.parameters["build"]
+    build: BuildRequest | CollectStage = flow_run.parameters["build"]
     return f"{flow_run.flow_name} {build.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
-def execute_build(build: BuildParameters, work: Callable[[Any], State[Any]]) -> State[Any]:
+def execute_build(build: BuildRequest | CollectStage, work: Callable[[Any], State[Any]]) -> State[Any]:
     """Load the definition, and return the state of `work` on it."""
 
     def run_whole() -> State[Any]:
         definition = build.load_definition()
-        run = _create_prefect_run(build, definition.name)
+        reporter, deadline = ProgressReporter(current_run().reporter, definition.name), deadline_after(build.hours)
+        hosts = engine_hosts(build.runner)
+        run = PrefectBuildRun(reporter, build.worker_count, **build.run_flags, engine_hosts=hosts, deadline=deadline)
         at_once = run.workers if build.runner == "threads" else WAITING_PARTS
         with (
             active_run(run),
@@ -152,22 +160,6 @@ def capture_final_state(work: Callable[[], State[Any]], label: str, hours: float
             raise
         late = UserError("run", label, f"stopped after {hours:g} hours", "run it again: it goes on from there")
         return Failed(name="Stopped", message=f"{late.reason}; the next run goes on from there", data=late)
-
-
-def _create_prefect_run(build: BuildParameters, name: str) -> PrefectBuildRun:
-    """The run of the flow's parameters; it reports to the run that started it in this process, and has its options."""
-    started_by = current_run()
-    chat = build if isinstance(build, ChatModelBuild) else None
-    return PrefectBuildRun(
-        ProgressReporter(started_by.reporter, name),
-        build.workers,
-        started_by.rescan,
-        started_by.offline or (chat is not None and chat.offline),
-        started_by.retry_failures or (chat is not None and chat.retry_failures),
-        accept_loss=started_by.accept_loss,
-        deadline=deadline_after(build.hours),
-        engine_hosts=engine_hosts(build.runner),
-    )
 
 
 def build_and_publish(kind: SetKind, definition: SetDefinition) -> State[Any]:

@@ -1,7 +1,7 @@
 """The flow that evaluates a live search service on a set, and fails where it is worse than a baseline."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
@@ -10,34 +10,26 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows.evaluation import evaluate_systems
+from flows.evaluation import evaluate_systems, load_judgments
 from flows.gate import run_gate
 from flows.prefect_runs.artifacts import artifact_key, call_server_if_available
 from flows.prefect_runs.flow_runner import execute_on_threads
 from querytruth.backends.search_systems import load_system_file
-from querytruth.definitions import StrictModel
 from querytruth.errors import UserError
-from querytruth.evaluation import evaluation_result, judged_sets, live_systems, steps, systems
-from querytruth.evaluation.release_gate import GATE_STAGE, GateSpec, parse_latency_budget, parse_margins
+from querytruth.evaluation import evaluation_result, live_systems, systems
+from querytruth.evaluation.release_gate import GATE_STAGE
+from querytruth.evaluation.requests import EvaluationOptions, GateOptions
 from querytruth.review.gate_reports import describe_check, render_gate_markdown
-from querytruth.sets import set_files
 
 
-class GateParameters(StrictModel):
-    """The set, the service, the baseline, and what is tolerated."""
+class GateParameters(GateOptions):
+    """The set, the service, the baseline, and what is tolerated; what is undecided fails unless it is to pass."""
 
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
-    system: str = Field(min_length=1, description="The service: a YAML file (docs/systems.md).")
-    baseline: str = Field(min_length=1, description="A run file, or the folder of a result.")
-    metrics: list[str] = Field(default_factory=lambda: ["ndcg@10"], description="What is gated.")
-    margins: list[float] = Field(
-        default_factory=lambda: [0.01], description="The loss tolerated: for all, or for each."
+    system: Path = Field(description="The service: a YAML file (docs/systems.md).")
+    max_unknown: float | None = Field(
+        None, ge=0, le=1, description="Share of the results that the set need not know (0.1)."
     )
-    slices: list[str] = Field(default_factory=list, description="Gated besides all queries, such as language=zh.")
-    max_latency: list[str] = Field(default_factory=list, description="Budgets in milliseconds, such as p95=250.")
-    undecided: Literal["pass", "fail"] = Field("fail", description="What too little evidence counts as.")
-    max_unknown: float = Field(0.1, ge=0, le=1, description="Share of the results that the set need not know.")
-    out: Path = Field(Path("datasets"), description="Where sets lie; a relative path is below the deployment's folder.")
     workers: int = Field(2, ge=1, le=256, description="Worker processes for pictures.")
     hours: float | None = Field(None, gt=0, description="Stop after so long.")
 
@@ -57,16 +49,12 @@ def gate(gate: GateParameters) -> State[Any]:
 def gate_service(parameters: GateParameters) -> State[Any]:
     """Return the state of the gate: Passed, Undecided (completed or failed, as the parameters state) or Worse. Raises
     UserError."""
-    spec = GateSpec(
-        parse_margins(parameters.metrics, parameters.margins),
-        judged_sets.parse_slices(parameters.slices, GATE_STAGE),
-        parse_latency_budget(parameters.max_latency),
-    )
-    judged = judged_sets.load_judged_set(set_files.find_set(parameters.of, parameters.out))
-    described = load_system_file(Path(parameters.system))
-    baseline = systems.load_run_system(Path(parameters.baseline), judged)
+    spec = parameters.spec
+    judged = load_judgments(parameters)
+    described = load_system_file(parameters.system)
+    baseline = systems.load_run_system(parameters.baseline, judged)
     live = live_systems.make_live_system(described, judged, live_systems.AskOptions(is_refreshed=True))
-    options = steps.EvaluationOptions(list(spec.margins), max_unknown=parameters.max_unknown)
+    options = EvaluationOptions(metrics=list(spec.margins), max_unknown=parameters.max_unknown)
     (stored,) = evaluate_systems(judged, [live], (evaluation_result.TEXT_TO_IMAGE,), options)
     if stored.folder is None:
         raise UserError(GATE_STAGE, parameters.of, "is no set", "name a set")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import cyclopts
-import httpx
+import requests
 import yaml
 from prefect import Flow
 from prefect.client.schemas.objects import State
@@ -107,12 +107,13 @@ def _start_server(port: int, password: str) -> "subprocess.Popen[bytes]":
 
 
 def _wait_until_ready(port: int, server: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + _STARTUP_SECONDS
+    end, web = time.monotonic() + _STARTUP_SECONDS, requests.Session()
+    web.trust_env = False  # no proxy
     while time.monotonic() < end and server.poll() is None:
         try:
-            if httpx.get(f"http://127.0.0.1:{port}/api/health", timeout=5, trust_env=False).is_success:
+            if web.get(f"http://127.0.0.1:{port}/api/health", timeout=5).ok:
                 return
-        except httpx.HTTPError:
+        except requests.RequestException:
             pass
         time.sleep(0.1)
     raise UserError("run", "Prefect's server", "did not start", "run with --in-process, or start prefect server")

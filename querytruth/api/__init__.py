@@ -1,6 +1,6 @@
-"""The Python API: functions that the commands and `import querytruth` share. They print nothing.
+"""The Python API: functions and objects that the commands and `import querytruth` share. They print nothing.
 
-`set_builds.py` (build, plan, apply, import, export, and the stages of a generated set), `loaded_set.py` (load),
-`evaluations.py` (evaluate, search), `comparisons.py` (compare, gate, plan-size, leaderboard, history),
-`set_checks.py` (lint, verify, rebuild, diff, publish, fetch), `set_trust.py` (audits, overlaps, shortcuts).
+`loaded_set.py` (load, and a set's methods: lint, diff, rebuild, apply, publish, export, search, leaderboard …),
+`set_views.py` (what these methods answer with), `set_builds.py` (build, plan, generate, import, train), `set_trust.py`
+(audit), `evaluations.py` (evaluate), `comparisons.py` (compare, gate, plan_size).
 """

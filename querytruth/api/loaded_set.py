@@ -1,24 +1,40 @@
-"""A published set as data frames, and its queries with their images in a notebook."""
+"""A published set: its tables as data frames, and what is done with it as methods."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pandas as pd
 
-from querytruth.backends.files.bucket_urls import SetUrl, join_set_url
-from querytruth.errors import UserError
+from builders.publication import BuildResult, publish_decisions
+from querytruth.api.set_views import QueryView, SetDifference, SystemBoard
+from querytruth.audit.requests import OverlapRequest, ShortcutsRequest
+from querytruth.backends.files.bucket_urls import BucketFolder, join_set_url
+from querytruth.backends.steps import BuildRun, active_run, current_run
+from querytruth.defaults import DATASETS_FOLDER
+from querytruth.errors import UserError, translate_write_errors
+from querytruth.evaluation.requests import SearchRequest
+from querytruth.formats import exporters
 from querytruth.formats.set_card import render_set_card
-from querytruth.review.search_views import render_facts, render_query
-from querytruth.sets import benchmark_set, published_files, set_files, set_thumbnails
-from querytruth.sets import manifest as manifest_reading
+from querytruth.requests import takes_request
+from querytruth.review.search_views import render_facts
+from querytruth.sets import bucket_versions, manifest, published_files, set_files, set_publishing, set_thumbnails
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.bucket_reading import fetch_version
+from querytruth.sets.decision_log import find_lost_decisions, lint_decision_logs, verify_decision_logs
 from querytruth.sets.ledger import FUNNEL_COLUMNS, tabulate_funnel
 from querytruth.sets.set_files import RemoteUse, StoredSet, locate_set_images
+from querytruth.sets.version_difference import compare_versions
 
-DATASETS_FOLDER = Path("datasets")
+if TYPE_CHECKING:
+    from flows.search import QueryResults
+
+_FINDING_COLUMNS = ["check", "severity", "count", "says", "examples"]
+_HISTORY_COLUMNS = ["at", "system", "version", "content_digest", "queries"]
 
 
 class _HasVersionFolder(Protocol):
@@ -30,11 +46,11 @@ AnySet: TypeAlias = str | Path | _HasVersionFolder  # name, name/v3, a folder, a
 
 
 def load(set_: AnySet, *, out: str | Path = DATASETS_FOLDER, images: Sequence[str | Path] = ()) -> LoadedSet:
-    """Read a version of a set: `name` (the newest), `name/v3`, its folder or URL. `out`: where sets lie; `images`:
-    folders or URLs outside the set in which its images may be read. Raises UserError where it cannot be read."""
-    path = find_version(set_, out, remote="whole")
-    with published_files.image_roots([str(root) for root in images]):
-        return LoadedSet(set_files.read_set(path))
+    """Find a version of a set: `name` (the newest), `name/v3`, its folder or URL; its tables are read when they are
+    used. `out`: where sets lie; `images`: folders or URLs outside the set in which its images may be read. Raises
+    UserError where there is none."""
+    roots = [str(root) for root in images]
+    return LoadedSet(find_version(set_, out, remote="whole"), Path(out), roots)
 
 
 def find_version(set_: AnySet, out: str | Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
@@ -44,40 +60,31 @@ def find_version(set_: AnySet, out: str | Path = DATASETS_FOLDER, *, remote: Rem
     return set_.path
 
 
-def describe_place(set_: str, out: Path, version: Path) -> str:
-    """Return the folder of a version, or its URL where `version` is a copy of one in object storage."""
-    url = join_set_url(set_, str(out))
-    return str(version) if url is None else str(SetUrl.parse(url).at_version(int(version.name.removeprefix("v"))))
-
-
-def read_manifest(set_: AnySet, out: str | Path = DATASETS_FOLDER) -> dict[str, Any]:
-    """Return the manifest of a version without its tables. Raises UserError where it cannot be read."""
-    return manifest_reading.read_manifest(find_version(set_, out, remote="tables"))
-
-
-@dataclass(frozen=True, slots=True, repr=False)
 class LoadedSet:
-    """A version of a set. Its tables are pandas data frames with the columns of docs/set-format.md."""
+    """A version of a set in the folder `path`. Its tables are pandas data frames with the columns of
+    docs/set-format.md; their first use raises UserError where the version is damaged. `out`: where other sets lie."""
 
-    stored: StoredSet
+    def __init__(self, path: Path, out: Path = DATASETS_FOLDER, images: Sequence[str] = ()) -> None:
+        self.path, self.out, self._image_roots = path, out, images
 
-    @property
-    def path(self) -> Path:
-        """The folder of the version."""
-        return self.stored.path
+    @functools.cached_property
+    def stored(self) -> StoredSet:
+        """The version as the other parts of the library take it."""
+        with published_files.image_roots(self._image_roots):
+            return set_files.read_set(self.path)
 
     @property
     def name(self) -> str:
         """The name and version, such as family-album/v2."""
         return f"{self.manifest['name']}/v{self.manifest['version']}"
 
-    @property
+    @functools.cached_property
     def manifest(self) -> dict[str, Any]:
         """The manifest: definition, inputs, models, prompts, thresholds, funnel, counts and digests."""
-        return self.stored.manifest
+        return manifest.read_manifest(self.path)
 
     @property
-    def tables(self) -> benchmark_set.Tables:
+    def tables(self) -> Tables:
         """All tables of the set."""
         return self.stored.tables
 
@@ -131,6 +138,126 @@ class LoadedSet:
         shown = judgments["image_id"].astype("str").head(max_images).tolist()
         return QueryView(row, judgments, set_thumbnails.make_set_thumbnails(self.stored, shown))
 
+    def lint(self) -> pd.DataFrame:
+        """Return what makes figures on the set wrong or doubtful, errors first: a row per finding with check, severity
+        (error, warning, note), count, says and examples; no row for a clean set."""
+        from builders.lint import lint_certificate, lint_tables
+
+        findings = [*lint_decision_logs(self.path), *lint_tables(self.tables), *lint_certificate(self.manifest)]
+        return pd.DataFrame([asdict(finding) for finding in findings], columns=_FINDING_COLUMNS)
+
+    def diff(self, other: AnySet) -> SetDifference:
+        """Return the queries, images and judgments that were added, removed or changed in the other version."""
+        after = self._other(other)
+        losses = [(one, loss) for one in (self, after) for loss in find_lost_decisions(one.path)]
+        warnings = [f"{one.path.parent}: {loss}" for one, loss in losses]
+        return SetDifference(self.name, after.name, compare_versions(self.tables, after.tables), warnings)
+
+    def rebuild(self, *, offline: bool = True) -> dict[str, Any]:
+        """Build the version again from its manifest, publish nothing, and return whether the digest is the `same`, the
+        `content_digest` as built now, and `inputs_changed`, the names of inputs that are other files by now. Raises
+        UserError for a set from elsewhere whose definition names anything outside it."""
+        from flows.rebuild import rebuild_tables
+
+        with active_run(BuildRun(offline=offline)):
+            rebuilt = rebuild_tables(self.path)
+        same = rebuilt.digest == self.manifest["content_digest"]
+        return {"same": same, "content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed}
+
+    def apply(self, *, accept_loss: bool = False, accept_at: float | None = None, audit: str = "audit") -> SetBuild:
+        """Publish the next version from the decisions made on this one. With `accept_at`, also with the labels of the
+        judge of the audit `audit`, of grades that are at least so precise. Raises UserError for another version than
+        the newest, where the decision log lost decisions of that, unless `accept_loss`, and where no grade is so
+        precise."""
+        return apply_decisions(self.path, accept_loss=accept_loss, accept_at=accept_at, audit=audit)
+
+    def publish(self, to: str, *, with_places: bool = False) -> bucket_versions.StoredVersion:
+        """Store the version in a bucket, as `<to>/<name>/v<N>`; `to` is a URL such as s3://bucket/sets. Readers see the
+        whole version or none. Return its URL, whether it `is_new` there, and the files and bytes that were sent. Raises
+        UserError where another version has that number, and for a version with places unless `with_places`."""
+        folder = BucketFolder.parse(to)
+        if not with_places:
+            next_step = "say --with-places (with_places=True) where readers may know that"
+            self.tables.refuse_places("publish", self.path, next_step)
+        return bucket_versions.publish_version(self.path, folder)
+
+    def export(self, format: str, to: str | Path, *, allow_loss: bool = False, with_places: bool = False) -> list[str]:
+        """Write the set in another format (docs/formats.md) into a new or empty folder; where images were taken goes
+        out `with_places` alone. Return what the format does not hold, and how many places were left out. Raises
+        UserError for a loss that changes figures unless `allow_loss`."""
+        check_format(format)
+        roots = published_files.image_roots(self._image_roots)
+        with roots, translate_write_errors("export", Path(to), "or give another folder"):
+            return exporters.export_set(format, self.stored, Path(to), allow_loss=allow_loss, with_places=with_places)
+
+    def export_review(self, to: str | Path, *, judgments: int = 500) -> list[Path]:
+        """Write queries.csv and judgments.csv for a spreadsheet into the folder `to`, and return their paths.
+        `judgments`: how many are drawn, besides all that wait for one."""
+        from querytruth.review.review_exports import build_review_export
+        from querytruth.sets.review_csv import write_review_csv
+
+        files = [Path(to) / f"{view}.csv" for view in ("queries", "judgments")]
+        for file in files:
+            with translate_write_errors("export review CSV", file, "or give another folder"):
+                write_review_csv(build_review_export(self.path, file.stem, judgments), file, self.path)
+        return files
+
+    def leaderboard(self, metric: str | None = None) -> SystemBoard:
+        """Order the systems whose results are stored beside the version, by a metric (ndcg@10, else hit@1), on the
+        queries that all of them have. Raises UserError without results."""
+        from flows.leaderboard import build_leaderboard
+
+        return SystemBoard(build_leaderboard(self.path, metric))
+
+    def history(self, system: str | None = None) -> pd.DataFrame:
+        """Return the evaluations on all versions of the set in the order of time: a row per evaluation and metric with
+        at, system, version, content_digest, queries, metric, value, low, high. Raises UserError for a system without
+        one."""
+        from querytruth.evaluation.steps import RESULTS_FOLDER, read_history
+
+        rows = [
+            [*(entry[key] for key in _HISTORY_COLUMNS), metric, *figure]
+            for entry in read_history(self.path.parent / RESULTS_FOLDER, system)
+            for metric, figure in entry["figures"].items()
+        ]
+        return pd.DataFrame(rows, columns=[*_HISTORY_COLUMNS, "metric", "value", "low", "high"])
+
+    def stability(self, other: AnySet, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return by metric whether two versions, or two sizes, of the set rank the systems alike that were evaluated on
+        both. Raises UserError for fewer than two of them."""
+        from flows.leaderboard import compare_set_stability
+
+        return compare_set_stability(self.path, self._other(other).path, metrics)[0]
+
+    @takes_request(SearchRequest, of_self="of")
+    def search(self, request: SearchRequest) -> QueryResults:
+        """Try one query, of the set or a new one, on a model, a search service or a run file: the result has `hits`
+        with rank, id, score and grade (None: not judged), and `missed`, the relevant images that are not among them.
+        Raises UserError."""
+        from querytruth.api.evaluations import search_set
+
+        return search_set(request)
+
+    @takes_request(OverlapRequest, of_self="of")
+    def overlap(self, request: OverlapRequest) -> dict[str, pd.DataFrame]:
+        """Return what other collections have of the set: `pairs` of images and texts, and `queries` with what leaks
+        them. Both are written, with a page. Raises UserError."""
+        from querytruth.audit.overlap_page import overlap_set
+
+        return overlap_set(request)[0]
+
+    @takes_request(ShortcutsRequest, of_self="of")
+    def shortcuts(self, request: ShortcutsRequest) -> pd.DataFrame:
+        """Return how far file names, positions, sizes, popularity and labels answer the queries: a row per system that
+        sees no image. Raises UserError."""
+        from querytruth.audit.shortcuts import find_set_shortcuts
+
+        return find_set_shortcuts(request)[0]["shortcuts"]
+
+    def _other(self, other: AnySet) -> LoadedSet:
+        """The other set; of one in object storage without its images."""
+        return other if isinstance(other, LoadedSet) else LoadedSet(find_version(other, self.out, remote="tables"))
+
     def __repr__(self) -> str:
         """Name, kind and numbers in one line."""
         return f"<{self.manifest['kind']} set {self.name}: {', '.join(f'{n:,} {what}' for what, n in self._counts())}>"
@@ -147,19 +274,80 @@ class LoadedSet:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class QueryView:
-    """A query and its judged images. `query`: its row; `judgments`: image_id, relevance, judged_by, evidence and
-    file_name, the highest grade first; `thumbnails`: JPEGs of the shown images by image_id."""
+class SetBuild:
+    """The published version, or the newest one where nothing changed (`is_new` is False). `set`: its tables; `result`:
+    stale decisions, conflicts and nested sets."""
 
-    query: pd.Series
-    judgments: pd.DataFrame
-    thumbnails: dict[str, bytes]
+    result: BuildResult
+
+    @property
+    def path(self) -> Path:
+        """The folder of the version."""
+        return self.result.path
+
+    @property
+    def is_new(self) -> bool:
+        """Whether a version was published."""
+        return self.result.is_new
+
+    @property
+    def page(self) -> Path | None:
+        """The HTML page of the version, if it was written."""
+        return self.result.page
+
+    @property
+    def set(self) -> LoadedSet:
+        """The version, read from disk."""
+        return LoadedSet(self.path)
+
+    @property
+    def funnel(self) -> pd.DataFrame:
+        """A row per stage, with the numbers that entered and were accepted."""
+        return self.set.funnel
 
     def __repr__(self) -> str:
-        """The text of the query, and a line per image."""
-        rows = [f"  {row.relevance}  {row.file_name or row.image_id}" for row in self.judgments.head(24).itertuples()]
-        count = "1 judged image" if len(self.judgments) == 1 else f"{len(self.judgments):,} judged images"
-        return "\n".join([f"{self.query['text']}  ({count})", *rows])
+        """Whether it was published, and the set in one line."""
+        return f"{'published' if self.is_new else 'unchanged'}: {self.set!r}"
 
     def _repr_html_(self) -> str:
-        return render_query(self.query, self.judgments, self.thumbnails)
+        return self.set._repr_html_()
+
+
+def apply_decisions(path: Path, *, accept_loss: bool, accept_at: float | None, audit: str) -> SetBuild:
+    """Publish the next version of a set from the decisions on the version at `path`: see `LoadedSet.apply`."""
+    from querytruth.audit.corrections import find_accepted_labels
+
+    newest = set_files.find_set(str(path.parent))
+    if path.resolve() != newest.resolve():
+        reason = f"is not the newest version, applying to it would undo {newest.name}"
+        raise UserError("apply", path, reason, f"apply to {newest}")
+    with active_run(replace(current_run(), accept_loss=accept_loss)):
+        accepted = None if accept_at is None else find_accepted_labels(path, audit, accept_at)
+        return SetBuild(publish_decisions(path, accepted))
+
+
+def check_format(format: str) -> None:
+    """Raise UserError for a name that is no export format."""
+    exporters.EXPORTERS.import_plugin(format)
+
+
+def verify(
+    set_: AnySet, *, out: str | Path = DATASETS_FOLDER, progress: Callable[[int], None] = lambda _bytes: None
+) -> list[str]:
+    """Compute every checksum of a version again, follow the chains of its decision logs, and compare the logs with the
+    version. Return a line per problem, the file first; none for an intact set. `progress` is called with numbers of
+    bytes read. Of a URL in object storage every object is read again."""
+    url = join_set_url(str(set_), str(out)) if isinstance(set_, str | Path) else None
+    path, damaged = (find_version(set_, out), []) if url is None else bucket_versions.check_objects(url)
+    if path is None:
+        return damaged
+    problems = list(set_files.verify_set(path, progress))
+    return problems + [f"../{problem}" for problem in verify_decision_logs(path)]
+
+
+def fetch(url: str, to: str | Path = DATASETS_FOLDER) -> set_publishing.PublishedVersion:
+    """Put a version from object storage, with its decision logs, into a folder of sets, as `<to>/<name>/v<N>`, where it
+    can be reviewed and built on. Return its path and whether it `is_new` there. Raises UserError where an object is
+    damaged, and where the folder has another version of that number or other decisions."""
+    copy = fetch_version(url)
+    return set_publishing.install_version(copy, Path(to) / copy.parent.name)

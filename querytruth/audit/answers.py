@@ -276,7 +276,7 @@ def import_sample(
     filled = review_csv.read_review_csv(file, options.encoding)
     if (filled.export_id, filled.view) != (export.export_id, export.view):
         reason = f"is not the sample of {name} ({filled.view} of {filled.set_name}, export {filled.export_id})"
-        next_step = f"fill in what querytruth audit export-csv {path.parent.name} --name {name} writes"
+        next_step = f"fill in what querytruth review export-csv {path.parent.name} --audit {name} writes"
         raise UserError("import audit CSV", file, reason, next_step)
     at = datetime.now(UTC).isoformat(timespec="microseconds")
     rows, undetermined = take_out_undetermined(filled.rows, audit_id, reviewer, at)

@@ -4,18 +4,24 @@
                                         stratum
                     ranks.parquet   system, query_id, image_id, rank
                     sample.parquet  query_id, image_id, stratum, probability, order
+                    cards.jsonl     in its place, of an audit until a goal: a line per round of cards, with the
+                                        probability of a hit that was forecast; kept before anybody sees one
+                    claims.json     which reviewer has which card at the moment
                     audit.json      the manifest, with the digests of the tables and its own
                     report.json     the last report, if one was made; report.html its page
 
-All but the report are written once: in a folder of its own, which one rename puts in place. An extension writes tables
-of other names (pool.2.parquet), and replaces the manifest, which names them, last.
+The others are written once: in a folder of its own, which one rename puts in place. An extension writes tables of other
+names (pool.2.parquet), and replaces the manifest, which names them, last.
 
 The keys of an audit's manifest that are read again, and the columns of its tables. Further ones are allowed.
 """
 
 import io
+import json
 import re
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
-from querytruth.backends.files.durable_files import file_sha256, make_durable_folder, sync_folder, write_atomically
+from querytruth.audit.pool import JsonRecord
+from querytruth.backends.files import durable_files
 from querytruth.backends.files.parquet_files import read_parquet
 from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.backends.files.text_formats import parse_bounded_json
@@ -48,6 +55,8 @@ AUDIT_COLUMNS = {
 }
 AUDITS_FOLDER = "audits"
 REPORT_FILE, REPORT_PAGE_FILE = "report.json", "report.html"
+CARDS_FILE, _CLAIMS_FILE = "cards.jsonl", "claims.json"
+CARDS_UNIT = "cards"  # `unit` of an audit until a goal
 _MANIFEST_FILE = "audit.json"
 _TABLES = ("pool", "ranks", "sample")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -89,7 +98,7 @@ class AuditManifest(Struct):
     name: str
     set: AuditedSet
     systems: list[AuditedSystem]
-    judge: dict[str, Any] | None
+    judge: JsonRecord | None
     depth: Count
     seed: int
     unit: str
@@ -98,8 +107,9 @@ class AuditManifest(Struct):
     outside: OutsidePairs
     audit_id: str
     files: dict[str, AuditTable]
+    goal: float | None = None
     people: Count = 1
-    extensions: list[dict[str, Any]] = field(default_factory=list)
+    extensions: list[JsonRecord] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +117,7 @@ class StoredAudit:
     """An audit on disk: its folder, manifest and tables."""
 
     path: Path
-    manifest: dict[str, Any]
+    manifest: JsonRecord
     pool: pd.DataFrame
     ranks: pd.DataFrame
     sample: pd.DataFrame
@@ -121,50 +131,50 @@ def audit_folder(set_folder: Path, name: str) -> Path:
     return contained_path(set_folder, f"{AUDITS_FOLDER}/{name}", _STAGE)
 
 
-def write_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def write_audit(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataFrame]) -> JsonRecord:
     """Writes a new audit, whole or not at all; returns its manifest with files and digest. `tables`: pool, ranks and
     sample. Raises UserError where it cannot be written."""
     staging = folder.with_name(f".start-{folder.name}")
     with translate_write_errors("start audit", folder):
         shutil.rmtree(staging, ignore_errors=True)
-        make_durable_folder(staging)
+        durable_files.make_durable_folder(staging)
         try:
             whole = _write_tables(staging, manifest, tables)
-            sync_folder(staging)
+            durable_files.sync_folder(staging)
             staging.rename(folder)
-            sync_folder(folder.parent)
+            durable_files.sync_folder(folder.parent)
         except BaseException:
             shutil.rmtree(staging, ignore_errors=True)
             raise
     return whole
 
 
-def replace_audit(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def replace_audit(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataFrame]) -> JsonRecord:
     """Replaces the manifest and the tables of an audit, whole or not at all; returns the manifest with files and
     digest. Raises UserError where it cannot be written."""
     before = {_table_file(read_audit_manifest(folder), name) for name in _TABLES}
     with translate_write_errors("extend audit", folder):
         whole = _write_tables(folder, manifest, tables)
-        sync_folder(folder)
+        durable_files.sync_folder(folder)
         for name in before - set(whole["files"]):
             contained_path(folder, name, _STAGE).unlink(missing_ok=True)
     return whole
 
 
-def _write_tables(folder: Path, manifest: dict[str, Any], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def _write_tables(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataFrame]) -> JsonRecord:
     """Writes the tables, then the manifest that names them; returns it."""
     files = {}
     for name in _TABLES:
         path = folder / _table_file(manifest, name)
-        write_atomically(path, _encode(tables[name]))
-        files[path.name] = {"rows": len(tables[name]), "sha256": file_sha256(path)[0]}
+        durable_files.write_atomically(path, _encode(tables[name]))
+        files[path.name] = {"rows": len(tables[name]), "sha256": durable_files.file_sha256(path)[0]}
     whole = {**manifest, "files": files}
     whole["manifest_digest"] = manifest_digest(whole)
-    write_atomically(folder / _MANIFEST_FILE, canonical_json(whole))
+    durable_files.write_atomically(folder / _MANIFEST_FILE, canonical_json(whole))
     return whole
 
 
-def _table_file(manifest: dict[str, Any], name: str) -> str:
+def _table_file(manifest: JsonRecord, name: str) -> str:
     """The file of a table; each extension of the audit has files of its own."""
     number = len(manifest.get("extensions", ()))
     return f"{name}.{number + 1}.parquet" if number else f"{name}.parquet"
@@ -180,12 +190,51 @@ def read_audit(folder: Path) -> StoredAudit:
         with translate_read_errors(_STAGE, path, restore, also=(pa.ArrowException,)):
             if path.name not in manifest["files"]:
                 raise UserError(_STAGE, path, "is not in the audit's manifest", restore)
-            if file_sha256(path)[0] != manifest["files"][path.name]["sha256"]:
+            if durable_files.file_sha256(path)[0] != manifest["files"][path.name]["sha256"]:
                 raise UserError(_STAGE, path, "is not as it was written", restore)
             tables[name] = read_parquet(path).to_pandas()
         if missing := _find_wrong_column(tables[name], AUDIT_COLUMNS[name]):
             raise UserError(_STAGE, path, f"has no column {missing} as an audit has it", restore)
+    if manifest["unit"] == CARDS_UNIT:
+        tables["sample"] = read_cards(folder)
     return StoredAudit(folder, manifest, **tables)
+
+
+def read_cards(folder: Path, *, lock: bool = True) -> pd.DataFrame:
+    """Returns the cards of an audit until a goal (the columns of a sample, and `forecast`), in the order in which they
+    were planned. Without `lock`, the caller holds it. Raises UserError for a damaged file."""
+    path = contained_path(folder, CARDS_FILE, _STAGE)
+    restore = "restore the file, or start another audit"
+    with translate_read_errors(_STAGE, path, restore, also=(ValueError, KeyError, TypeError)):
+        lines = durable_files.read_lines(path, lock=lock)[0] if path.is_file() else []
+        cards = [card for line in lines if line for card in parse_bounded_json(line)["cards"]]
+        table = pd.DataFrame(cards, columns=[*AUDIT_COLUMNS["sample"], "forecast"])
+        numbers = dict.fromkeys(("probability", "forecast"), "float64") | {"order": "int64"}
+        return table.astype(dict.fromkeys(("query_id", "image_id", "stratum"), "str") | numbers)
+
+
+@contextmanager
+def lock_cards(folder: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Holds the cards of an audit for this process, and yields what appends a round of them: it is on disk when that
+    returns. Raises UserError where they cannot be written."""
+    path = contained_path(folder, CARDS_FILE, "next cards")
+    with translate_write_errors("next cards", path), durable_files.open_log(path, wait=True) as handle:
+        yield lambda cards: durable_files.append_lines(
+            handle, [json.dumps({"cards": cards.round(12).to_dict("records")})]
+        )
+
+
+def read_claims(folder: Path) -> dict[str, list[Any]]:
+    """Returns by pair which reviewer has its card, and since when; nothing where that was not kept."""
+    try:
+        return dict(parse_bounded_json(read_regular(folder / _CLAIMS_FILE)))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def write_claims(folder: Path, claims: dict[str, list[Any]]) -> None:
+    """Replaces the claims."""
+    durable_files.write_atomically(folder / _CLAIMS_FILE, canonical_json(claims))
 
 
 def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | None:
@@ -201,7 +250,7 @@ def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | No
     return None
 
 
-def read_audit_manifest(folder: Path) -> dict[str, Any]:
+def read_audit_manifest(folder: Path) -> JsonRecord:
     """Reads the manifest of an audit. Raises UserError where there is none, or where it is not as it was written."""
     path = contained_path(folder, _MANIFEST_FILE, _STAGE)
     if not path.is_file():
@@ -209,7 +258,7 @@ def read_audit_manifest(folder: Path) -> dict[str, Any]:
         reason = f"is no audit of this set (it has: {known})"
         raise UserError(_STAGE, folder.name, reason, "querytruth audit start SET --run RUN")
     with translate_read_errors(_STAGE, path, "restore the file", also=(ValueError, KeyError, TypeError)):
-        manifest: dict[str, Any] = parse_bounded_json(read_regular(path))
+        manifest: JsonRecord = parse_bounded_json(read_regular(path))
         is_whole = manifest["manifest_digest"] == manifest_digest(manifest)
     if not is_whole:
         raise UserError(_STAGE, path, "is not as it was written", "restore the file, or start another audit")
@@ -226,12 +275,12 @@ def list_audits(set_folder: Path) -> list[str]:
     return sorted(file.parent.name for file in (set_folder / AUDITS_FOLDER).glob(f"[!.]*/{_MANIFEST_FILE}"))
 
 
-def write_audit_report(folder: Path, report: dict[str, Any]) -> Path:
+def write_audit_report(folder: Path, report: JsonRecord) -> Path:
     """Replaces the report of an audit and returns its file. Raises UserError where it cannot be written."""
     path = contained_path(folder, REPORT_FILE, "write report")
     with translate_write_errors("write report", path):
-        write_atomically(path, canonical_json(report))
-        sync_folder(folder)
+        durable_files.write_atomically(path, canonical_json(report))
+        durable_files.sync_folder(folder)
     return path
 
 

@@ -8,32 +8,38 @@ The view of a version's audits.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
 from querytruth.audit.answers import AUDIT_VIEW, AuditAnswers, collect_answers
-from querytruth.audit.audit_files import audit_folder, list_audits, read_audit, read_audit_manifest
+from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, read_audit, read_audit_manifest
+from querytruth.audit.extension import CardAudit
+from querytruth.audit.pool import JsonRecord
 from querytruth.review import page_parts, query_cards, server_session
 from querytruth.review.deck import ActionError, clean_text
 from querytruth.review.query_queue import CardKeys, LongText, ShortText
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
+from querytruth.sets.manifest_notes import describe_certificate
 from querytruth.sets.set_files import StoredSet
 
 AuditAnswer = QueryDecision | UndeterminedPair
 _SEPARATOR = "/"  # between audit, query and image in a key
+_CARDS_AT_ONCE = 5  # that a person holds
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AuditSample:
-    """The drawn pairs of an audit, in the order of the sample."""
+    """The drawn pairs of an audit, in the order of the sample; of an audit until a goal those that were handed out, and
+    `growing`, which hands out more."""
 
     audit_id: str
-    pairs: Sequence[Pair]
+    pairs: list[Pair]
+    growing: CardAudit | None = None
 
 
 class AuditCards:
@@ -52,6 +58,20 @@ class AuditCards:
         self._states = {name: query_cards.ReviewState[AuditAnswer](reviewer) for name in samples}
         self._pairs = {name: set(sample.pairs) for name, sample in samples.items()}
 
+    def hand_out(self, name: str) -> tuple[list[str], str]:
+        """Return the keys of the cards that this reviewer answers next in an audit until a goal, and what is certified
+        so far; none of another audit. Raises UserError where cards cannot be kept."""
+        sample = self.samples.get(name)
+        if sample is None or sample.growing is None:
+            return [], ""
+        answers = self.collect(name)
+        pairs = sample.growing.hand_out(answers, self.reviewer, _CARDS_AT_ONCE)
+        new = [pair for pair in pairs if pair not in self._pairs[name]]
+        sample.pairs += new
+        self._pairs[name] |= set(new)
+        keys = [_SEPARATOR.join((name, *pair)) for pair in pairs]
+        return keys, describe_certificate(sample.growing.answer(answers).certify(sample.growing.goal))
+
     def apply_entries(self, entries: Iterable[AuditAnswer]) -> None:
         """Apply the next entries of the log; those of other views and audits do not count."""
         entries = list(entries)
@@ -63,6 +83,9 @@ class AuditCards:
         or those on which two others differ (disputed)."""
         if name not in self.samples:
             return []
+        if self.samples[name].growing is not None and state in ("all", "open"):
+            answered = self.list_keys(name, "decided") if state == "all" else []
+            return answered + self.hand_out(name)[0]
         disputed = set(self.collect(name).disputed)
         wanted: dict[str, Callable[[Pair], bool]] = {
             "all": lambda _pair: True,
@@ -92,7 +115,7 @@ class AuditCards:
         query, _, image = rest.partition(_SEPARATOR)
         return name in self._pairs and (query, image) in self._pairs[name]
 
-    def build_card(self, key: str) -> dict[str, Any]:
+    def build_card(self, key: str) -> JsonRecord:
         """Return a pair with the reviewer's own answer."""
         name, (query, image) = self._split(key)
         text, language = self._texts[query]
@@ -130,14 +153,14 @@ class AuditCards:
         if not own:
             raise ActionError("there is nothing to take back")
         last = max(own, key=lambda one: one.at)
-        shared: dict[str, Any] = {"decision": "undo", "reviewer": self.reviewer, "view": AUDIT_VIEW, "at": at}
+        shared: JsonRecord = {"decision": "undo", "reviewer": self.reviewer, "view": AUDIT_VIEW, "at": at}
         if isinstance(last, UndeterminedPair):
             return UndeterminedPair(last.query_id, last.image_id, last.audit, undoes=last.decision_id, **shared)
         return QueryDecision(
             last.query_id, last.text, image_id=last.image_id, source=last.source, undoes=last.decision_id, **shared
         )
 
-    def find_card(self, answer: AuditAnswer) -> dict[str, Any]:
+    def find_card(self, answer: AuditAnswer) -> JsonRecord:
         """Return the card of an answer."""
         (name,) = [name for name, sample in self.samples.items() if sample.audit_id == _audit_of(answer)]
         return self.build_card(_SEPARATOR.join((name, answer.query_id, str(answer.image_id))))
@@ -168,9 +191,7 @@ class AuditAnswerRequest(BaseModel, extra="forbid", strict=True):
     note: LongText = ""
 
 
-def audit_routes(
-    session: server_session.LogSession[AuditAnswer], cards: AuditCards, about: dict[str, Any]
-) -> APIRouter:
+def audit_routes(session: server_session.LogSession[AuditAnswer], cards: AuditCards, about: JsonRecord) -> APIRouter:
     """Return the routes of the page and its data; the cards follow the log of the session."""
     routes = APIRouter()
 
@@ -178,34 +199,43 @@ def audit_routes(
     def page() -> str:
         session.refresh()
         answers = {name: cards.collect(name) for name in cards.samples}
-        return page_parts.render_template("review_audit.html", about=about, grades=list(cards.grades), answers=answers)
+        stated = {name: cards.hand_out(name)[1] for name in cards.samples}
+        return page_parts.render_template(
+            "review_audit.html", about=about, grades=list(cards.grades), answers=answers, stated=stated
+        )
 
     @routes.get("/api/audit/queue")
-    def queue(audit: ShortText, state: Literal["all", "open", "decided", "disputed"] = "all") -> dict[str, Any]:
+    def queue(audit: ShortText, state: Literal["all", "open", "decided", "disputed"] = "all") -> JsonRecord:
         session.refresh()
         keys = cards.list_keys(audit, state)
         return {"keys": keys, "done": [int(cards.is_decided(key)) for key in keys]}
 
+    @routes.get("/api/audit/next")
+    def next_cards(audit: ShortText) -> JsonRecord:
+        session.refresh()
+        keys, stated = cards.hand_out(audit)
+        return {"keys": keys, "stated": stated}
+
     @routes.get("/api/audit/cards")
-    def some(key: Annotated[CardKeys, Query()]) -> dict[str, Any]:
+    def some(key: Annotated[CardKeys, Query()]) -> JsonRecord:
         session.refresh()
         return {"cards": [cards.build_card(name) for name in key if cards.has_key(name)]}
 
     @routes.post("/api/audit/decide")
-    def decide(request: AuditAnswerRequest) -> dict[str, Any]:
+    def decide(request: AuditAnswerRequest) -> JsonRecord:
         card = session.append_one(
             lambda at: cards.create_answer(request.key, request.grade, request.note, at), cards.find_card
         )
         return {"card": card}
 
     @routes.post("/api/audit/undo")
-    def undo() -> dict[str, Any]:
+    def undo() -> JsonRecord:
         return {"card": session.append_one(cards.create_undo, cards.find_card) | {"undone": 1}}
 
     return routes
 
 
-def build_audit_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
+def build_audit_routes(stored: StoredSet, reviewer: str, about: JsonRecord) -> list[APIRouter]:
     """Return the routes of the view; none for a version without an audit. Raises UserError for a damaged audit."""
     samples = {}
     for name in list_audits(stored.path.parent):
@@ -215,7 +245,8 @@ def build_audit_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) 
         audit = read_audit(folder)
         rows = audit.sample.sort_values("order")
         pairs = list(zip(rows["query_id"], rows["image_id"], strict=True))
-        samples[name] = AuditSample(audit.manifest["audit_id"], pairs)
+        growing = CardAudit(audit, stored) if audit.manifest["unit"] == CARDS_UNIT else None
+        samples[name] = AuditSample(audit.manifest["audit_id"], pairs, growing)
     if not samples:
         return []
     queries = stored.tables.queries[["query_id", "text", "language"]].astype("str")

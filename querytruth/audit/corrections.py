@@ -1,6 +1,8 @@
 """Finds the labels of an audit's judge that are precise enough for the next version.
 
 Corrected figures of systems, from the reports of a set's audits.
+
+What audits until a goal certify of the next version, as far as that takes over all their answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,17 +12,25 @@ from typing import Any
 
 import pandas as pd
 
+from querytruth.audit import audit_files
 from querytruth.audit.answers import AcceptedLabels, load_audit, read_answers
-from querytruth.audit.audit_files import REPORT_FILE, StoredAudit, audit_folder, list_audits, read_audit
+from querytruth.audit.extension import CardAudit
 from querytruth.audit.judge_card import estimate_precisions
-from querytruth.audit.pool import AUDIT_STAGE, CANDIDATE, FIRST_RANKS, LATER_RANKS, PAIR, number_extension
+from querytruth.audit.next_cards import AnsweredPool
+from querytruth.audit.pool import AUDIT_STAGE, CANDIDATE, FIRST_RANKS, LATER_RANKS, PAIR, JsonRecord, number_extension
 from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.errors import UserError, translate_read_errors
+from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.manifest import read_manifest
+from querytruth.sets.set_files import StoredSet
 
 CORRECTION_COLUMNS = ["audit", "system", "metric", "before", "value", "low", "high"]
 _RESULT = ["query_id", "image_id", "rank"]
+CERTIFIED = (
+    *("confidence", "goal", "is_reached", "recall_at_least", "wrong_at_most", "outside_per_query_at_most"),
+    *("pool", "asked", "drawn"),
+)
 _UNJUDGED = (CANDIDATE, FIRST_RANKS, LATER_RANKS)
 
 
@@ -29,8 +39,8 @@ class AuditCorrections:
     """What audits say of results: rows of CORRECTION_COLUMNS, and how true the set's judgments are, by audit and
     measure, with the number of pairs that people answered."""
 
-    figures: list[dict[str, Any]]
-    truth: list[dict[str, Any]]
+    figures: list[JsonRecord]
+    truth: list[JsonRecord]
 
 
 def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> AuditCorrections:
@@ -38,11 +48,11 @@ def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> AuditCorrectio
     same one where both have the same first results, whatever its name. Raises UserError where no reported audit of this
     version has one of them."""
     digest = read_manifest(path)["content_digest"]
-    rows: list[dict[str, Any]] = []
-    truth: list[dict[str, Any]] = []
-    for name in list_audits(path.parent):
-        audit = read_audit(audit_folder(path.parent, name))
-        file = contained_path(audit.path, REPORT_FILE, AUDIT_STAGE)
+    rows: list[JsonRecord] = []
+    truth: list[JsonRecord] = []
+    for name in audit_files.list_audits(path.parent):
+        audit = audit_files.read_audit(audit_files.audit_folder(path.parent, name))
+        file = contained_path(audit.path, audit_files.REPORT_FILE, AUDIT_STAGE)
         if audit.manifest["set"]["content_digest"] != digest or not file.is_file():
             continue
         with translate_read_errors(AUDIT_STAGE, file, "make the report again", also=(ValueError, KeyError, TypeError)):
@@ -113,10 +123,53 @@ def reload_accepted_labels(set_folder: Path, record: Mapping[str, Any]) -> Accep
     except (KeyError, TypeError, ValueError):
         reason = "does not say which labels of a judge it took"
         raise UserError(AUDIT_STAGE, set_folder.name, reason, "restore the manifest") from None
-    return _select_labels(read_audit(audit_folder(set_folder, name)), dict.fromkeys(grades, 1.0), extensions)
+    return _select_labels(
+        audit_files.read_audit(audit_files.audit_folder(set_folder, name)), dict.fromkeys(grades, 1.0), extensions
+    )
 
 
-def _select_labels(audit: StoredAudit, precisions: Mapping[int, float], extensions: int) -> AcceptedLabels:
+def certify_tables(stored: StoredSet, tables: Tables) -> tuple[JsonRecord | None, str]:
+    """Returns what an audit of this version certifies of the tables that are to follow it, the highest of several, for
+    a manifest (without the content digest), and why none does ("" where there is one, or no such audit)."""
+    found: list[JsonRecord] = []
+    reason = ""
+    for name in audit_files.list_audits(stored.path.parent):
+        manifest = audit_files.read_audit_manifest(audit_files.audit_folder(stored.path.parent, name))
+        if (
+            manifest["unit"] != audit_files.CARDS_UNIT
+            or manifest["set"]["content_digest"] != stored.manifest["content_digest"]
+        ):
+            continue
+        growing = CardAudit(audit_files.read_audit(audit_files.audit_folder(stored.path.parent, name)), stored)
+        answered = growing.answer(read_answers(stored.path, growing.audit))
+        if others := _count_others(answered, stored.tables, tables):
+            reason = f"Audit {name} certifies nothing of it: {others:,} pairs are not as people answered there."
+        elif len(answered.rows):
+            stated = answered.certify(growing.goal)
+            kept = {key: stated[key] for key in CERTIFIED}
+            found.append({"audit": name, "audit_id": manifest["audit_id"], **kept})
+    best = max(found, key=lambda one: float(one["recall_at_least"]), default=None)
+    return best, "" if best else reason
+
+
+def _count_others(answered: AnsweredPool, before: Tables, tables: Tables) -> int:
+    """How many pairs are not as the audit has them: a query without a relevant image may be gone, all others stay as
+    they are."""
+    pairs, relevant = answered.pool.pairs, answered.judge_pairs() > 0
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    known = zip(before.queries["query_id"], before.queries["text"], strict=True)
+    gone = [query for query, text in known if texts.get(query) != text]
+    is_gone = pairs["query_id"].isin(gone).to_numpy()
+    marked = tables.qrels[tables.qrels["relevance"] > 0]
+    index, truth = (pd.MultiIndex.from_frame(table[PAIR].astype("str")) for table in (pairs, marked))
+    lost = len(set(before.images["image_id"]) - set(tables.images["image_id"]))
+    reworded = sum(query in texts for query in gone)
+    wrong = int(((relevant != index.isin(truth)) & ~is_gone).sum()) + int((relevant & is_gone).sum())
+    seen = int((answered.is_relevant & (answered.rows < 0)).sum())  # relevant ones outside the pool
+    return wrong + lost + reworded + max(int((~truth.isin(index)).sum()) - seen, 0)
+
+
+def _select_labels(audit: audit_files.StoredAudit, precisions: Mapping[int, float], extensions: int) -> AcceptedLabels:
     pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
     chosen = pool[pool["judge"].isin(list(precisions)) & (number_extension(pool["stratum"]) <= extensions)]
     judge = audit.manifest["judge"]

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from querytruth.defaults import DATASETS_FOLDER
 from querytruth.definitions import ChatModelOptions, Definition, OneOrMore, OutputFolder, SetPathOrName, StrictModel
+from querytruth.requests import IN_FORMS, ByName
 
 
 class StrataOptions(StrictModel):
@@ -21,35 +23,55 @@ class StrataOptions(StrictModel):
 
 class JudgeOptions(StrictModel):
     """A chat model that sees images and divides the strata, with its options. `allow_contestant`: it may be one of the
-    systems."""
+    systems; `scores`: it is asked for the probability of yes, in place of a grade (always of a model of pairs)."""
 
     model: str
     options: ChatModelOptions = Field(default_factory=dict)
     allow_contestant: bool = False
+    scores: bool = False
 
 
-class AuditDefinition(Definition):
-    """An audit. `set`: name, name/v3 or folder; `runs`: run files of systems, or folders of their results; `depth`:
-    results of each query and run that are pooled; `judgments`: pairs that people judge, or with `width` as many as an
-    interval of that width needs, or with `queries` all pairs of so many whole queries; `people`: how many people judge
-    each pair; `out`: the folder of all sets."""
+class AuditSize(StrictModel):
+    """What people judge: so many pairs, or so many whole queries, or, card by card, until a share of the relevant pairs
+    is certified. `strata`: where they look."""
+
+    judgments: int = Field(300, ge=20, le=100_000, description="Pairs that people judge.")
+    queries: int | None = Field(None, ge=5, description="Judge whole queries, so many, in place of single pairs.")
+    until: Annotated[str | None, ByName("--until", "recall=SHARE")] = Field(
+        None,
+        pattern=r"^recall=(0?\.\d+|1(\.0*)?)$",
+        description="Ask the card that counts most until this share of the pool's relevant pairs is certified.",
+    )
+    strata: Annotated[StrataOptions, IN_FORMS] = StrataOptions()
+    people: int = Field(1, ge=1, le=5, description="How many people judge each pair.")
+
+    @property
+    def goal(self) -> float | None:
+        """The share of the relevant pairs that is to be certified."""
+        return None if self.until is None else float(self.until.partition("=")[2])
+
+
+class AuditKeys(AuditSize):
+    """What a definition of an audit and the options of its commands have in common."""
+
+    name: str = Field("audit", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", description="The name of the audit.")
+    runs: Annotated[list[Path], OneOrMore, ByName("--run", "RUN")] = Field(
+        default_factory=list, description="A system's run file, or the folder of its result."
+    )
+    depth: int = Field(20, ge=1, le=1000, description="Results of each query and run that are pooled.")
+    seed: int = Field(0, description="Of the draw.")
+    out: OutputFolder = Field(DATASETS_FOLDER, description="Where sets lie.")
+
+
+class AuditDefinition(Definition, AuditKeys):
+    """An audit of `set`: name, name/v3 or folder."""
 
     kind: Literal["audit"] = "audit"
-    name: str = Field("audit", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
     set: SetPathOrName
-    runs: Annotated[list[Path], OneOrMore] = Field(default_factory=list)
-    depth: int = Field(20, ge=1, le=1000)
-    judgments: int = Field(300, ge=20, le=100_000)
-    width: float | None = Field(None, ge=0.001, le=1)
-    queries: int | None = Field(None, ge=5)
-    strata: StrataOptions = StrataOptions()
     judge: JudgeOptions | None = None
-    people: int = Field(1, ge=1, le=5)
-    seed: int = 0
-    out: OutputFolder = Path("datasets")
 
     @model_validator(mode="after")
-    def _pairs_or_queries(self) -> AuditDefinition:
-        if self.width is not None and self.queries is not None:
-            raise ValueError("width is about single pairs, leave out queries")
+    def _one_size(self) -> AuditDefinition:
+        if self.until is not None and self.queries is not None:
+            raise ValueError("until says itself how much is judged, leave out queries")
         return self

@@ -1,24 +1,27 @@
-"""Adds systems to an audit that has begun: the pool grows, and no drawn pair is lost."""
+"""What is added to an audit that has begun: systems, judgments, and the next cards of an audit until a goal.
 
+The pool grows, and no drawn pair is lost. Cards are planned from all answers so far, kept, and only then shown; each
+person has cards of their own for a while, so that several who judge at once are asked different ones."""
+
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from querytruth.audit.answers import load_audit, read_answers
-from querytruth.audit.audit_files import StoredAudit, replace_audit
-from querytruth.audit.definition import JudgeOptions
-from querytruth.audit.judge import JUDGE_STAGE, JudgeQuestions, judge_pool, load_judge
-from querytruth.audit.pair_audit import PairAudit, allocate_more, find_further
+from querytruth.audit import audit_files
+from querytruth.audit.answers import AuditAnswers, load_audit
+from querytruth.audit.definition import AuditSize, JudgeOptions
+from querytruth.audit.judge import JUDGE_STAGE, JudgeQuestions, choose_form, judge_pool, load_judge
+from querytruth.audit.next_cards import AnsweredPool, PooledPairs
 from querytruth.audit.pool import (
     AUDIT_STAGE,
-    JUDGED_RELEVANT,
     OUTSIDE,
     PAIR,
     AuditPool,
+    JsonRecord,
     PooledSet,
     build_audit_pool,
     draw_added_pairs,
@@ -28,19 +31,85 @@ from querytruth.audit.pool import (
     order_sample,
     pool_set,
 )
-from querytruth.audit.steps import AuditSize, allocate_judgments, count_strata
+from querytruth.audit.steps import allocate_judgments, count_strata
 from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.sets.benchmark_set import open_candidate_judgments
 from querytruth.sets.set_files import StoredSet
 
+_OUTSIDE_CARDS = 2_000  # that an audit until a goal draws at most
+_CLAIM_SECONDS = 300
+_SEPARATOR = "/"  # between query and image in a claim
+
+
+class CardAudit:
+    """An audit until a goal: its pool, and what its cards and answers certify."""
+
+    def __init__(self, audit: audit_files.StoredAudit, stored: StoredSet) -> None:
+        self.audit, self.goal = audit, float(audit.manifest["goal"])
+        self.people = int(audit.manifest.get("people", 1))
+        pool = AuditPool(audit.pool, audit.ranks, audit.manifest["outside"]["pairs"])
+        tables = stored.tables
+        queries, images = (
+            [str(name) for name in ids] for ids in (tables.queries["query_id"], tables.images["image_id"])
+        )
+        self.pool = PooledPairs.from_audit(pool, queries, images, audit.manifest["seed"], _OUTSIDE_CARDS)
+
+    def answer(self, answers: AuditAnswers, cards: pd.DataFrame | None = None) -> AnsweredPool:
+        """Returns the bounds by these answers. Pairs of which people cannot tell count as not relevant; those on which
+        they differ wait."""
+        unsure = set(answers.undetermined) - set(answers.disputed)
+        known = dict.fromkeys(unsure, False) | {pair: grade > 0 for pair, grade in answers.grades.items()}
+        return self.pool.find_cards(audit_files.read_cards(self.audit.path) if cards is None else cards, known)
+
+    def hand_out(self, answers: AuditAnswers, reviewer: str, count: int) -> list[tuple[str, str]]:
+        """Returns up to so many pairs for this person to judge, none once the goal is reached: cards that nobody else
+        has at the moment, of rounds that are kept before. Raises UserError where they cannot be written."""
+        folder, now = self.audit.path, time.time()
+        with audit_files.lock_cards(folder) as append:
+            cards = audit_files.read_cards(folder, lock=False)
+            answered = self.answer(answers, cards)
+            if answered.recall >= self.goal:
+                return []
+            claims = {
+                pair: claim
+                for pair, claim in audit_files.read_claims(folder).items()
+                if now - claim[1] < _CLAIM_SECONDS
+            }
+            free = self._list_free(cards, answers, reviewer, claims)
+            while len(free) < count:
+                asked_outside = int((cards["stratum"] == OUTSIDE).sum())
+                new = self.pool.name_cards(answered.plan_round(self.goal), len(cards), asked_outside)
+                if not len(new):
+                    break
+                append(new)
+                cards = pd.concat([cards, new], ignore_index=True)
+                answered = self.answer(answers, cards)
+                free = self._list_free(cards, answers, reviewer, claims)
+            claims |= {_SEPARATOR.join(pair): [reviewer, now] for pair in free[:count]}
+            audit_files.write_claims(folder, claims)
+        return free[:count]
+
+    def _list_free(
+        self, cards: pd.DataFrame, answers: AuditAnswers, reviewer: str, claims: dict[str, list[Any]]
+    ) -> list[tuple[str, str]]:
+        pairs = cards.sort_values("order")[PAIR].itertuples(index=False, name=None)
+
+        def is_wanted(pair: tuple[str, str]) -> bool:
+            known = answers.reviewers.get(pair, [])
+            return reviewer not in known and len(known) < self.people + (pair in answers.disputed)
+
+        return [
+            pair for pair in filter(is_wanted, pairs) if claims.get(_SEPARATOR.join(pair), [reviewer])[0] == reviewer
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class AuditExtension:
     """The audit, its version, and the pairs that later systems add to its pool: `pooled` has these alone."""
 
-    audit: StoredAudit
+    audit: audit_files.StoredAudit
     stored: StoredSet
     pooled: PooledSet
     pool: AuditPool  # the whole one
@@ -62,6 +131,9 @@ def read_extension(path: Path, name: str, runs: Sequence[Path], judge: JudgeOpti
     """Returns what the runs add to an audit of the set at `path`. Raises UserError for a system that is there already
     or whose name is, and for another judge than that of the audit."""
     audit, stored = load_audit(path, name)
+    if audit.manifest["unit"] == audit_files.CARDS_UNIT:
+        reason = "is certified for the systems that it began with"
+        raise UserError(AUDIT_STAGE, name, reason, "start another audit with all of them: --name, --until")
     pooled = pool_set(stored.path, runs, audit.manifest["depth"])
     known = {system["name"]: system["digest"] for system in audit.manifest["systems"]}
     for system, digest in pooled.systems.items():
@@ -80,7 +152,11 @@ def read_extension(path: Path, name: str, runs: Sequence[Path], judge: JudgeOpti
 
 
 def _load_same_judge(
-    audit: StoredAudit, stored: StoredSet, added: PooledSet, runs: Sequence[Path], judge: JudgeOptions | None
+    audit: audit_files.StoredAudit,
+    stored: StoredSet,
+    added: PooledSet,
+    runs: Sequence[Path],
+    judge: JudgeOptions | None,
 ) -> ChatModel | None:
     known = audit.manifest["judge"]
     if (known is None) != (judge is None):
@@ -90,18 +166,18 @@ def _load_same_judge(
     if judge is None:
         return None
     model = load_judge(judge, added, runs)
-    if JudgeQuestions(stored, ()).describe_judge(model)["digest"] != known["digest"]:
+    if JudgeQuestions(stored, (), choose_form(judge)).describe_judge(model)["digest"] != known["digest"]:
         reason = f"is not the judge of this audit, {known['name']}, or its revision, parameters or prompt are others"
         raise UserError(JUDGE_STAGE, model.identity.name, reason, "give the same judge")
     return model
 
 
 @step("extend sample")
-def extend_audit(extension: AuditExtension, judgments: int) -> dict[str, Any]:
+def extend_audit(extension: AuditExtension, judgments: int) -> JsonRecord:
     """Draws `judgments` of the added pairs, or, in an audit of whole queries, all of those queries; stores the audit
     and returns its manifest. What was drawn and answered stays. The added pairs are strata of their own."""
     audit, added = extension.audit, extension.pooled.pool
-    record: dict[str, Any] = {"systems": sorted(extension.pooled.systems)}
+    record: JsonRecord = {"systems": sorted(extension.pooled.systems)}
     if extension.judge is not None and len(added.pairs):
         judged = judge_pool(extension.judge, extension.pooled)
         added = added.divide_by_judge(judged.grades, judged.reasons)
@@ -122,48 +198,15 @@ def extend_audit(extension: AuditExtension, judgments: int) -> dict[str, Any]:
         "outside": {"pairs": pool.outside_size, "drawn": int((sample["stratum"] == OUTSIDE).sum())},
         "extensions": [*audit.manifest.get("extensions", ()), record],
     }
-    return replace_audit(audit.path, manifest, {"pool": pairs, "ranks": pool.ranks, "sample": sample})
+    return audit_files.replace_audit(audit.path, manifest, {"pool": pairs, "ranks": pool.ranks, "sample": sample})
 
 
-@step("narrow sample")
-def narrow_audit(path: Path, name: str, width: float) -> dict[str, Any]:
-    """Draws as many further pairs as an interval of the missing share of this width lacks, by the shares of relevant
-    pairs among the answers so far; stores the audit and returns its manifest. To be repeated, once they are answered,
-    until the width is reached. Raises UserError for whole queries, and while drawn pairs wait for answers."""
-    audit, _ = load_audit(path, name)
-    inside = audit.sample[audit.sample["stratum"] != OUTSIDE]
-    answers = read_answers(path, audit)
-    known = set(answers.grades) | set(answers.undetermined)
-    waiting = sum(pair not in known for pair in inside[PAIR].itertuples(index=False, name=None))
-    if audit.manifest["unit"] == "queries" or waiting:
-        reason = f"{waiting} drawn pairs wait for an answer" if waiting else "is of whole queries"
-        raise UserError(AUDIT_STAGE, name, reason, "answer them first" if waiting else "start another with --queries")
-    relevant = answers.relevant()
-    relevant = relevant[relevant.index.isin(pd.MultiIndex.from_frame(inside[PAIR]))]
-    estimates = PairAudit.from_answers(audit.pool, relevant)
-    counts, is_judged = estimates.count(), np.array([one.startswith(JUDGED_RELEVANT) for one in estimates.strata])
-    more = allocate_more(counts, find_further(counts, is_judged, width))
-    drawn_before = inside["stratum"].value_counts()
-    allocation = {
-        one: int(drawn_before.get(one, 0) + count) for one, count in zip(estimates.strata, more.tolist(), strict=True)
-    }
-    pool = AuditPool(audit.pool, audit.ranks, audit.manifest["outside"]["pairs"])
-    drawn = draw_added_pairs(pool, allocation, audit.sample, audit.manifest["seed"])
-    sample = _join_samples(audit.sample, drawn, pool.outside_size)
-    record = {"systems": [], "width": width, "drawn": len(sample) - len(audit.sample)}
-    manifest = {key: value for key, value in audit.manifest.items() if key not in ("files", "manifest_digest")} | {
-        "strata": count_strata(pool, sample),
-        "extensions": [*audit.manifest.get("extensions", ()), record],
-    }
-    return replace_audit(audit.path, manifest, {"pool": audit.pool, "ranks": audit.ranks, "sample": sample})
-
-
-def _draw(audit: StoredAudit, added: AuditPool, judgments: int) -> pd.DataFrame:
+def _draw(audit: audit_files.StoredAudit, added: AuditPool, judgments: int) -> pd.DataFrame:
     if audit.manifest["unit"] == "queries":
         chosen = added.pairs[added.pairs["query_id"].isin(set(audit.manifest["drawn_queries"]))]
         share = len(audit.manifest["drawn_queries"]) / audit.manifest["queries"]
         return order_sample(chosen.assign(probability=share), audit.manifest["seed"])
-    allocation, _ = allocate_judgments(added, AuditSize(judgments))
+    allocation, _ = allocate_judgments(added, AuditSize.model_construct(judgments=judgments))
     return draw_added_pairs(added, allocation, audit.sample, audit.manifest["seed"])
 
 

@@ -6,26 +6,16 @@ What a judge replies about an image: a grade, and one sentence.
 The questions of a judge about the images of a set.
 """
 
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import prompts
 from querytruth.audit.definition import JudgeOptions
-from querytruth.audit.pool import NO_LABEL, PooledSet
+from querytruth.audit.pool import NO_LABEL, JsonRecord, JudgeForm, PooledSet
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models import cached_replies, chat, reply_markup, reply_store
-from querytruth.backends.models.chat import (
-    ChatImage,
-    ChatModel,
-    ChatRequest,
-    Failure,
-    GenerationParameters,
-    Message,
-    Reply,
-)
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.evaluation.result_files import RESULT_FILE, read_result
@@ -38,7 +28,7 @@ _GRADE = re.compile(r"[\"“”']?(?:grade|等级)[\"“”']?\s{0,4}[:：]\s{0,
 _MAX_CHARACTERS = 20_000  # of a reply that are read
 _MAX_REASON = 300  # characters
 JUDGE_STAGE = "judge"
-_MAX_TOKENS = 200
+_MAX_TOKENS, _YES_TOKENS = 200, 4
 
 
 def parse_judge_reply(text: str, grades: Collection[int]) -> int | None:
@@ -73,32 +63,45 @@ def _grade_of_object(part: str) -> int | None:
 
 
 class JudgeQuestions:
-    """Builds the questions about a version's queries and images. `grades`: those that it offers, 0 among them."""
+    """Builds the questions about a version's queries and images. `grades`: those that it offers, 0 among them; `form`:
+    whether it asks for a grade, for yes or no, or is the query alone, to a model that scores pairs."""
 
-    def __init__(self, stored: StoredSet, image_ids: Iterable[str]) -> None:
+    def __init__(self, stored: StoredSet, image_ids: Iterable[str], form: JudgeForm = "grade") -> None:
+        self.form = form
         grades = {int(grade): str(text) for grade, text in stored.manifest["grades"].items()}
         self._described = {0: "not relevant", **grades}
         self.grades = sorted(self._described)
-        self.stored, self.images = stored, _find_images(stored, set(image_ids))
+        self.stored, self.images = stored, _find_images(stored, set(image_ids), form)
         queries = stored.tables.queries[["query_id", "text", "language"]].astype("str")
         self.queries = {query: (text, language) for query, text, language in queries.itertuples(index=False, name=None)}
-        self._prompts = {language: _load_judge_prompt(language) for language in sorted(set(queries["language"]))}
+        prompt = {"grade": "judge", "yes": "judge_yes"}.get(form)
+        languages = sorted(set(queries["language"])) if prompt else []
+        self._prompts = {language: load_prompt(f"{language}/{prompt}") for language in languages}
 
     def build(
-        self, query: str, image: ChatImage, *, text: str | None = None, is_reversed: bool = False, number: int = 0
-    ) -> ChatRequest:
+        self, query: str, image: chat.ChatImage, *, text: str | None = None, is_reversed: bool = False, number: int = 0
+    ) -> chat.ChatRequest:
         """Returns the question whether the image fits the query. `text` replaces the query's; `is_reversed` lists the
         grades from the highest down; `number` distinguishes several askings."""
         own_text, language = self.queries[query]
+        own_text = own_text if text is None else text
+        if self.form != "grade":
+            asked = self._prompts[language].fill(query=own_text) if self.form == "yes" else own_text
+            shortest = chat.GenerationParameters(max_tokens=_YES_TOKENS, temperature=0.0)
+            message = chat.Message("user", asked, (image,))
+            return chat.ChatRequest((message,), shortest, number=number, language=language, item=query, is_scored=True)
         listed = "\n".join(f"{grade}: {self._described[grade]}" for grade in sorted(self.grades, reverse=is_reversed))
-        question = self._prompts[language].fill(query=own_text if text is None else text, grades=listed)
-        limits = GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
-        return ChatRequest((Message("user", question, (image,)),), limits, number=number, language=language)
+        question = self._prompts[language].fill(query=own_text, grades=listed)
+        limits = chat.GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
+        return chat.ChatRequest((chat.Message("user", question, (image,)),), limits, number=number, language=language)
 
-    def describe_judge(self, judge: ChatModel) -> dict[str, Any]:
+    def describe_judge(self, judge: chat.ChatModel) -> JsonRecord:
         """Returns who judges with what: model, prompts, grades and size of the images, with a digest of these."""
-        digests = {f"{language}/judge": prompt.sha256 for language, prompt in self._prompts.items()}
+        name = "judge_yes" if self.form == "yes" else "judge"
+        digests = {f"{language}/{name}": prompt.sha256 for language, prompt in self._prompts.items()}
         record = {**judge.identity.as_record(), "prompts": digests, "grades": self.grades}
+        if self.form != "grade":
+            record["form"] = self.form
         record["render"] = self.stored.manifest["notes"].get("render")  # the size of what it saw
         return {**record, "digest": content_id("judge", repr(sorted(record.items())))}
 
@@ -108,15 +111,16 @@ def open_judge_store(stored: StoredSet) -> reply_store.ReplyStore:
     return reply_store.open_reply_store(stored.path.parent / "replies.sqlite")
 
 
-def _load_judge_prompt(language: str) -> prompts.PromptTemplate:
-    return load_prompt(f"{language}/judge")
-
-
-def _find_images(stored: StoredSet, image_ids: set[str]) -> dict[str, ChatImage]:
+def _find_images(stored: StoredSet, image_ids: set[str], form: JudgeForm) -> dict[str, chat.ChatImage]:
     names = dict(zip(stored.tables.images["image_id"], stored.tables.images["file_name"], strict=True))
     found = {}
     for place in locate_images(stored):
         if place.image_id in image_ids:
+            if form == "pair" and (place.location is None or place.sha256 is None):
+                found[place.image_id] = chat.ChatImage(
+                    Path(place.image_id), "", "", place.image_id
+                )  # its score may be known
+                continue
             if place.location is None or "://" in place.location or place.sha256 is None:
                 reason = "is not at hand, so that no judge can see it"
                 raise UserError(
@@ -124,21 +128,29 @@ def _find_images(stored: StoredSet, image_ids: set[str]) -> dict[str, ChatImage]
                 )
             name = names[place.image_id]
             file_name = name if isinstance(name, str) else ""
-            found[place.image_id] = ChatImage(Path(place.location), place.sha256, file_name, place.image_id)
+            found[place.image_id] = chat.ChatImage(Path(place.location), place.sha256, file_name, place.image_id)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeLabels:
     """A grade by pooled pair, in the pool's order, -1 without one, and the sentence that it gave; `record` says who
-    judged, and what it cost."""
+    judged, and what it cost. `scores`: in place of grades, NaN without one."""
 
     grades: list[int]
     reasons: list[str]
-    record: dict[str, Any]
+    record: JsonRecord
+    scores: list[float] | None = None
 
 
-def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) -> ChatModel:
+def choose_form(choice: JudgeOptions | None) -> JudgeForm:
+    """Returns what is asked of a judge."""
+    if choice is None:
+        return "grade"
+    return "pair" if chat.takes_pairs(choice.model) else "yes" if choice.scores else "grade"
+
+
+def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) -> chat.ChatModel:
     """Returns the judge. Raises UserError for one that is a system of the audit: it would judge its own results."""
     names = set(pooled.systems)
     for run in runs:
@@ -148,7 +160,7 @@ def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) ->
     return load_outside_judge(choice, names)
 
 
-def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> ChatModel:
+def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> chat.ChatModel:
     """Returns the judge. Raises UserError for one whose name or revision is among those of the systems."""
     judge = chat.load_chat_model(choice.model, **choice.options)
     identity = {name.casefold() for name in (judge.identity.name, judge.identity.revision) if name}
@@ -158,7 +170,7 @@ def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> ChatMode
     return judge
 
 
-def count_judge_calls(judge: ChatModel, pooled: PooledSet) -> int:
+def count_judge_calls(judge: chat.ChatModel, pooled: PooledSet) -> int:
     """Returns the number of questions that a start would ask: those without a stored reply."""
     return cached_replies.answer_requests(
         open_judge_store(pooled.stored), judge, build_judge_requests(pooled)[0], offline=True
@@ -166,15 +178,17 @@ def count_judge_calls(judge: ChatModel, pooled: PooledSet) -> int:
 
 
 @step("judge pool")
-def judge_pool(judge: ChatModel, pooled: PooledSet) -> JudgeLabels:
+def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
     """Asks the judge about every pair of the pool; each reply is stored before it is read. Raises UserError where it
     gives no grade at all."""
     questions = _ask_about(pooled)
     requests, session = _list_requests(questions, pooled), ChatSession(open_judge_store(pooled.stored))
     answers = session.ask("judge", judge, requests)
-    parsed = [parse_judge_reply(one.text, questions.grades) if isinstance(one, Reply) else None for one in answers]
+    if questions.form != "grade":
+        return _read_scores(judge, questions, answers, session)
+    parsed = [parse_judge_reply(one.text, questions.grades) if isinstance(one, chat.Reply) else None for one in answers]
     if not any(grade is not None for grade in parsed):
-        failures = [one for one in answers if isinstance(one, Failure)]
+        failures = [one for one in answers if isinstance(one, chat.Failure)]
         reason = f"{failures[0].reason}: {failures[0].detail}" if failures else "no reply holds a grade"
         raise UserError(
             JUDGE_STAGE, judge.identity.name, f"gave no grade ({reason})", "choose a model that sees images"
@@ -183,12 +197,27 @@ def judge_pool(judge: ChatModel, pooled: PooledSet) -> JudgeLabels:
     unusable = sum(grade is None for grade in parsed)
     return JudgeLabels(
         [NO_LABEL if grade is None else grade for grade in parsed],
-        [parse_judge_reason(one.text) if isinstance(one, Reply) else "" for one in answers],
+        [parse_judge_reason(one.text) if isinstance(one, chat.Reply) else "" for one in answers],
         {**record, "replies": session.provenance().inputs[0].sha256, "without_grade": unusable},
     )
 
 
-def build_judge_requests(pooled: PooledSet) -> tuple[list[ChatRequest], list[int]]:
+def _read_scores(
+    judge: chat.ChatModel, questions: JudgeQuestions, answers: Sequence[chat.ChatAnswer], session: ChatSession
+) -> JudgeLabels:
+    found = [chat.read_score(one.text) if isinstance(one, chat.Reply) else None for one in answers]
+    if all(one is None for one in found):
+        failure = next((one for one in answers if isinstance(one, chat.Failure)), None)
+        reason = f"gave no score ({failure.reason}: {failure.detail})" if failure else "gave no score"
+        raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose a model that gives log probabilities")
+    record = {**questions.describe_judge(judge), "replies": session.provenance().inputs[0].sha256}
+    scores = [math.nan if one is None else one for one in found]
+    return JudgeLabels(
+        [NO_LABEL] * len(scores), [""] * len(scores), {**record, "without_grade": found.count(None)}, scores
+    )
+
+
+def build_judge_requests(pooled: PooledSet) -> tuple[list[chat.ChatRequest], list[int]]:
     """Returns a request per pooled pair, in the pool's order, and the grades that it offers. Raises UserError for an
     image that is not at hand."""
     questions = _ask_about(pooled)
@@ -196,9 +225,9 @@ def build_judge_requests(pooled: PooledSet) -> tuple[list[ChatRequest], list[int
 
 
 def _ask_about(pooled: PooledSet) -> JudgeQuestions:
-    return JudgeQuestions(pooled.stored, pooled.pool.pairs["image_id"])
+    return JudgeQuestions(pooled.stored, pooled.pool.pairs["image_id"], pooled.judge_form)
 
 
-def _list_requests(questions: JudgeQuestions, pooled: PooledSet) -> list[ChatRequest]:
+def _list_requests(questions: JudgeQuestions, pooled: PooledSet) -> list[chat.ChatRequest]:
     pairs = zip(pooled.pool.pairs["query_id"], pooled.pool.pairs["image_id"], strict=True)
     return [questions.build(query, questions.images[image]) for query, image in pairs]

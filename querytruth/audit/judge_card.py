@@ -1,11 +1,6 @@
 """How a judge agrees with people, from a sample with known chances of being drawn.
 
 The cards of judges, beside the versions of a set: <set>/judges/<model>.json.
-
-Carries the error rates of a judge, measured on one set, over to another that no person judged.
-
-Rogan and Gladen (American Journal of Epidemiology 107, 1978) find the share t of relevant pairs from the share f that
-the judge calls relevant: f = t · sensitivity + (1 - t) · (1 - specificity).
 """
 
 from __future__ import annotations
@@ -13,24 +8,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.optimize import isotonic_regression
 
 from querytruth.array_types import FloatArray
-from querytruth.audit.allocation import StratumCounts, estimate_total, share_of_ratio
+from querytruth.audit.certificate import RelevanceModel
+from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files.durable_files import make_durable_folder, write_atomically
 from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
-from querytruth.evaluation.statistics import IntervalEstimate, divide_estimates, estimate_proportion, sum_estimates
+from querytruth.evaluation.statistics import IntervalEstimate, estimate_proportion
 from querytruth.sets.benchmark_set import canonical_json
 
 _MAX_GRADE = 127
+FEWEST_CALIBRATED = 30  # answers, below which no score of a judge is believed
+_FOLDS, _MANY = 5, 200
 _FOLDER = "judges"
-_STEPS = 4000  # shares that are tried: the ends are exact to 1 / _STEPS
-_Z = 1.959964  # of a 95% interval
 
 
 def weighted_kappa(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> float | None:
@@ -40,7 +37,7 @@ def weighted_kappa(people: Sequence[int], judge: Sequence[int], weights: Sequenc
     return None if expected >= 1 - 1e-12 else float((np.trace(table) - expected) / (1 - expected))
 
 
-def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> dict[str, Any]:
+def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> JsonRecord:
     """Returns the agreement of the judge's grades with people's, each pair weighted by 1 / its chance of being drawn:
     kappa of grades and of relevant or not, beside the shares that each calls relevant; sensitivity and specificity with
     intervals; how often (of drawn pairs) each grade of people met each grade of the judge."""
@@ -62,7 +59,7 @@ def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Seq
     }
 
 
-def draw_roc(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> dict[str, Any]:
+def draw_roc(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> JsonRecord:
     """Returns by cut of the judge's grades the rates of relevant and of other pairs with at least this grade, and the
     area under the curve, None where people called all or none relevant."""
     model, weight, relevant = np.asarray(judge), np.asarray(weights, dtype=np.float64), np.asarray(people) > 0
@@ -87,11 +84,64 @@ def estimate_precisions(
     return {grade: _rate(relevant[model == grade], weight[model == grade]) for grade in grades}
 
 
-def describe_probe(people: Sequence[int], before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
+def calibrate_scores(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> FloatArray:
+    """Returns by pair the probability that it is relevant, from the answers to the pairs of other queries: a logistic
+    curve of the score, or with many answers a rising step function (isotonic regression)."""
+    codes = np.unique(np.asarray(queries), return_inverse=True)[1]
+    folds = np.random.default_rng(0).permutation(int(codes.max()) + 1)[codes] % _FOLDS
+    found = np.empty(len(scores))
+    for fold in range(_FOLDS):
+        own = folds == fold
+        found[own] = fit_curve(scores[~own], relevant[~own], scores[own])
+    return found
+
+
+def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Returns the probability of each wanted score, from pairs with scores that people answered."""
+    if len(scores) >= _MANY:
+        order = np.argsort(scores, kind="stable")
+        steps = isotonic_regression(relevant[order]).x
+        return np.asarray(np.interp(wanted, scores[order], steps), dtype=np.float64)
+    is_share = bool(len(scores)) and scores.min() >= 0 and scores.max() <= 1
+    columns = np.concatenate([scores, wanted])
+    if is_share:
+        columns = np.log((np.clip(columns, 0, 1) + 0.01) / (1.01 - np.clip(columns, 0, 1)))
+    known = columns[: len(scores)]
+    middle, spread = (float(known.mean()), float(known.std()) or 1.0) if len(scores) else (0.0, 1.0)
+    features = ((columns - middle) / spread)[:, None]
+    model = RelevanceModel(features, [0.0, 1.0], np.arange(len(features)))
+    return model.fit(np.arange(len(scores)), relevant > 0)[len(scores) :]
+
+
+def describe_reliability(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> JsonRecord | None:
+    """Returns how far calibrated scores can be believed: by tenth of the pairs what they say and what people say, the
+    expected calibration error, and the area under the ROC curve of the scores; None below 30 answers, or where people
+    say the same of all."""
+    if len(scores) < FEWEST_CALIBRATED or not 0 < relevant.mean() < 1:
+        return None
+    calibrated = calibrate_scores(scores, relevant, queries)
+    parts = np.array_split(np.argsort(calibrated, kind="stable"), 10)
+    curve = [
+        {"pairs": len(part), "calibrated": float(calibrated[part].mean()), "relevant": float(relevant[part].mean())}
+        for part in parts
+    ]
+    error = sum(one["pairs"] * abs(one["calibrated"] - one["relevant"]) for one in curve) / len(scores)
+    return {"answers": len(scores), "area": rank_area(scores, relevant), "expected_error": error, "curve": curve}
+
+
+def rank_area(scores: FloatArray, relevant: FloatArray) -> float:
+    """Returns the chance that a relevant pair scores higher than another, ties counting half."""
+    ranks, positives = pd.Series(scores).rank().to_numpy(), relevant.sum()
+    return float(
+        (ranks[relevant > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(scores) - positives))
+    )
+
+
+def describe_probe(people: Sequence[int], before: Sequence[int], after: Sequence[int]) -> JsonRecord:
     """Returns what a probe changed, on pairs that people graded: the share of grades that stayed, the shares called
     relevant, and kappa of relevant or not with people, before and after."""
     ones = [1.0] * len(people)
-    sides: dict[str, Any] = {}
+    sides: JsonRecord = {}
     for name, grades in (("before", before), ("after", after)):
         sides[f"relevant_{name}"] = float(np.mean([grade > 0 for grade in grades])) if grades else None
         sides[f"kappa_{name}"] = (
@@ -122,7 +172,7 @@ def _describe(estimate: IntervalEstimate) -> dict[str, float]:
     return {end: float(getattr(estimate, end)) for end in ("value", "low", "high")}
 
 
-def write_judge_card(set_folder: Path, card: dict[str, Any]) -> Path:
+def write_judge_card(set_folder: Path, card: JsonRecord) -> Path:
     """Replaces the card of a model and returns its file. Raises UserError where it cannot be written."""
     path = _locate(set_folder, card["name"])
     with translate_write_errors("write judge card", path):
@@ -131,14 +181,14 @@ def write_judge_card(set_folder: Path, card: dict[str, Any]) -> Path:
     return path
 
 
-def read_judge_card(set_folder: Path, judge: dict[str, Any]) -> dict[str, Any] | None:
+def read_judge_card(set_folder: Path, judge: JsonRecord) -> JsonRecord | None:
     """Returns the card of a judge (its name and digest), None without one. Raises UserError for a stale card: of
     another revision, other parameters, prompts, grades or sizes of images."""
     path = _locate(set_folder, judge["name"])
     if not path.is_file():
         return None
     with translate_read_errors("read judge card", path, "querytruth judge check SET", also=(ValueError,)):
-        card: dict[str, Any] = json.loads(read_regular(path))
+        card: JsonRecord = json.loads(read_regular(path))
     if card.get("digest") != judge["digest"]:
         reason = "is stale: the model's revision or parameters, the prompt or the size of the images is another by now"
         raise UserError(
@@ -150,63 +200,3 @@ def read_judge_card(set_folder: Path, judge: dict[str, Any]) -> dict[str, Any] |
 def _locate(set_folder: Path, name: str) -> Path:
     slug = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip(".-")[:80] or "judge"
     return contained_path(set_folder, f"{_FOLDER}/{slug}.json", "read judge card")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeRates:
-    """`sensitivity`: of relevant pairs, the share that the judge calls relevant; `false_rate`: of the others."""
-
-    sensitivity: IntervalEstimate
-    false_rate: IntervalEstimate
-
-
-def estimate_rates(called: StratumCounts, others: StratumCounts) -> JudgeRates:
-    """Returns the rates from the strata of pairs that the judge calls relevant, and of those that it does not. People
-    called at least one drawn pair relevant, and one not."""
-    relevant = [estimate_total(part) for part in (called, others)]
-    wrong = [
-        IntervalEstimate(size - total.value, max(size - total.high, 0.0), size - total.low)
-        for total, size in zip(relevant, (np.sum(called.size), np.sum(others.size)), strict=True)
-    ]
-    return JudgeRates(_share_of_first(*relevant), _share_of_first(*wrong))
-
-
-def carry_rates(rates: JudgeRates, called: int, pairs: int) -> IntervalEstimate:
-    """Returns the share of relevant pairs among `pairs`, of which the judge calls so many relevant.
-
-    The interval has every share at which the judge would call as many relevant: the errors of both rates and those that
-    the judge makes by chance on these pairs are joined (MOVER), for each share anew, so that a judge that hardly
-    tells relevant pairs from others gives an interval from 0 to 1 and not a wrong one."""
-    share = np.linspace(0, 1, _STEPS + 1)
-    parts = [rates.sensitivity.scale(share), rates.false_rate.scale(1 - share)]
-    chance = sum(
-        weight * rate.value * (1 - rate.value)
-        for weight, rate in ((share, rates.sensitivity), (1 - share, rates.false_rate))
-    )
-    noise = _Z * np.sqrt(chance / pairs)
-    parts.append(IntervalEstimate(np.zeros_like(share), -noise, noise))
-    expected = sum_estimates(
-        IntervalEstimate(
-            *(np.stack([getattr(part, end) for part in parts], axis=-1) for end in ("value", "low", "high"))
-        )
-    )
-    seen = called / pairs
-    fits = share[(expected.low <= seen) & (seen <= expected.high)]
-    skill = float(rates.sensitivity.value - rates.false_rate.value)
-    value = float(np.clip((seen - float(rates.false_rate.value)) / skill, 0, 1)) if skill > 0 else 0.5
-    return IntervalEstimate(value, min([value, *fits[:1]]), max([value, *fits[-1:]]))
-
-
-def find_equal_draw(share: IntervalEstimate, pairs: int) -> int:
-    """Returns how many of the pairs people would have to judge, drawn at random, for an interval as narrow."""
-    drawn = np.arange(1, pairs + 1)
-    alone = estimate_proportion(share.value * drawn, drawn, pairs)
-    return int(np.argmax(alone.high - alone.low <= share.high - share.low)) + 1
-
-
-def _share_of_first(first: IntervalEstimate, second: IntervalEstimate) -> IntervalEstimate:
-    """The share of one estimated total in the sum of both."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = divide_estimates(second, first)
-        ends = [float(share_of_ratio(end)) for end in (ratio.value, ratio.low, ratio.high)]
-    return IntervalEstimate(*ends).complement()

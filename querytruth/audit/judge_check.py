@@ -14,38 +14,31 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+import yaml
 from PIL import Image, ImageOps
 
-from querytruth.audit import audit_files, definition
-from querytruth.audit.answers import load_audit, read_answers
+from querytruth.audit import audit_files, definition, judge_card
+from querytruth.audit.answers import AuditAnswers, load_audit, read_answers
 from querytruth.audit.judge import JUDGE_STAGE, JudgeQuestions, load_outside_judge, open_judge_store, parse_judge_reply
-from querytruth.audit.judge_card import describe_agreement, describe_probe, draw_roc, write_judge_card
+from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.images.rendering import THUMBNAIL_LIMITS, ThumbnailJob, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_workers
-from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest, Failure, Reply
+from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest, Failure, Reply, read_score
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.questions import ChatSession
+from querytruth.sets.set_files import StoredSet
 
 ASKED_TWICE, GRADES_REVERSED, MIRRORED = "asked_twice", "grades_reversed", "mirrored"
 PARAPHRASED, LONGER_TEXT, NEAR_MISS, BLANK = "paraphrased", "longer_text", "near_miss", "blank"
 UNCHANGED_PROBES = (ASKED_TWICE, GRADES_REVERSED, MIRRORED, PARAPHRASED, LONGER_TEXT)  # the grade should stay
 IRRELEVANT_PROBES = (NEAR_MISS, BLANK)  # the grade should be 0
 PROBES = (*UNCHANGED_PROBES, *IRRELEVANT_PROBES)
-_PHRASES = {
-    "en": {
-        PARAPHRASED: "a picture that shows this: {query}",
-        LONGER_TEXT: "I have been looking through my photos of the last years and cannot find the one I mean: {query}. "
-        "Thanks a lot for any help!",
-    },
-    "zh": {
-        PARAPHRASED: "一张内容是这样的图片：{query}",
-        LONGER_TEXT: "我翻了这几年的照片，一直没找到我想要的那一张：{query}。非常感谢帮忙！",
-    },
-}
+_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
+_PHRASES, TERMINAL_PROBES = _TEXTS["phrases"], _TEXTS["probes_in_terminal"]
 _SIDE, _GREY = 1280, (128, 128, 128)
 _FEWEST = 10  # pairs that people graded
 _PROBE_FOLDER = ".probes"
@@ -54,7 +47,7 @@ Pair = tuple[str, str]
 
 def rephrase_query(query: str, probe: str, language: str) -> str:
     """Returns the query in the words of a probe that changes the text."""
-    return _PHRASES[language][probe].replace("{query}", query)
+    return str(_PHRASES[language][probe]).replace("{query}", query)
 
 
 def choose_near_misses(
@@ -104,7 +97,7 @@ def load_checked_judge(path: Path, name: str, choice: definition.JudgeOptions) -
 
 
 @step("check judge")
-def check_judge(path: Path, name: str, judge: ChatModel, probe_pairs: int) -> tuple[dict[str, Any], Path]:
+def check_judge(path: Path, name: str, judge: ChatModel, probe_pairs: int) -> tuple[JsonRecord, Path]:
     """Asks the judge about every pair that people answered in an audit, and about `probe_pairs` of them in other forms;
     returns the card and its file. Every reply is stored before it is read. Raises UserError where people graded too few
     pairs, or the judge gives no grade."""
@@ -116,6 +109,8 @@ def check_judge(path: Path, name: str, judge: ChatModel, probe_pairs: int) -> tu
     if len(pairs) < _FEWEST:
         reason = f"people graded {len(pairs)} of its pairs, a card needs {_FEWEST}"
         raise UserError(JUDGE_STAGE, name, reason, f"judge on: querytruth review {path.parent.name}")
+    if "score" in audit.pool:
+        return _check_scores(audit, stored, answers, judge, probe_pairs)
     marked = stored.tables.qrels[stored.tables.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
     known = set(zip(marked["query_id"], marked["image_id"], strict=True))
     known |= {pair for pair, grade in answers.grades.items() if grade > 0}
@@ -140,12 +135,54 @@ def check_judge(path: Path, name: str, judge: ChatModel, probe_pairs: int) -> tu
         **questions.describe_judge(judge),
         "audit": {"name": name, "audit_id": audit.manifest["audit_id"]},
         "without_grade": len(grades) - len(both),
-        "agreement": describe_agreement(people, labelled, weight),
-        "roc": draw_roc(people, labelled, weight),
+        "agreement": judge_card.describe_agreement(people, labelled, weight),
+        "roc": judge_card.draw_roc(people, labelled, weight),
         "probes": _probe(asking, {pair: answers.grades[pair] for pair in chosen}, plain, near, path.parent),
         "per_1000_pairs": asking.describe_cost(),
     }
-    return card, write_judge_card(path.parent, card)
+    return card, judge_card.write_judge_card(path.parent, card)
+
+
+def _check_scores(
+    audit: audit_files.StoredAudit, stored: StoredSet, answers: AuditAnswers, judge: ChatModel, probe_pairs: int
+) -> tuple[JsonRecord, Path]:
+    """The card of a judge that scores: how its calibrated scores agree with people, and whether the image helps."""
+    known = audit.pool[audit.pool["score"].notna()]
+    pairs = [pair for pair in zip(known["query_id"], known["image_id"], strict=True) if pair in answers.grades]
+    scores = dict(zip(zip(known["query_id"], known["image_id"], strict=True), known["score"], strict=True))
+    form = audit.manifest["judge"].get("form", "pair")
+    questions = JudgeQuestions(stored, {image for _, image in pairs[:probe_pairs]}, form)
+    blank = {}
+    for query, image in pairs[:probe_pairs]:
+        shown = questions.images[image]
+        folder = stored.path.parent / _PROBE_FOLDER
+        if made := shown.sha256 and write_probe_images(str(shown.path), shown.sha256, folder):
+            blank[query, image] = questions.build(query, ChatImage(*made[1], image_id=""))
+    replies = ChatSession(open_judge_store(stored)).ask("judge", judge, list(blank.values()))
+    unseen = {
+        pair: score
+        for pair, one in zip(blank, replies, strict=True)
+        if isinstance(one, Reply) and (score := read_score(one.text)) is not None
+    }
+    measured = np.array([scores[pair] for pair in pairs]), np.array([float(answers.grades[pair] > 0) for pair in pairs])
+    card = {
+        **questions.describe_judge(judge),
+        "audit": {"name": audit.manifest["name"], "audit_id": audit.manifest["audit_id"]},
+        "reliability": judge_card.describe_reliability(*measured, [query for query, _ in pairs]),
+        "blank": _compare_blank(unseen, scores, answers),
+        "per_1000_pairs": {"tokens": None, "seconds": None},
+    }
+    return card, judge_card.write_judge_card(stored.path.parent, card)
+
+
+def _compare_blank(unseen: Mapping[Pair, float], scores: Mapping[Pair, float], answers: AuditAnswers) -> JsonRecord:
+    """The area under the ROC curve with the images, and with a grey area in place of each."""
+    relevant = np.array([float(answers.grades[pair] > 0) for pair in unseen])
+    if not len(relevant) or not 0 < relevant.mean() < 1:
+        return {"pairs": len(relevant), "area": None, "area_blank": None}
+    with_image, without = (np.array([by[pair] for pair in unseen]) for by in (scores, unseen))
+    areas = {"area": judge_card.rank_area(with_image, relevant), "area_blank": judge_card.rank_area(without, relevant)}
+    return {"pairs": len(relevant), **areas}
 
 
 @dataclass
@@ -191,10 +228,10 @@ def _probe(
     plain: Mapping[Pair, int | None],
     near: Mapping[str, str],
     set_folder: Path,
-) -> dict[str, Any]:
+) -> JsonRecord:
     """Returns by probe what it changed, or how often a picture that does not fit was called relevant."""
     requests = _build_probes(asking.questions, list(people), near, set_folder)
-    found: dict[str, Any] = {}
+    found: JsonRecord = {}
     for probe, by_pair in requests.items():
         answers = dict(zip(by_pair, asking.ask(list(by_pair.values())), strict=True))
         graded = {pair: grade for pair, grade in answers.items() if grade is not None}
@@ -204,7 +241,9 @@ def _probe(
             continue
         both = [pair for pair in graded if plain[pair] is not None]
         before = [int(plain[pair] or 0) for pair in both]
-        found[probe] = describe_probe([people[pair] for pair in both], before, [graded[pair] for pair in both])
+        found[probe] = judge_card.describe_probe(
+            [people[pair] for pair in both], before, [graded[pair] for pair in both]
+        )
     return found
 
 

@@ -10,49 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 from markupsafe import Markup
 
+from querytruth.audit.overlap import OverlapOptions, drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
 from querytruth.audit.overlap_index import is_index
 from querytruth.audit.overlap_pairs import format_distance
 from querytruth.audit.overlap_sources import STAGE, copy_members, list_images
+from querytruth.audit.requests import OverlapRequest
+from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.tar_files import find_shards
 from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.review.page_parts import render_template
+from querytruth.sets.leaked_queries import overlap_folder
 from querytruth.sets.published_files import newest_version
 from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
 
 MAX_PAIRS = 100  # shown of each kind
-PAGE_TEXTS = {
-    "en": {
-        "title": "Overlap",
-        "leaked": "leaked queries",
-        "pairs": "pairs",
-        "image": "Images",
-        "text": "Texts",
-        "set": "in the set",
-        "other": "in the other collection",
-        "evidence": "evidence",
-        "distance": "bits that differ, or cosine",
-        "shown": "The first {count} of {all} are shown; pairs.csv has all.",
-        "none": "No pair was found.",
-        "no_image": "no image here: an index has hashes alone",
-    },
-    "zh": {
-        "title": "重叠",
-        "leaked": "条泄漏的查询",
-        "pairs": "对",
-        "image": "图片",
-        "text": "文本",
-        "set": "集合中",
-        "other": "其他数据中",
-        "evidence": "证据",
-        "distance": "不同的位数或余弦",
-        "shown": "显示 {all} 对中的前 {count} 对；全部见 pairs.csv。",
-        "none": "没有找到配对。",
-        "no_image": "此处无图片：索引只有哈希",
-    },
-}
+PAGE_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))["overlap"]
 PAGE_FILE = "pairs.html"
 
 
@@ -132,3 +108,16 @@ def _locate_others(against: str, items: Sequence[str], out: Path, copies: Path) 
     copies.mkdir()
     found = {name: place for name, place in listed.located if name in wanted}
     return found | copy_members(listed.shards, wanted, copies, STAGE)
+
+
+def overlap_set(request: OverlapRequest) -> tuple[dict[str, pd.DataFrame], dict[str, Any], Path, int]:
+    """Return the tables, their summary, the page and the number of queries that are decided to be dropped."""
+    stored = read_set(find_set(request.of, request.out))
+    options = OverlapOptions(request.hash is not None, request.embedder, request.min_cosine)
+    found = find_overlap(stored, request.against, request.out, options)
+    folder, summary = request.to or overlap_folder(stored.path), summarize_overlap(stored, request.against, found)
+    write_overlap(folder, found.tables, summary)
+    page = write_overlap_page(folder, stored, found.tables, request.out, request.page_language)
+    user = current_user_name()
+    dropped = drop_leaked_queries(stored, found.queries, request.against, user) if request.drop else 0
+    return found.tables, summary, page, dropped

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from querytruth.audit.audit_files import REPORT_PAGE_FILE
-from querytruth.audit.page_texts import AUDIT_TEXTS, PROBE_TEXTS, STRATUM_TEXTS
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.review import page_parts, set_parts
 from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
+_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
+AUDIT_TEXTS, PROBE_TEXTS, STRATUM_TEXTS = (_TEXTS[part] for part in ("page", "probes", "strata"))
 PAGE_LANGUAGES = tuple(AUDIT_TEXTS)
 _MOST_SHOWN = 24  # found pairs of a kind
 _KINDS = ("missing", "wrong")
@@ -55,6 +57,7 @@ def render_audit_page(
         audit_id=report["audit_id"],
         answers=report["answers"],
         headline=[_figure(row) for row in report["truth"]],
+        certificate=_certificate(report.get("certificate")),
         undetermined=_undetermined(report),
         unit=report["unit"],
         metrics=_metrics(report["figures"]),
@@ -66,6 +69,20 @@ def render_audit_page(
         width=report["width"],
         strata=_strata(report, STRATUM_TEXTS[language]),
     )
+
+
+def _certificate(stated: Mapping[str, Any] | None) -> _TemplateData | None:
+    """Return what is certified, as texts, and what more judgments would give."""
+    if stated is None:
+        return None
+    shares = {name: _format(stated[name], True) for name in ("recall_at_least", "wrong_at_most", "goal")}
+    unseen = stated["outside_per_query_at_most"]
+    return {
+        **stated,
+        **shares,
+        "outside_per_query_at_most": None if unseen is None else _format(unseen, False),
+        "then": _format(stated["further"]["recall_at_least"], True),
+    }
 
 
 def _figure(row: Mapping[str, Any]) -> _TemplateData:
@@ -83,8 +100,8 @@ def _format(value: float | None, is_share: bool) -> str:
 
 
 def _undetermined(report: Mapping[str, Any]) -> list[str]:
-    (row,) = [row for row in report["truth"] if row["measure"] == "missing_share"]
-    return [_format(end, True) for end in row["if_undetermined"]]
+    rows = [row for row in report["truth"] if row["measure"] == "missing_share"]
+    return [_format(end, True) for row in rows for end in row["if_undetermined"]]
 
 
 def _metrics(figures: Sequence[Mapping[str, Any]]) -> list[_TemplateData]:

@@ -1,4 +1,9 @@
-"""The findings of an audit whose sample is of single pairs."""
+"""Audits whose sample is of single pairs: how many of each stratum people judge, and what their answers say.
+
+Estimates from pairs that were drawn at random within strata: Horvitz and Thompson's totals with the intervals of each
+stratum joined. The pairs of a stratum are drawn one by one over all queries, so that their answers are independent
+given the set, also where pairs of one query are alike. Where whole queries were drawn, see `query_audit.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,127 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from querytruth.array_types import BoolArray, FloatArray, RowIndices
-from querytruth.audit import allocation
 from querytruth.audit.pool import JUDGED_RELEVANT, PAIR
-from querytruth.evaluation.statistics import IntervalEstimate, divide_estimates, estimate_proportion
+from querytruth.evaluation.statistics import IntervalEstimate, divide_estimates, estimate_proportion, sum_estimates
 
 CUTS = (1, 5, 10, 20)
+_JUDGE_MARGIN = 1.07  # sampling variance that a useless judge may cost, as a factor
+
+
+def allocate_sample(
+    sizes: Sequence[int] | RowIndices, expected_shares: Sequence[float] | FloatArray, total: int, floor: int
+) -> NDArray[np.int64]:
+    """Returns the number of pairs to draw from each stratum: a floor, and the rest in proportion to size times the
+    standard deviation that the expected share of positives gives (Neyman, Journal of the Royal Statistical Society 97,
+    1934). No stratum gets more than it has; a total below the floors is shared in proportion to these."""
+    size = np.asarray(sizes, dtype=np.int64)
+    share = np.asarray(expected_shares, dtype=np.float64)
+    drawn = np.minimum(size, floor)
+    if drawn.sum() >= total:
+        return _round_to(drawn * (total / max(int(drawn.sum()), 1)), drawn, total)
+    return _fill(drawn, size, np.asarray(size * np.sqrt(share * (1 - share)), dtype=np.float64), total)
+
+
+def split_by_judge(sizes: Sequence[int], expected_shares: Sequence[float], total: int) -> NDArray[np.int64]:
+    """Returns the numbers to draw from the parts into which a judge's labels divide one stratum.
+
+    Each part gets nearly its proportional number, and only the rest goes where Neyman's rule wants it: a judge whose
+    labels mean nothing then widens intervals by the square root of 1.07 at most, whatever it says."""
+    size = np.asarray(sizes, dtype=np.int64)
+    share = np.asarray(expected_shares, dtype=np.float64)
+    total = min(total, int(size.sum()))
+    if not total:
+        return np.zeros(len(size), dtype=np.int64)
+    proportional = size / size.sum() * total / _JUDGE_MARGIN
+    drawn = np.minimum(np.ceil(proportional).astype(np.int64), size)
+    while drawn.sum() > total:  # a part that is there keeps one draw while others have more
+        drawn[np.argmax(drawn)] -= 1
+    weights = size * np.sqrt(share * (1 - share))
+    wanted = weights / max(float(weights.sum()), 1e-12) * total
+    return _fill(drawn, size, np.maximum(wanted - drawn, 1e-9), total)
+
+
+def _fill(drawn: NDArray[np.int64], size: NDArray[np.int64], weights: FloatArray, total: int) -> NDArray[np.int64]:
+    """Shares what is left of the total by weight; what a stratum cannot take goes to the others."""
+    drawn = drawn.copy()
+    while (rest := total - int(drawn.sum())) > 0 and (open_ := size > drawn).any():
+        weight = np.where(open_, np.maximum(weights, 1e-12), 0)
+        added = _round_to(weight / weight.sum() * rest, size - drawn, rest)
+        drawn += added
+        if not added.any():
+            break
+    return drawn
+
+
+def _round_to(wanted: FloatArray, limits: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    """Rounds to whole numbers with the given sum, within the limits, by largest remainder."""
+    whole = np.minimum(np.floor(wanted + 1e-9).astype(np.int64), limits)
+    for place in np.argsort(-(wanted - whole), kind="stable"):
+        if whole.sum() >= total:
+            break
+        whole[place] += int(whole[place] < limits[place])
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class StratumCounts:
+    """Counts by stratum (…, strata): the pairs in it, those that were drawn and answered, and the relevant ones of
+    these."""
+
+    size: Any
+    drawn: Any
+    relevant: Any
+
+    def pick(self, chosen: Any) -> StratumCounts:
+        """Returns the chosen strata alone."""
+        return StratumCounts(*(np.asarray(part)[..., chosen] for part in (self.size, self.drawn, self.relevant)))
+
+
+@dataclass(frozen=True, slots=True)
+class TruthEstimates:
+    """What an audit says of a set's judgments. `wrong_share`: of the pairs that the set calls relevant, those that are
+    not; `missing`: the number of relevant pairs that it does not call relevant; `missing_share`: of all relevant pairs,
+    these; `multiplier`: relevant pairs for each that the set calls relevant."""
+
+    wrong_share: IntervalEstimate
+    missing: IntervalEstimate
+    missing_share: IntervalEstimate
+    multiplier: IntervalEstimate
+
+
+def estimate_total(counts: StratumCounts) -> IntervalEstimate:
+    """Returns the number of relevant pairs in all strata."""
+    sizes = np.asarray(counts.size, dtype=np.float64)
+    shares = estimate_proportion(counts.relevant, counts.drawn, sizes)
+    parts = IntervalEstimate(shares.value * sizes, shares.low * sizes, shares.high * sizes)
+    return sum_estimates(parts).clip(0)
+
+
+def estimate_truth(judged_relevant: StratumCounts, others: StratumCounts) -> TruthEstimates:
+    """Returns the estimates of a set from the strata of the pairs that it calls relevant and from all others."""
+    positives = np.asarray(judged_relevant.size, dtype=np.float64).sum(axis=-1)
+    right, missing = estimate_total(judged_relevant), estimate_total(others)
+    positives = np.where(positives > 0, positives, np.nan)
+    ratio = divide_estimates(missing, right)
+    both = [np.stack(ends, axis=-1) for ends in zip(_ends(right), _ends(missing), strict=True)]
+    return TruthEstimates(
+        wrong_share=right.scale(1 / positives).complement().clip(0, 1),
+        missing=missing,
+        missing_share=IntervalEstimate(*(share_of_ratio(end) for end in _ends(ratio))),
+        multiplier=sum_estimates(IntervalEstimate(*both)).scale(1 / positives),
+    )
+
+
+def _ends(estimate: IntervalEstimate) -> tuple[Any, Any, Any]:
+    return estimate.value, estimate.low, estimate.high
+
+
+def share_of_ratio(ratio: Any) -> Any:
+    """Returns r / (1 + r), also of infinity."""
+    return 1 - 1 / (1 + np.asarray(ratio, dtype=np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +156,19 @@ class PairAudit:
         answers = relevant.astype("float64").reindex(pd.MultiIndex.from_frame(pool[PAIR])).to_numpy()
         return cls(pool, strata, stratum, ~np.isnan(answers), answers > 0)
 
-    def count(self, chosen: BoolArray | None = None) -> allocation.StratumCounts:
+    def count(self, chosen: BoolArray | None = None) -> StratumCounts:
         """Returns the counts by stratum of the chosen pairs of the pool: given how many of them were drawn, these are
         a random draw of them."""
         masks = [np.ones(len(self.pairs), dtype=bool), self.is_answered, self.is_answered & self.is_relevant]
         chosen = masks[0] if chosen is None else chosen
         size, drawn, relevant = (np.bincount(self.stratum[mask & chosen], minlength=len(self.strata)) for mask in masks)
-        return allocation.StratumCounts(size, drawn, relevant)
+        return StratumCounts(size, drawn, relevant)
 
-    def estimate_truth(self, chosen: BoolArray | None = None) -> allocation.TruthEstimates:
+    def estimate_truth(self, chosen: BoolArray | None = None) -> TruthEstimates:
         """Returns the estimates of the set, or of the chosen part of it."""
         counts = self.count(chosen)
         is_judged = np.array([name.startswith(JUDGED_RELEVANT) for name in self.strata])
-        return allocation.estimate_truth(counts.pick(is_judged), counts.pick(~is_judged))
+        return estimate_truth(counts.pick(is_judged), counts.pick(~is_judged))
 
     def estimate_relevant(self, chosen: BoolArray) -> IntervalEstimate:
         """Returns the number of relevant pairs among the chosen ones. A stratum of which none of these was drawn has
@@ -57,7 +176,7 @@ class PairAudit:
         counts, whole = self.count(chosen), self.count()
         used = np.asarray(counts.size) > 0
         known = used & (np.asarray(counts.drawn) > 0)
-        total = allocation.estimate_total(counts.pick(known))
+        total = estimate_total(counts.pick(known))
         rest = estimate_proportion(whole.relevant, whole.drawn, whole.size).value[used & ~known]
         sizes = np.asarray(counts.size)[used & ~known].astype(np.float64)
         value = total.value + (rest * sizes).sum()
@@ -83,7 +202,7 @@ def estimate_systems(audit: PairAudit, ranks: pd.DataFrame, query_count: int, de
             top[place[results["rank"].to_numpy() <= k]] = True
             inside, outside = audit.estimate_relevant(top), audit.estimate_relevant(~top)
             found = divide_estimates(inside, outside)
-            share = [allocation.share_of_ratio(end) for end in (found.value, found.low, found.high)]
+            share = [share_of_ratio(end) for end in (found.value, found.low, found.high)]
             precision = inside.scale(1 / (k * query_count))
             before = float((marked & top).sum())
             rows.append((system, f"p@{k}", before / (k * query_count), *_numbers(precision)))
@@ -113,7 +232,7 @@ def estimate_slices(
 
 
 def bound_undetermined(
-    estimate: Callable[[pd.Series], allocation.TruthEstimates], relevant: pd.Series, undetermined: pd.MultiIndex
+    estimate: Callable[[pd.Series], TruthEstimates], relevant: pd.Series, undetermined: pd.MultiIndex
 ) -> Mapping[str, tuple[float, float]]:
     """Returns by measure the estimates if all pairs of which people could not tell were not relevant, and if all
     were."""
@@ -135,36 +254,18 @@ def forecast_width(audit: PairAudit, more: int) -> float:
     return expected_width(np.asarray(counts.size, dtype=np.float64), drawn.astype(np.float64), shares, is_judged)
 
 
-def expect_shares(counts: allocation.StratumCounts) -> FloatArray:
+def expect_shares(counts: StratumCounts) -> FloatArray:
     """Returns by stratum the share of relevant pairs to expect from those that were drawn (Jeffreys' mean)."""
     return np.asarray((np.asarray(counts.relevant) + 0.5) / (np.asarray(counts.drawn) + 1), dtype=np.float64)
 
 
-def allocate_more(counts: allocation.StratumCounts, more: int) -> RowIndices:
+def allocate_more(counts: StratumCounts, more: int) -> RowIndices:
     """Returns by stratum how many of so many further judgments help most."""
-    return allocation.allocate_sample(
-        np.asarray(counts.size) - np.asarray(counts.drawn), expect_shares(counts), more, 0
-    )
-
-
-def find_further(counts: allocation.StratumCounts, is_judged: BoolArray, width: float) -> int:
-    """Returns how many further judgments make the interval of the missing share this narrow, by the shares of those
-    that are there; all that are left where none do."""
-    sizes, shares = np.asarray(counts.size, dtype=np.float64), expect_shares(counts)
-
-    def is_narrow(more: int) -> bool:
-        drawn = np.asarray(counts.drawn) + allocate_more(counts, more)
-        return expected_width(sizes, drawn.astype(np.float64), shares, is_judged) <= width
-
-    low, high = 0, int(sizes.sum() - np.sum(counts.drawn))
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_narrow(middle) else (middle + 1, high)
-    return low
+    return allocate_sample(np.asarray(counts.size) - np.asarray(counts.drawn), expect_shares(counts), more, 0)
 
 
 def expected_width(sizes: FloatArray, drawn: FloatArray, shares: FloatArray, is_judged: BoolArray) -> float:
     """Returns the width that the interval of the missing share has where the drawn pairs are relevant as expected."""
-    counts = allocation.StratumCounts(sizes, drawn, np.asarray(drawn) * shares)
-    missing = allocation.estimate_truth(counts.pick(is_judged), counts.pick(~is_judged)).missing_share
+    counts = StratumCounts(sizes, drawn, np.asarray(drawn) * shares)
+    missing = estimate_truth(counts.pick(is_judged), counts.pick(~is_judged)).missing_share
     return float(missing.high - missing.low)

@@ -12,6 +12,7 @@ Reads a set and the runs of systems into the pool of an audit.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,8 @@ from querytruth.records import content_id, stable_hash
 from querytruth.sets.benchmark_set import open_candidate_judgments
 from querytruth.sets.set_files import StoredSet
 
+JsonRecord = dict[str, Any]
+JudgeForm = Literal["grade", "yes", "pair"]
 JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE = "judged_relevant", "judged_zero", "candidate"
 FIRST_RANKS, LATER_RANKS, OUTSIDE = "first_ranks", "later_ranks", "outside"
 STRATA = (JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE, FIRST_RANKS, LATER_RANKS)
@@ -62,8 +65,13 @@ class AuditPool:
         counts = self.pairs["stratum"].value_counts()
         return {name: int(counts[name]) for name in sorted(counts.index, key=_place_stratum)}
 
-    def divide_by_judge(self, grades: Sequence[int], reasons: Sequence[str]) -> "AuditPool":
-        """Returns the pool with a judge's grade and reason per pair, and each stratum divided by the grades."""
+    def divide_by_judge(
+        self, grades: Sequence[int], reasons: Sequence[str], scores: Sequence[float] | None = None
+    ) -> "AuditPool":
+        """Returns the pool with a judge's grade and reason per pair, and each stratum divided by the grades; scores
+        order cards, and divide nothing before they are calibrated."""
+        if scores is not None:
+            return replace(self, pairs=self.pairs.assign(score=np.asarray(scores, dtype=np.float64)))
         labels = np.asarray(grades, dtype=np.int64)
         part = np.select([labels > 0, labels == 0], [YES, NO], UNKNOWN)
         stratum = self.pairs["stratum"] + "." + pd.Series(part, dtype="str")
@@ -143,7 +151,7 @@ def draw_pairs(pool: AuditPool, allocation: Mapping[str, int], seed: int) -> pd.
     parts = []
     for stratum, pairs in pool.pairs.groupby("stratum", sort=True):
         count = min(allocation.get(str(stratum), 0), len(pairs))
-        chosen = np.argsort(_hash_pairs(pairs, seed, "draw"), kind="stable")[:count]
+        chosen = np.argsort(hash_pairs(pairs, seed, "draw"), kind="stable")[:count]
         parts.append(pairs.iloc[np.sort(chosen)].assign(probability=count / len(pairs)))
     return order_sample(pd.concat(parts, ignore_index=True), seed)
 
@@ -157,7 +165,7 @@ def draw_added_pairs(added: AuditPool, allocation: Mapping[str, int], drawn: pd.
     parts = [added.pairs.iloc[:0].assign(probability=0.0)]
     for stratum, pairs in added.pairs.assign(is_known=is_known).groupby("stratum", sort=True):
         count = min(max(allocation.get(str(stratum), 0), int(pairs["is_known"].sum())), len(pairs))
-        order = np.lexsort((_hash_pairs(pairs, seed, "draw"), ~pairs["is_known"]))  # the known ones first
+        order = np.lexsort((hash_pairs(pairs, seed, "draw"), ~pairs["is_known"]))  # the known ones first
         parts.append(pairs.iloc[np.sort(order[:count])].assign(probability=count / len(pairs)))
     return order_sample(pd.concat(parts, ignore_index=True), seed)
 
@@ -189,7 +197,7 @@ def draw_outside(
 
 def order_sample(sample: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Returns the sample with its order, by hash over all strata."""
-    order = np.argsort(_hash_pairs(sample, seed, "order"), kind="stable")
+    order = np.argsort(hash_pairs(sample, seed, "order"), kind="stable")
     ordered = sample.iloc[order].reset_index(drop=True)
     return ordered.assign(order=np.arange(1, len(ordered) + 1))[SAMPLE_COLUMNS]
 
@@ -203,7 +211,8 @@ def _random_pairs(query_ids: Sequence[str], image_ids: Sequence[str], seed: int)
         number += 1
 
 
-def _hash_pairs(pairs: pd.DataFrame, seed: int, purpose: str) -> Hashes:
+def hash_pairs(pairs: pd.DataFrame, seed: int, purpose: str) -> Hashes:
+    """Returns by pair a hash for this purpose."""
     columns = zip(pairs["query_id"], pairs["image_id"], strict=True)
     hashes = [stable_hash(str(seed), purpose, query, image) for query, image in columns]
     return np.asarray(hashes, dtype=np.uint64)
@@ -217,6 +226,7 @@ class PooledSet:
     stored: StoredSet
     pool: AuditPool
     systems: dict[str, str]
+    judge_form: JudgeForm = "grade"  # what a judge is asked about a pair
 
     @property
     def query_ids(self) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from querytruth.array_types import FloatArray
-from querytruth.audit.allocation import TruthEstimates
+from querytruth.audit.pair_audit import TruthEstimates
 from querytruth.audit.pool import PAIR
 from querytruth.evaluation import ground_truth, metrics, ranking
 from querytruth.evaluation.bounds import bound_mean, find_unseen_size

@@ -4,25 +4,28 @@ What the report of an audit lists beside its estimates: the pairs that were foun
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from querytruth.audit.allocation import TruthEstimates
-from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, read_answers
-from querytruth.audit.audit_files import StoredAudit, write_audit_report
+from querytruth.audit import pair_audit
+from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, median_seconds, read_answers
+from querytruth.audit.audit_files import CARDS_UNIT, StoredAudit, write_audit_report
+from querytruth.audit.extension import CardAudit
 from querytruth.audit.judge_card import describe_agreement, read_judge_card
 from querytruth.audit.page import write_audit_page
-from querytruth.audit.pair_audit import PairAudit, bound_undetermined, estimate_slices, estimate_systems, forecast_width
-from querytruth.audit.pool import AUDIT_STAGE, NO_LABEL, OUTSIDE, PAIR
+from querytruth.audit.pool import AUDIT_STAGE, NO_LABEL, OUTSIDE, PAIR, AuditPool, JsonRecord
 from querytruth.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
+from querytruth.audit.steps import ASSUMED_SECONDS, count_strata
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.evaluation import ground_truth, statistics
 from querytruth.evaluation.comparison import kendall_tau_b
+from querytruth.sets import decision_log
+from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet
 
 MISSING, WRONG = "missing", "wrong"
@@ -32,10 +35,11 @@ _MEASURES = ("missing_share", "multiplier", "missing", "wrong_share")
 _FEWEST_ANSWERS = 10
 _FEWEST_QUERIES = 5
 _MORE = 100  # judgments
+_MINUTES = 10  # of a person, whose worth an audit until a goal states
 _NARROWEST = 1e-12  # of an interval that is no point
 
 
-def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
     """Returns the drawn pairs of which people say other than the set, in the order of the sample, and their numbers:
     `missing` are relevant and the set does not say so, `wrong` are not and the set says so."""
     queries = stored.tables.queries.astype({"query_id": "str"}).set_index("query_id")[["text", "language"]]
@@ -43,7 +47,7 @@ def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswer
     known = audit.sample[PAIR].merge(pool, how="left", on=PAIR).fillna(
         {"relevance": NO_LABEL, "judge": NO_LABEL, "reason": ""}
     )  # fmt: skip
-    found: dict[str, list[dict[str, Any]]] = {MISSING: [], WRONG: []}
+    found: dict[str, list[JsonRecord]] = {MISSING: [], WRONG: []}
     for row in known.to_dict("records"):
         pair = (row["query_id"], row["image_id"])
         is_marked, grade = row["relevance"] > 0, answers.grades.get(pair)
@@ -64,25 +68,36 @@ def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswer
     return {name: {"number": len(pairs), "pairs": pairs[:_MOST_PAIRS]} for name, pairs in found.items()}
 
 
-def compare_orders(figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns by metric the order of the systems before and after, Kendall's tau-b of both, and how many pairs of
-    systems there are and which of these change: another one is better, or they are no longer equal, or now are."""
+def compare_orders(figures: Sequence[Mapping[str, Any]]) -> list[JsonRecord]:
+    """Returns by metric the order of the systems before and after, how many pairs of systems there are, and which of
+    these change: the set has another one in front, or both equal, and the intervals of the pair do not overlap.
+    `apart`: for each system but the first of `after` whether its interval lies below that of the one in front.
+    Kendall's tau-b is None where the intervals of any pair overlap: no order is known then that it could compare."""
     table = pd.DataFrame(figures)
     return [_compare_order(str(metric), rows) for metric, rows in table.groupby("metric", sort=False)]
 
 
-def _compare_order(metric: str, rows: pd.DataFrame) -> dict[str, Any]:
+def _compare_order(metric: str, rows: pd.DataFrame) -> JsonRecord:
     before, after = (dict(zip(rows["system"], rows[key], strict=True)) for key in ("before", "value"))
     pairs = list(combinations(sorted(before), 2))
-    changed = [[one, other] for one, other in pairs if _verdict(before, one, other) != _verdict(after, one, other)]
+    ends = {row.system: (row.low, row.high) for row in rows.itertuples()}
+    known = [(one, other) for one, other in pairs if ends[one][1] < ends[other][0] or ends[other][1] < ends[one][0]]
+    order = sorted(after, key=lambda name: (-after[name], name))
     return {
         "metric": metric,
         "before": sorted(before, key=lambda name: (-before[name], name)),
-        "after": sorted(after, key=lambda name: (-after[name], name)),
-        "kendall_tau_b": kendall_tau_b(before, after),
+        "after": order,
+        "apart": [bool(ends[worse][1] < ends[better][0]) for better, worse in pairwise(order)],
+        "kendall_tau_b": kendall_tau_b(before, after) if len(known) == len(pairs) else None,
         "pairs": len(pairs),
-        "changed": changed,
+        "changed": [list(pair) for pair in known if _verdict(before, *pair) != _verdict(after, *pair)],
     }
+
+
+def format_order(order: Mapping[str, Any]) -> str:
+    """Returns the systems after the audit, the best first: `>` between two whose intervals do not overlap, else `≈`."""
+    signs = ["", *(" > " if apart else " ≈ " for apart in order["apart"])]
+    return "".join(f"{sign}{name}" for sign, name in zip(signs, order["after"], strict=True))
 
 
 def _verdict(means: Mapping[str, float], one: str, other: str) -> int:
@@ -95,13 +110,13 @@ def _none_without(grade: float) -> int | None:
 
 
 @step("estimate")
-def report_audit(path: Path, name: str, page_language: str | None = None) -> tuple[dict[str, Any], Path]:
+def report_audit(path: Path, name: str, page_language: str | None = None) -> tuple[JsonRecord, Path]:
     """Estimates from the answers so far; writes report.json into the audit's folder, and report.html in a language of
     PAGE_LANGUAGES, if one is given; returns the report and the last file. The same answers give the same bytes. Raises
     UserError where too few are answered."""
     audit, stored = load_audit(path, name)
     answers = read_answers(path, audit)
-    findings = _report_pairs if audit.manifest["unit"] == "pairs" else _report_queries
+    findings = {"pairs": _report_pairs, "queries": _report_queries, CARDS_UNIT: _report_cards}[audit.manifest["unit"]]
     report = {
         **{key: audit.manifest[key] for key in ("name", "audit_id", "set", "unit", "depth", "queries", "strata")},
         "answers": _count_answers(audit, answers),
@@ -110,13 +125,18 @@ def report_audit(path: Path, name: str, page_language: str | None = None) -> tup
         "outside": _report_outside(audit, answers),
         "found": list_found_pairs(audit, stored, answers),
     }
+    if certificate := report.get("certificate"):
+        report["outside"]["at_most"] = certificate["outside_at_most"]
+        report["strata"] = count_strata(
+            AuditPool(audit.pool, audit.ranks, 0), audit.sample[PAIR].merge(audit.pool, on=PAIR)
+        )
     report["order"] = compare_orders(report["figures"])
     plain = _to_json(report)
     file = write_audit_report(audit.path, plain)
     return plain, file if page_language is None else write_audit_page(plain, audit.path, stored, page_language)
 
 
-def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
     relevant = answers.relevant()
     inside = audit.sample[audit.sample["stratum"] != OUTSIDE]
     answered = relevant[relevant.index.isin(pd.MultiIndex.from_frame(inside[PAIR]))]
@@ -128,27 +148,27 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
     done = {name for name, pair in zip(inside["stratum"], _list_pairs(inside), strict=True) if pair in known}
     if waiting := sorted(set(inside["stratum"]) - done):
         raise _too_few(audit, f"no pair of {waiting[0]} is answered", "one pair of each stratum")
-    estimates = PairAudit.from_answers(audit.pool, answered)
+    estimates = pair_audit.PairAudit.from_answers(audit.pool, answered)
     undetermined = pd.MultiIndex.from_tuples(
         [pair for pair in answers.undetermined if pair not in _pairs_outside(audit)], names=PAIR
     )
 
-    def estimate(given: pd.Series) -> TruthEstimates:
-        return PairAudit.from_answers(audit.pool, given).estimate_truth()
+    def estimate(given: pd.Series) -> pair_audit.TruthEstimates:
+        return pair_audit.PairAudit.from_answers(audit.pool, given).estimate_truth()
 
-    systems = estimate_systems(estimates, audit.ranks, audit.manifest["queries"], audit.manifest["depth"])
+    systems = pair_audit.estimate_systems(estimates, audit.ranks, audit.manifest["queries"], audit.manifest["depth"])
     truth = estimates.estimate_truth()
     width = float(truth.missing_share.high - truth.missing_share.low)
-    shrinks = forecast_width(estimates, _MORE) / max(forecast_width(estimates, 0), _NARROWEST)
+    shrinks = pair_audit.forecast_width(estimates, _MORE) / max(pair_audit.forecast_width(estimates, 0), _NARROWEST)
     return {
-        "truth": _tabulate_truth(truth, bound_undetermined(estimate, answered, undetermined)),
-        "slices": estimate_slices(estimates, stored.tables.queries).to_dict("records"),
+        "truth": _tabulate_truth(truth, pair_audit.bound_undetermined(estimate, answered, undetermined)),
+        "slices": pair_audit.estimate_slices(estimates, stored.tables.queries).to_dict("records"),
         "figures": systems.to_dict("records"),
         "width": _describe_widths(width, width * min(shrinks, 1.0)),
     }
 
 
-def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> dict[str, Any]:
+def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
     known = set(answers.grades) | set(answers.undetermined)
     sampled = audit.sample.assign(done=[pair in known for pair in _list_pairs(audit.sample)])
     waiting = set(sampled.loc[~sampled["done"], "query_id"])
@@ -162,7 +182,7 @@ def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers
     )
     unsure = {pair for pair in answers.undetermined if pair[0] in set(drawn)}
 
-    def estimate(given: Mapping[tuple[str, str], int]) -> TruthEstimates:
+    def estimate(given: Mapping[tuple[str, str], int]) -> pair_audit.TruthEstimates:
         return estimate_truth_of_queries(complete_judgments(audit.pool, given, drawn), drawn, queries)
 
     ends = (estimate(answers.grades), estimate(answers.grades | dict.fromkeys(unsure, 1)))
@@ -181,12 +201,46 @@ def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers
     }
 
 
-def _describe_widths(now: float, then: float) -> dict[str, Any]:
+def _report_cards(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
+    """What is certified; p@k by the answers, between the ends that the certificate leaves."""
+    growing = CardAudit(audit, stored)
+    answered = growing.answer(answers)
+    relevant = answered.judge_pairs()
+    index, queries, depth = (
+        pd.MultiIndex.from_frame(audit.pool[PAIR]),
+        audit.manifest["queries"],
+        audit.manifest["depth"],
+    )
+    figures = []
+    for system, results in audit.ranks.groupby("system", sort=True):
+        rows = index.get_indexer(pd.MultiIndex.from_frame(results[PAIR]))
+        for k in (cut for cut in pair_audit.CUTS if cut <= depth):
+            top = rows[results["rank"].to_numpy() <= k]
+            lost, gained = (
+                min(int((relevant[top] == end).sum()), most) for end, most in zip((2, -1), answered.doubt, strict=True)
+            )
+            now, before = float((relevant[top] > 0).sum()), float(answered.pool.is_marked[top].sum())
+            ends = {"before": before, "value": now, "low": now - lost, "high": now + gained}
+            figures.append(
+                {"system": system, "metric": f"p@{k}"} | {name: end / (k * queries) for name, end in ends.items()}
+            )
+    seconds = median_seconds(decision_log.read_decisions(audit.path.parent.parent, QueryDecision)) or ASSUMED_SECONDS
+    certificate = answered.certify(growing.goal, round(_MINUTES * 60 / seconds))
+    return {
+        "truth": [],
+        "slices": [],
+        "width": None,
+        "figures": figures,
+        "certificate": certificate | {"minutes": _MINUTES},
+    }
+
+
+def _describe_widths(now: float, then: float) -> JsonRecord:
     """The width of the missing share's interval, and the one to expect after more judgments."""
     return {"measure": "missing_share", "now": now, "more_judgments": _MORE, "then": then}
 
 
-def _tabulate_truth(truth: TruthEstimates, bounds: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]]:
+def _tabulate_truth(truth: pair_audit.TruthEstimates, bounds: Mapping[str, tuple[float, float]]) -> list[JsonRecord]:
     return [
         {
             "measure": name,
@@ -197,7 +251,7 @@ def _tabulate_truth(truth: TruthEstimates, bounds: Mapping[str, tuple[float, flo
     ]
 
 
-def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
+def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
     sampled = set(_list_pairs(audit.sample))
     return {
         "sampled": len(audit.sample),
@@ -213,7 +267,7 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
     }
 
 
-def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any] | None:
+def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | None:
     """The judge's card: who it is, how it agrees with people on the pairs that both graded, and what a check found.
     Raises UserError for a stale card."""
     if audit.manifest["judge"] is None:
@@ -233,12 +287,12 @@ def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any] |
     }
 
 
-def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> dict[str, Any]:
+def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
     """What the pool cannot see: an upper bound from the pairs that were drawn outside of it."""
     judged = [answers.grades[pair] > 0 for pair in _pairs_outside(audit) if pair in answers.grades]
     size = int(audit.manifest["outside"]["pairs"])
     bound = statistics.bound_proportion(sum(judged), len(judged)) * size if judged else None
-    drawn = int(audit.manifest["outside"]["drawn"])
+    drawn = int((audit.sample["stratum"] == OUTSIDE).sum())
     return {"pairs": size, "drawn": drawn, "answered": len(judged), "relevant": sum(judged), "at_most": bound}
 
 
@@ -252,7 +306,7 @@ def _list_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _too_few(audit: StoredAudit, reason: str, needed: str) -> UserError:
     set_name, name = audit.manifest["set"]["name"], audit.manifest["name"]
-    next_step = f"judge {needed}: querytruth audit export-csv {set_name} --name {name}"
+    next_step = f"judge {needed}: querytruth review export-csv {set_name} --audit {name}"
     return UserError(AUDIT_STAGE, name, reason, next_step)
 
 

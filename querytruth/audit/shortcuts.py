@@ -6,22 +6,25 @@ A permuted truth gives all queries the relevant images at other places: the imag
 queries with a common truth keep it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from querytruth.array_types import AnyArray, FloatArray, RowIndices
+from querytruth.audit.requests import ShortcutsRequest
 from querytruth.audit.shortcut_systems import JudgedSample, ShortcutSystem, draw_sample, list_systems
-from querytruth.audit.shortcuts_page import render_shortcuts_page
 from querytruth.backends.files.durable_files import write_atomically, write_page
 from querytruth.backends.files.text_formats import write_csv
 from querytruth.errors import translate_write_errors
 from querytruth.evaluation.statistics import estimate_interval
+from querytruth.review.page_parts import render_template
 from querytruth.sets.benchmark_set import Tables, canonical_json
-from querytruth.sets.set_files import StoredSet
+from querytruth.sets.set_files import StoredSet, find_set, read_set
 
 FEWEST_QUERIES = 10
 PERMUTATIONS = 199
@@ -168,3 +171,47 @@ def _list_queries(one: ShortcutResult, texts: dict[str, str]) -> list[tuple[Any,
         (one.name, name, texts[name], *(round(float(part[places[name]]), 6) for part in (one.values, one.chance)))
         for name in one.leading_queries(_LEADING)
     ]
+
+
+def find_set_shortcuts(request: ShortcutsRequest) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Return the tables of a set's shortcuts and their summary, written where a folder is asked for."""
+    stored = read_set(find_set(request.of, request.out))
+    tables = find_shortcuts(stored)
+    summary = summarize_shortcuts(stored, tables)
+    if request.to is not None:
+        write_shortcuts(request.to, stored, tables, summary, request.page_language)
+    return tables, summary
+
+
+EXAMPLES = 3  # queries shown of each system that beats chance
+_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
+PAGE_TEXTS, _PARTS_ZH = _TEXTS["shortcuts"], _TEXTS["shortcut_systems"]["zh"]
+
+
+def translate_system(name: str, language: str) -> str:
+    """Returns the name of a system in a language of PAGE_TEXTS."""
+    return "：".join(_PARTS_ZH.get(part, part) for part in name.split(": ")) if language == "zh" else name
+
+
+def render_shortcuts_page(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame], language: str) -> str:
+    """Returns the page of the tables of `querytruth.audit.shortcuts.find_shortcuts`."""
+    words, table, queries = PAGE_TEXTS[language], tables["shortcuts"], tables["queries"]
+    end = max(1e-9, float(table[["high", "random"]].max().max())) if len(table) else 1.0
+    rows = [
+        {
+            **row,
+            "name": translate_system(row["system"], language),
+            "places": {name: round(100 * row[name] / end, 2) for name in ("ndcg", "low", "high", "random")},
+            "examples": queries.loc[queries["system"] == row["system"], "text"].head(EXAMPLES).tolist(),
+        }
+        for row in table.to_dict("records")
+    ]
+    return render_template(
+        "shortcuts_page.html",
+        t=words,
+        language=language,
+        name=f"{manifest['name']}/v{manifest['version']}",
+        rows=rows,
+        beaten=int(table["beats_chance"].sum()),
+        summary=words["beaten"].format(count=len(rows)),
+    )

@@ -8,23 +8,30 @@ Draws the sample of an audit and stores it beside the set's versions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from querytruth.audit import answers, judge_card
-from querytruth.audit.allocation import allocate_sample, split_by_judge
-from querytruth.audit.audit_files import audit_folder, list_audits, read_audit_manifest, write_audit
-from querytruth.audit.definition import AuditDefinition, StrataOptions
-from querytruth.audit.judge import JudgeLabels, JudgeQuestions, count_judge_calls, load_judge, open_judge_store
-from querytruth.audit.pair_audit import expected_width
+from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, read_audit_manifest, write_audit
+from querytruth.audit.definition import AuditDefinition, AuditKeys, AuditSize
+from querytruth.audit.judge import (
+    JudgeLabels,
+    JudgeQuestions,
+    choose_form,
+    count_judge_calls,
+    load_judge,
+    open_judge_store,
+)
+from querytruth.audit.next_cards import NO_CARDS, PooledPairs
+from querytruth.audit.pair_audit import allocate_sample, expected_width, split_by_judge
 from querytruth.audit.pool import (
     AUDIT_STAGE,
     JUDGED_RELEVANT,
     AuditPool,
+    JsonRecord,
     PooledSet,
     draw_outside,
     draw_pairs,
@@ -41,55 +48,25 @@ from querytruth.records import content_id
 from querytruth.sets import decision_log, decision_records, set_files
 from querytruth.sets.benchmark_set import canonical_json
 
-DEFAULT_JUDGMENTS = 300
-PILOT_JUDGMENTS = 100  # of an audit to a width: what they show decides how many follow
-_MOST_JUDGMENTS = 100_000
 ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
-_SIZE_KEYS = ("judgments", "width", "queries", "strata", "people")
 _SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class AuditSize:
-    """What people judge: so many pairs, or as many as the width of the missing share's interval needs, of which a start
-    draws the first 100; or so many whole queries. `strata`: where they look; `people`: how many judge each pair."""
-
-    judgments: int = DEFAULT_JUDGMENTS
-    width: float | None = None
-    queries: int | None = None
-    strata: StrataOptions = field(default_factory=StrataOptions)
-    people: int = 1
-
-
 def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int], int]:
-    """Returns the number of pairs to draw at the start, by stratum, and from outside the pool. Raises UserError for a
-    width that no number of judgments gives where strata are as relevant as usual."""
-    total = size.judgments if size.width is None else min(PILOT_JUDGMENTS, count_for_width(pool, size, size.width))
-    return _allocate(pool, total, size.strata)
-
-
-def count_for_width(pool: AuditPool, size: AuditSize, width: float) -> int:
-    """Returns how many judgments the width needs where strata are as relevant as usual. Raises UserError."""
-    total = DEFAULT_JUDGMENTS // 6
-    while total < _MOST_JUDGMENTS:
-        if expect_width(pool, _allocate(pool, total, size.strata)[0]) <= width:
-            return total
-        total = total * 5 // 4
-    reason = f"intervals of {width} would need more than {_MOST_JUDGMENTS:,} judgments"
-    raise UserError(AUDIT_STAGE, "--width", reason, "give a larger --width, or --judgments")
-
-
-def _allocate(pool: AuditPool, total: int, options: StrataOptions) -> tuple[dict[str, int], int]:
+    """Returns the number of pairs to draw, by stratum, and from outside the pool."""
+    total = size.judgments
     parts: dict[str, dict[str, int]] = {}
     for name, count in pool.count_strata().items():
         parts.setdefault(name.partition(".")[0], {})[name] = count
     sizes = {stratum: sum(counts.values()) for stratum, counts in parts.items()}
-    outside = min(_share_of(total, options.outside), pool.outside_size)
-    judged = min(sizes.get(JUDGED_RELEVANT, 0), max(_share_of(total - outside, options.judged_relevant), options.floor))
+    outside = min(_share_of(total, size.strata.outside), pool.outside_size)
+    judged = min(
+        sizes.get(JUDGED_RELEVANT, 0), max(_share_of(total - outside, size.strata.judged_relevant), size.strata.floor)
+    )
     others = [stratum for stratum in sizes if stratum != JUDGED_RELEVANT]
     expected = [expect_relevant(stratum) for stratum in others]
     rest = max(total - outside - judged, 0)
-    drawn = allocate_sample([sizes[stratum] for stratum in others], expected, rest, options.floor)
+    drawn = allocate_sample([sizes[stratum] for stratum in others], expected, rest, size.strata.floor)
     wanted = {JUDGED_RELEVANT: judged} | dict(zip(others, map(int, drawn), strict=True))
     allocation: dict[str, int] = {}
     for stratum, counts in parts.items():
@@ -111,18 +88,22 @@ def expect_width(pool: AuditPool, allocation: dict[str, int]) -> float:
     return expected_width(sizes, drawn, expected, np.array([name.startswith(JUDGED_RELEVANT) for name in names]))
 
 
-def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel | None = None) -> dict[str, Any]:
+def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel | None = None) -> JsonRecord:
     """Returns what an audit would judge: the strata, the width expected, a person's hours, and the calls of the
     judge. Writes nothing, asks nothing."""
     pool, strata = pooled.pool, pooled.pool.count_strata()
     decisions = decision_log.read_decisions(path.parent, decision_records.QueryDecision)
     seconds = answers.median_seconds(decisions)
-    if size.queries is None:
+    if size.goal is not None:
+        whole = PooledPairs.from_audit(pool, pooled.query_ids, pooled.image_ids, 0, 0)
+        to_goal = whole.find_cards(NO_CARDS, {}).certify(size.goal)["to_goal"]
+        allocation, outside = dict[str, int](), 0
+    elif size.queries is None:
         allocation, outside = allocate_judgments(pool, size)
     else:
         share = min(size.queries, len(pooled.query_ids)) / len(pooled.query_ids)
         allocation, outside = {name: round(count * share) for name, count in strata.items()}, 0
-    judgments = sum(allocation.values()) + outside
+    judgments = to_goal if size.goal is not None else sum(allocation.values()) + outside
     calls = 0 if judge is None else count_judge_calls(judge, pooled)
     return {
         "set": pooled.name,
@@ -132,8 +113,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         ]
         + [{"stratum": "outside", "pairs": pool.outside_size, "to_judge": outside}],
         "judgments": judgments,
-        "expected_width": None if size.queries else round(expect_width(pool, allocation), 4),
-        "judgments_for_width": None if size.width is None else count_for_width(pool, size, size.width),
+        "expected_width": None if size.queries or size.goal else round(expect_width(pool, allocation), 4),
         "seconds_per_pair": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
         "judge_calls": calls,
@@ -147,7 +127,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
 def _forecast_cost(judge: ChatModel, pooled: PooledSet, calls: int) -> dict[str, float | None]:
     """Returns the tokens and seconds of the calls: as the judge's card has them, else as the reply store measured
     them; None where nothing was measured."""
-    record = JudgeQuestions(pooled.stored, ()).describe_judge(judge)
+    record = JudgeQuestions(pooled.stored, (), pooled.judge_form).describe_judge(judge)
     card = judge_card.read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
     rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
     forecast = forecast_calls(open_judge_store(pooled.stored), judge, "judge", calls)
@@ -167,11 +147,6 @@ class PreparedAudit:
     pooled: PooledSet
     judge: ChatModel | None
 
-    @property
-    def size(self) -> AuditSize:
-        """What people judge."""
-        return AuditSize(**{key: getattr(self.definition, key) for key in _SIZE_KEYS})
-
 
 def find_audited_version(definition: AuditDefinition) -> Path:
     """Returns the folder of the version of an audit that has begun, whatever was published since, else of the version
@@ -186,36 +161,37 @@ def find_audited_version(definition: AuditDefinition) -> Path:
 def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
     """Returns the audit of the version at `path` with its pool. Raises UserError for wrong runs or a wrong judge."""
     pooled = pool_set(path, definition.runs, definition.depth)
+    pooled = replace(pooled, judge_form=choose_form(definition.judge))
     judge = None if definition.judge is None else load_judge(definition.judge, pooled, definition.runs)
     return PreparedAudit(definition, path, pooled, judge)
 
 
 @step("draw sample")
-def start_audit(
-    path: Path, pooled: PooledSet, name: str, size: AuditSize, *, depth: int, seed: int, judged: JudgeLabels | None
-) -> dict[str, Any]:
+def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLabels | None) -> JsonRecord:
     """Draws and stores an audit of the set at `path`; returns its manifest. The same set, runs, judge, size and seed
     give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
     if judged is not None:
-        pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons))
-    folder = audit_folder(path.parent, name)
-    sample, drawn_queries = _draw(pooled, size, seed)
-    manifest: dict[str, Any] = {
+        pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons, judged.scores))
+    name, folder = keys.name, audit_folder(path.parent, keys.name)
+    sample, drawn_queries = _draw(pooled, keys, keys.seed)
+    manifest: JsonRecord = {
         "schema_version": _SCHEMA_VERSION,
         "name": name,
         "set": {key: pooled.judged.description[key] for key in ("name", "version", "content_digest")},
         "systems": [{"name": system, "digest": digest} for system, digest in pooled.systems.items()],
         "judge": None if judged is None else judged.record,
-        "depth": depth,
-        "seed": seed,
-        "unit": "pairs" if size.queries is None else "queries",
+        "depth": keys.depth,
+        "seed": keys.seed,
+        "unit": CARDS_UNIT if keys.goal else "pairs" if keys.queries is None else "queries",
         "queries": len(pooled.query_ids),
         "drawn_queries": drawn_queries,
         "strata": count_strata(pooled.pool, sample),
         "outside": {"pairs": pooled.pool.outside_size, "drawn": int((sample["stratum"] == "outside").sum())},
     }
-    if size.people > 1:
-        manifest["people"] = size.people
+    if keys.people > 1:
+        manifest["people"] = keys.people
+    if keys.goal:
+        manifest["goal"] = keys.goal
     pairs = sample[["query_id", "image_id"]].to_csv(index=False)
     manifest["audit_id"] = content_id("a", canonical_json(manifest).decode(), pairs)
     if name in list_audits(path.parent):
@@ -229,6 +205,8 @@ def start_audit(
 
 def _draw(pooled: PooledSet, size: AuditSize, seed: int) -> tuple[pd.DataFrame, list[str]]:
     pool = pooled.pool
+    if size.goal is not None:  # cards come as they count
+        return order_sample(pool.pairs.iloc[:0].assign(probability=0.0), seed), []
     if size.queries is not None:
         return draw_queries(pool, pooled.query_ids, size.queries, seed)
     allocation, outside_count = allocate_judgments(pool, size)
@@ -237,7 +215,7 @@ def _draw(pooled: PooledSet, size: AuditSize, seed: int) -> tuple[pd.DataFrame, 
     return order_sample(pd.concat([inside, outside], ignore_index=True), seed), []
 
 
-def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[dict[str, Any]]:
+def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[JsonRecord]:
     """Returns the pairs and the drawn ones by stratum, for a manifest."""
     drawn = sample["stratum"].value_counts()
     return [

@@ -12,6 +12,7 @@ With a heap per thread, each keeping what it freed, a gallery of a million image
 """
 
 import ctypes
+import getpass
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -214,3 +215,11 @@ def configure_allocator() -> None:
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_ARENA_MAX, 1)
         libc.mallopt(_TRIM_THRESHOLD, _MAX_KEPT_BYTES)
+
+
+def current_user_name() -> str:
+    """Return the user's login name, or ""."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name for this user id, as in some containers
+        return ""

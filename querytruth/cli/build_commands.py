@@ -5,141 +5,124 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-import typer
-from typer.core import TyperGroup
+from pydantic import Field, model_validator
 
+from flows.requests import BuildRequest, GalleryBuild, GeneratedBuild, PrecisionBuild, QueriesBuild, RecallBuild
 from querytruth import terminal
-from querytruth.cli import build_output
-from querytruth.cli.options import (
-    BuildOptions,
-    DefinitionArgument,
-    JsonOption,
-    OfflineOption,
-    OptionalDefinitionArgument,
-    RescanOption,
-    RetryFailuresOption,
-    expand_option_groups,
-    list_overrides,
-)
-from querytruth.errors import UserError
+from querytruth.cli.command_line import argument, command, group, option
+from querytruth.cli.options import JsonOption, PlanOption, PrefectOption
+from querytruth.requests import ByName, ByPlace, Request, WrongRequestError, parse_model_options
 
 if TYPE_CHECKING:
     from builders.publication import BuildResult
-    from querytruth.backends.steps import BuildRun
-    from querytruth.definitions import SetDefinition
 
 
-class _KindsGroup(TyperGroup):
-    """The kinds of sets; what is none is answered with them."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Raises UserError for a word that is no kind, such as a folder."""
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            kinds = ", ".join(self.commands)
-            next_step = f"choose from {kinds}; a folder: querytruth build gallery --set images={args[0]}"
-            raise UserError("build", args[0], "is no kind of set", next_step)
-        return super().resolve_command(ctx, args)
-
-
-app = typer.Typer(cls=_KindsGroup, help="Build a set from its definition.", no_args_is_help=True)
-labels_app = typer.Typer(
-    help="Translate the labels of annotations by a chat model, then by people.", no_args_is_help=True
-)
+app = group("build", "Build a set from its definition.")
+labels_app = group("labels", "Translate the labels of annotations by a chat model, then by people.")
 LabelsArgument = Annotated[
-    str, typer.Argument(help="A label table (included name, folder, labels.csv), or a COCO file.", metavar="TABLE")
+    str, argument(help="A label table (included name, folder, labels.csv), or a COCO file.", metavar="TABLE")
 ]
 
 
-@app.command()
-@expand_option_groups
+class TypedGallery(GalleryBuild):
+    """A gallery as it is typed: without a definition, of a folder of images."""
+
+    definition: Annotated[Path | None, ByPlace("[DEFINITION.yaml]")] = Field(
+        None, description="The definition, a YAML file."
+    )
+
+    @model_validator(mode="after")
+    def _name_images(self) -> Self:
+        if self.definition is None:
+            images = dict(override.partition("=")[::2] for override in self.overrides).get("images")
+            if images is None:
+                raise WrongRequestError("DEFINITION.yaml", "is missing", "give it, or --set images=FOLDER")
+            from flows.definition_checks import derive_set_name
+
+            self.overrides.insert(0, f"name={derive_set_name(images)}")
+        return self
+
+
+@app.command
+@command
 def gallery(
-    definition: OptionalDefinitionArgument = None, rescan: RescanOption = False, *, options: BuildOptions
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedGallery
 ) -> None:
-    """Build a gallery from pictures: filtered, deduplicated, selected, rendered.
+    """Build a gallery from images: filtered, deduplicated, selected, rendered.
 
     Example: querytruth build gallery --set images=~/Pictures --set select.count=1000 --plan
     """
-    overrides = options.set_
-    if definition is None:
-        images = dict(override.partition("=")[::2] for override in overrides).get("images")
-        if images is None:
-            raise typer.BadParameter("give DEFINITION.yaml, or --set images=FOLDER")
-        from flows.definition_checks import derive_set_name
-
-        overrides = [f"name={derive_set_name(images)}", *overrides]
-    _build("gallery", definition, overrides, options, rescan=rescan)
+    _build(request, plan, prefect, json)
 
 
-@app.command()
-@expand_option_groups
+@app.command
+@command
 def precision(
-    definition: DefinitionArgument,
-    offline: OfflineOption = False,
-    retry_failures: RetryFailuresOption = False,
-    rescan: RescanOption = False,
-    *,
-    options: BuildOptions,
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: PrecisionBuild
 ) -> None:
-    """Build a precision set from detection labels: queries with many relevant pictures each.
+    """Build a precision set from detection labels: queries with many relevant images each.
 
     Example: querytruth build precision objects.yaml --set mixes.mode=exhaustive --plan
     """
-    run_flags = {"rescan": rescan, "offline": offline, "retry_failures": retry_failures}
-    _build("precision", definition, options.set_, options, **run_flags)
+    _build(request, plan, prefect, json)
 
 
-@app.command()
-@expand_option_groups
+@app.command
+@command
 def recall(
-    definition: DefinitionArgument,
-    offline: OfflineOption = False,
-    retry_failures: RetryFailuresOption = False,
-    rescan: RescanOption = False,
-    *,
-    options: BuildOptions,
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: RecallBuild
 ) -> None:
-    """Build a recall set from captions, each a query for its picture; ambiguous captions are resolved.
+    """Build a recall set from captions, each a query for its image; ambiguous captions are resolved.
 
     Example: querytruth build recall album.yaml --plan
     """
-    run_flags = {"rescan": rescan, "offline": offline, "retry_failures": retry_failures}
-    _build("recall", definition, options.set_, options, **run_flags)
+    _build(request, plan, prefect, json)
 
 
-@app.command()
-@expand_option_groups
-def generated(definition: DefinitionArgument, offline: OfflineOption = False, *, options: BuildOptions) -> None:
-    """Build a generated set from the queries that people accepted, with pictures from the web; fetches only missing
-    ones.
+@app.command
+@command
+def generated(
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: GeneratedBuild
+) -> None:
+    """Build a generated set from the queries that people accepted, with images from the web; fetches only missing ones.
 
     Example: querytruth build generated topics.yaml --plan"""
-    _build("generated", definition, options.set_, options, offline=offline)
+    _build(request, plan, prefect, json)
 
 
-def _build(kind: str, path: Path | None, overrides: list[str], options: BuildOptions, **run_flags: Any) -> None:
-    terminal.err.print(f"querytruth: reading {path or 'the definition'}", markup=False)
-    from querytruth.api import set_builds
-    from querytruth.backends.steps import BuildRun, active_run
+@app.command
+@command
+def queries(
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: QueriesBuild
+) -> None:
+    """Build a set of your own queries from a search log: drawn by how often they were asked, without judgments.
 
-    definition = set_builds.read_definition(path, list_overrides(overrides, options.out), kind)
-    run = BuildRun(terminal.TerminalReporter(), options.workers, accept_loss=options.accept_loss, **run_flags)
-    if not options.plan:
-        result = run_build(definition, run, options.prefect, options.runner)
-        show_result = build_output.show_build_result
-        terminal.print_json(build_output.summarize_build(result)) if options.json else show_result(result)
+    Example: querytruth build queries queries.yaml --plan
+    """
+    _build(request, plan, prefect, json)
+
+
+def _build(request: BuildRequest, plan: bool, prefect: bool | None, json: bool) -> None:
+    terminal.err.print(f"querytruth: reading {request.definition or 'the definition'}", markup=False)
+    from querytruth.cli import build_output
+
+    if not plan:
+        result = run_build(request, prefect)
+        terminal.print_json(build_output.summarize_build(result)) if json else build_output.show_build_result(result)
         return
-    with active_run(run):
-        plan = set_builds.plan(definition)
-    terminal.print_json(plan) if options.json else build_output.PLAN_PRINTERS[kind](plan)
+    from flows.set_kinds import plan_set
+    from querytruth.backends.steps import active_run
+
+    definition = request.load_definition()
+    with active_run(request.start_run(terminal.TerminalReporter())):
+        planned = plan_set(definition)
+    terminal.print_json(planned) if json else build_output.PLAN_PRINTERS[definition.kind](planned)
 
 
-def run_build(
-    definition: SetDefinition, run: BuildRun, prefect: bool | None = None, runner: str = "threads"
-) -> BuildResult:
+def run_build(request: BuildRequest, prefect: bool | None = None) -> BuildResult:
     """Build in process, or under Prefect where `prefect` asks for it or a server is configured."""
     from flows.flow_entrypoint import configured_server
     from querytruth.api import set_builds
@@ -148,43 +131,39 @@ def run_build(
     use_prefect = bool(prefect or server)
     if use_prefect:
         terminal.err.print(f"querytruth: running as a Prefect flow on {server or 'a server of its own, up in seconds'}")
-    return set_builds.run_build(definition, run, prefect=use_prefect, runner=runner)
+    return set_builds.run_build(request, terminal.TerminalReporter(), prefect=use_prefect)
 
 
-class LabelLanguage(StrEnum):
-    """Languages of labels."""
+class TranslateRequest(Request):
+    """Names of labels in another language."""
 
-    ZH = "zh"
-    EN = "en"
+    stage: ClassVar[str] = "translate labels"
+
+    table: Annotated[str, ByPlace("TABLE")] = Field(
+        description="A label table (included name, folder, labels.csv), or a COCO file."
+    )
+    language: Literal["zh", "en"] = Field(description="The language of the new names.")
+    model: str = Field("openai_compatible", description="A chat model.")
+    model_option: Annotated[list[str], ByName("--model-option", "KEY=VALUE")] = Field(
+        default_factory=list, description="An option of that model."
+    )
+    to: Path | None = Field(None, description="The CSV to write (default: labels.LANGUAGE.csv).")
+    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
 
 
-@labels_app.callback()
-def labels() -> None:
-    """Translate the labels of annotations by a chat model, then by people."""
-
-
-@labels_app.command()
-def translate(
-    table: LabelsArgument,
-    language: Annotated[LabelLanguage, typer.Option(help="The language of the new names.")],
-    model: Annotated[str, typer.Option(help="A chat model.")] = "openai_compatible",
-    model_option: Annotated[
-        list[str] | None, typer.Option("--model-option", help="An option of that model.", metavar="KEY=VALUE")
-    ] = None,
-    to: Annotated[Path | None, typer.Option(help="The CSV to write (default: labels.LANGUAGE.csv).")] = None,
-    offline: OfflineOption = False,
-    json: JsonOption = False,
-) -> None:
+@labels_app.command
+@command
+def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
     """Have a chat model propose names, and write a CSV in which people accept, change or reject them.
 
     Example: querytruth labels translate annotations.json --language zh --model-option name=qwen3
     """
     from builders.precision.label_translations import translate_labels
-    from querytruth.cli.options import parse_model_options
 
-    options = parse_model_options(model_option or [], "--model-option")
-    with terminal.reported_run(offline=offline):
-        done = translate_labels(table, language, model, options, to or Path(f"labels.{language}.csv"))
+    options = parse_model_options(request.model_option, "--model-option")
+    to = request.to or Path(f"labels.{request.language}.csv")
+    with terminal.reported_run(offline=request.offline):
+        done = translate_labels(request.table, request.language, request.model, options, to)
     if json:
         found = {"file": str(done.file), "labels": done.labels, "flagged": done.flagged, "problems": done.problems}
         terminal.print_json(found | {"model_calls": done.calls})
@@ -193,17 +172,18 @@ def translate(
     terminal.out.print(f"{done.labels} labels, {done.flagged} to look at{f' ({flags})' if flags else ''}", markup=False)
     terminal.out.print(
         f"{done.file}: write accept or reject into verdict, change proposals where they are wrong; "
-        f"then querytruth labels accept {done.file} {table} --to my-labels",
+        f"then querytruth labels accept {done.file} {request.table} --to my-labels",
         markup=False,
         soft_wrap=True,
     )
 
 
-@labels_app.command()
+@labels_app.command
+@command
 def accept(
-    reviewed: Annotated[Path, typer.Argument(help="The filled-in CSV.", metavar="FILE")],
+    reviewed: Annotated[Path, argument(help="The filled-in CSV.", metavar="FILE")],
     table: LabelsArgument,
-    to: Annotated[Path, typer.Option(help="The folder of the new label table.")],
+    to: Annotated[Path, option(help="The folder of the new label table.")],
     json: JsonOption = False,
 ) -> None:
     """Write the label table with the names that people accepted.

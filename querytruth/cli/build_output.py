@@ -77,7 +77,20 @@ def _generated(plan: dict[str, Any]) -> None:
     terminal.out.print(cost, soft_wrap=True)
 
 
-PLAN_PRINTERS = {"gallery": _gallery, "precision": _precision, "recall": _recall, "generated": _generated}
+def _queries(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    strata = ", ".join(f"{one['drawn']:,} of {one['queries']:,} in {one['stratum']}" for one in plan["strata"])
+    text = f"{plan['queries']:,} queries ({strata}) on {plan['pictures']:,} pictures"
+    terminal.out.print(f"[bold]{text}[/], about {plan['bytes_about'] / 1e6:,.0f} MB on disk", soft_wrap=True)
+
+
+PLAN_PRINTERS = {
+    "gallery": _gallery,
+    "precision": _precision,
+    "recall": _recall,
+    "generated": _generated,
+    "queries": _queries,
+}
 
 
 def summarize_build(result: BuildResult) -> dict[str, Any]:
@@ -151,7 +164,7 @@ def _show_disputes(result: BuildResult) -> None:
         terminal.err.print(f"  {one.text!r} and {one.image_id}", markup=False, soft_wrap=True)
     if count := result.disagreement_count:
         about = "decision" if count == 1 else "decisions"
-        note = f"people differ on {count:,} {about}; the last one holds (review page, Disagreements, settles them)"
+        note = f"people disagree on {count:,} {about}; the last one holds (review page, Disagreements, settles them)"
         terminal.err.print(note, markup=False, soft_wrap=True)
 
 

@@ -1,6 +1,6 @@
-"""`querytruth compare` and `querytruth stability`: systems on one set, and sets on the same systems.
+"""`querytruth compare`: systems on one set, over time, and sets on the same systems.
 
-`querytruth leaderboard` and `querytruth history`: the systems of a set beside each other, and over time.
+`querytruth leaderboard`: the systems of a set beside each other.
 """
 
 from __future__ import annotations
@@ -8,64 +8,72 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from pydantic import Field, model_validator
 
 from querytruth import terminal
 from querytruth.cli import options
-from querytruth.cli.evaluate_command import parse_directions, parse_metrics
+from querytruth.cli.command_line import command, option, refuse_options
+from querytruth.defaults import DATASETS_FOLDER
+from querytruth.errors import UsageError
+from querytruth.evaluation.requests import CompareRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SingleDirectionOption = Annotated[str, typer.Option(help="Who searched whom.", metavar="text_to_image|image_to_text")]
-PageLanguageOption = Annotated[Literal["en", "zh"], typer.Option("--page-language", help="Of the page.")]
+_SHARED = ("of", "metrics", "out", "json")  # options of all three ways to compare
+PageLanguageOption = Annotated[Literal["en", "zh"], option("--page-language", help="Of the page.")]
 
 
-def compare(
-    names: Annotated[
-        list[str],
-        typer.Argument(help="A set, and two or more runs: files, or results' folders.", metavar="SET RUN RUN"),
-    ],
-    qrels: options.QrelsOption = None,
-    metrics: options.MetricsOption = "",
-    direction: SingleDirectionOption = "text_to_image",
-    queries: Annotated[int, typer.Option(help="Queries shown of those where two systems differ most.", min=0)] = 10,
-    page: Annotated[Path | None, typer.Option(help="Also write an HTML page about two systems.")] = None,
-    slice_: Annotated[
-        str | None, typer.Option("--slice", help="Only these queries, such as overlap=clean.", metavar="ASPECT=VALUE")
-    ] = None,
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
-    json: options.JsonOption = False,
-) -> None:
+class TypedComparison(CompareRequest):
+    """A comparison as it is typed: beside qrels, what stands in the set's place is a run."""
+
+    queries: int = Field(10, ge=0, description="Queries shown of those where two systems differ most.")
+    history: bool = Field(False, description="List the evaluations on all versions of the set in the order of time.")
+    system: str | None = Field(None, description="With --history: only this one.")
+    with_: str | None = Field(None, description="Another version, or another size, of the set.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_first_run(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if values.get("qrels") is not None and values.get("of") is not None:
+            return {**values, "of": None, "run": [values["of"], *values.get("run", [])]}
+        return values
+
+
+@command
+def compare(json: options.JsonOption = False, *, request: TypedComparison, given: frozenset[str] = frozenset()) -> None:
     """Compare systems on the same queries: their differences, whether these exceed chance, and on which queries.
 
+    With --history: the evaluations on all versions of a set in the order of time. With --with: whether two versions, or
+    two sizes, of a set rank the systems alike that were evaluated on both, and distinguish them.
+
     Example: querytruth compare family-album bm25.trec datasets/family-album/evaluations/v1/lexical
+
+    Example: querytruth compare family-album --history --system my-search
+
+    Example: querytruth compare family-album-1000 --with family-album
     """
-    set_name, runs = (None, names) if qrels else (names[0], names[1:])
-    if len(runs) < 2:
-        raise typer.BadParameter("name a SET and at least two runs")
-    if page is not None and len(runs) > 2:
-        raise typer.BadParameter("--page is about two runs")
-    (search_direction,) = parse_directions(direction, single_direction_reason="runs answer one way")
-    terminal.err.print(f"querytruth: reading {set_name or qrels}", markup=False)
+    if request.history:
+        refuse_options(given, {*_SHARED, "history", "system", "page", "page_language"}, "compare --history")
+        if request.of is None or len(request.metrics) > 1:
+            raise UsageError("--history", "is of one set and one metric", "name them")
+        _show_history(request.of, request, json)
+        return
+    if request.with_ is not None:
+        refuse_options(given, {*_SHARED, "with_", "direction"}, "compare --with")
+        _show_stability(str(request.of), request.with_, request, json)
+        return
+    refuse_options(given & {"system", "page_language"}, (), "a comparison of runs")
+    terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from querytruth.api import comparisons
     from querytruth.cli import result_tables
 
     with terminal.reported_run():
-        found = comparisons.compare(
-            set_name,
-            runs,
-            metrics=parse_metrics(metrics),
-            direction=search_direction,
-            qrels=qrels,
-            page=page,
-            slice_=slice_,
-            out=out,
-        )
-    if page is not None:
-        terminal.err.print(f"page written: {page}", markup=False)
+        found = comparisons.compare_runs(request, [(None, run) for run in request.run])
+    if request.page is not None:
+        terminal.err.print(f"page written: {request.page}", markup=False)
     if json:
-        most_different = found.pair.most_different_queries[:queries] if found.pair else []
+        most_different = found.pair.most_different_queries[: request.queries] if found.pair else []
         leaked = {"leaked": _plain(found.leaked)} if len(found.leaked) else {}
         phrasings = {"phrasings": _plain(found.phrasings)} if len(found.phrasings) else {}
         terminal.print_json({"pairs": _plain(found.table), "most_different": most_different} | leaked | phrasings)
@@ -75,30 +83,17 @@ def compare(
     result_tables.show_leaked_differences(found.leaked)
     result_tables.show_phrasing_spreads(found.phrasings)
     if found.pair is not None:
-        result_tables.show_most_different_queries(found.pair, found.texts, queries)
+        result_tables.show_most_different_queries(found.pair, found.texts, request.queries)
 
 
-def stability(
-    set_a: Annotated[str, typer.Argument(metavar="SET_A")],
-    set_b: Annotated[str, typer.Argument(metavar="SET_B", help="Another version, or another size.")],
-    metrics: options.MetricsOption = "",
-    direction: SingleDirectionOption = "text_to_image",
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
-    json: options.JsonOption = False,
-) -> None:
-    """Show whether two versions, or two sizes, of a set rank systems alike and distinguish them, by the results of all
-    systems that were evaluated on both.
-
-    Example: querytruth stability family-album-1000 family-album
-    """
-    (search_direction,) = parse_directions(direction, single_direction_reason="one direction at a time")
+def _show_stability(set_a: str, set_b: str, request: CompareRequest, json: bool) -> None:
     terminal.err.print(f"querytruth: reading the results of {set_a} and {set_b}", markup=False)
     from flows.leaderboard import compare_set_stability
     from querytruth.cli.result_tables import show_stability
     from querytruth.sets.set_files import find_set
 
-    paths = find_set(set_a, out), find_set(set_b, out)
-    table, means = compare_set_stability(*paths, parse_metrics(metrics) if metrics else None, search_direction)
+    paths = find_set(set_a, request.out), find_set(set_b, request.out)
+    table, means = compare_set_stability(*paths, request.metrics or None, request.direction)
     names = f"{paths[0].parent.name}/{paths[0].name}", f"{paths[1].parent.name}/{paths[1].name}"
     if json:
         terminal.print_json({"sets": names, "metrics": _plain(table), "means": means})
@@ -111,23 +106,24 @@ def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{k: None if v != v else v for k, v in row.items()} for row in table.to_dict("records")]
 
 
+@command
 def leaderboard(
     set_: options.SetArgument,
-    to: Annotated[Path | None, typer.Option(help="Write an HTML page, and CSV and JSON beside it.")] = None,
-    metric: Annotated[str | None, typer.Option(help="Order by it (default: ndcg@10, else hit@1).")] = None,
+    to: Annotated[Path | None, option(help="Write an HTML page, and CSV and JSON beside it.")] = None,
+    metric: Annotated[str | None, option(help="Order by it (default: ndcg@10, else hit@1).")] = None,
     page_language: PageLanguageOption = "en",
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
+    out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
 ) -> None:
     """Order all systems that were evaluated on a set, with rank intervals and the groups that it cannot tell apart.
 
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
-    from querytruth.api import comparisons
+    from querytruth.api.loaded_set import load
     from querytruth.review.board_pages import format_rank
 
     with terminal.reported_run():
-        found = comparisons.leaderboard(set_, metric=metric, out=out)
+        found = load(set_, out=out).leaderboard(metric)
     board = found.board
     written = [] if to is None else found.save(to, page_language)
     if json:
@@ -145,27 +141,19 @@ def leaderboard(
         terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
 
 
-def history(
-    set_: options.SetArgument,
-    system: Annotated[str | None, typer.Option(help="Only this one.")] = None,
-    metric: Annotated[str, typer.Option(help="The figure that is shown.")] = "ndcg@10",
-    to: Annotated[Path | None, typer.Option(help="Write an HTML page with the trend of each metric.")] = None,
-    page_language: PageLanguageOption = "en",
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
-    json: options.JsonOption = False,
-) -> None:
-    """List the evaluations on all versions of a set in the order of time.
-
-    Example: querytruth history family-album --system my-search"""
+def _show_history(set_: str, request: TypedComparison, json: bool) -> None:
     from flows.leaderboard import write_history_page
     from querytruth.evaluation.metrics import parse_metric
     from querytruth.evaluation.steps import RESULTS_FOLDER, read_history
     from querytruth.sets.set_files import find_set
 
-    folder = find_set(set_, out).parent
-    entries, name = read_history(folder / RESULTS_FOLDER, system), str(parse_metric(metric))
-    if to is not None:
-        write_history_page(folder.name, entries, name, to, page_language)
+    folder = find_set(set_, request.out).parent
+    entries, name = (
+        read_history(folder / RESULTS_FOLDER, request.system),
+        str(parse_metric((request.metrics or ["ndcg@10"])[0])),
+    )
+    if request.page is not None:
+        write_history_page(folder.name, entries, name, request.page, request.page_language)
     if json:
         terminal.print_json(entries)
         return
@@ -177,8 +165,8 @@ def history(
         last = entry["content_digest"]
         rows.append([entry["at"], entry["system"], mark, figure, _format_latency(entry)])
     terminal.print_table(f"{name} on {set_}", ["at", "system", "version", "figure", "p95 ms"], rows)
-    if to is not None:
-        terminal.out.print(f"written: {to}", markup=False, soft_wrap=True)
+    if request.page is not None:
+        terminal.out.print(f"written: {request.page}", markup=False, soft_wrap=True)
 
 
 def _format_latency(entry: dict[str, Any]) -> str:

@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from querytruth import terminal
-from querytruth.cli.options import CPU_CORES
+from querytruth.cli.command_line import command, option
 
 if TYPE_CHECKING:
     from querytruth.evaluation.steps import StoredResult
@@ -23,13 +21,15 @@ _EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
 _SET_PAGES = ("gallery", "captions", "index", "families", "phrasings", "queries")
 
 
+@command
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the album, the set and the page.")] = Path("demo"),
-    prefect: Annotated[bool, typer.Option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
+    out: Annotated[Path, option(help="The folder for the album, the set and the page.")] = Path("demo"),
+    prefect: Annotated[bool, option("--prefect/--in-process", help="Run the build as a Prefect flow.")] = True,
 ) -> None:
-    """Write the sample album, build its gallery, its recall set, its three precision sets and its generated set,
-    evaluate the baselines on them, gate two search services, audit one, and write pages to look at. No network, no
-    model.
+    """Build, check and show the sets of the sample album.
+
+    Writes the album, builds its gallery, its recall set, its three precision sets and its generated set, evaluates the
+    baselines on them, gates two search services, audits one, and writes pages to look at. No network, no model.
 
     Example: querytruth demo --out demo
     """
@@ -59,8 +59,8 @@ def demo(
         terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
-        is_intact &= _build_sample_set("precision", [boxes], out, out / "families.html", prefect, "families")
-        is_intact &= _build_sample_set("precision", [boxes], out, out / "phrasings.html", prefect, "phrasings")
+        is_intact &= _build_sample_set("precision", [images, boxes], out, out / "families.html", prefect, "families")
+        is_intact &= _build_sample_set("precision", [images, boxes], out, out / "phrasings.html", prefect, "phrasings")
         is_intact &= _build_generated_set(out, album_images, prefect)
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
@@ -76,7 +76,7 @@ def demo(
     steps = f"querytruth review {newest}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
     terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
     if not is_intact:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> Path:
@@ -166,7 +166,7 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
     from flows.evaluation import evaluate_systems
     from querytruth.cli.result_tables import show_metric_by_set
     from querytruth.evaluation.judged_sets import load_judged_set
-    from querytruth.evaluation.steps import EvaluationOptions
+    from querytruth.evaluation.requests import EvaluationOptions
     from querytruth.evaluation.systems import BASELINES, make_baseline
 
     results: list[StoredResult] = []
@@ -184,16 +184,14 @@ def _build_sample_set(
 ) -> bool:
     """Build and verify a set of the album, copy its page to `page`, and return whether it is intact. The definition has
     the name of the kind, if no other one is given."""
-    from flows.definition_loader import load_definition
-    from querytruth.backends.steps import BuildRun
+    from flows.requests import BuildRequest
     from querytruth.cli.build_commands import run_build
     from querytruth.cli.build_output import show_build_result
     from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
     from querytruth.sets.set_files import verify_set
 
-    places = [*overrides, f"out={out / 'datasets'}"]
-    definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / f"{definition_name or kind}.yaml", places, kind)
-    result = run_build(definition, BuildRun(terminal.TerminalReporter(), CPU_CORES), prefect)
+    definition = SAMPLE_DEFINITIONS_FOLDER / f"{definition_name or kind}.yaml"
+    result = run_build(BuildRequest(definition=definition, overrides=overrides, out=out / "datasets"), prefect)
     show_build_result(result)
     if result.page is not None:
         shutil.copyfile(result.page, page)

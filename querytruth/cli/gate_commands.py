@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
-from querytruth.cli.evaluate_command import OptionalSetArgument
-from querytruth.cli.options import DEFAULT_DATASETS_FOLDER, JsonOption, OutOption, QrelsOption
+from querytruth.cli.command_line import command
+from querytruth.cli.options import JsonOption
+from querytruth.evaluation.release_gate import GATE_INTERVAL
+from querytruth.evaluation.requests import GateRequest, SizeRequest
 
 if TYPE_CHECKING:
     from querytruth.evaluation.release_gate import GateReport
@@ -20,65 +20,37 @@ if TYPE_CHECKING:
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNDECIDED": 3, "IDENTICAL": 3}
 
 
-def gate(
-    candidate: Annotated[Path, typer.Option(help="The run, or result folder, that is to go out.", metavar="RUN")],
-    baseline: Annotated[Path, typer.Option(help="The run, or result folder, to hold it against.", metavar="RUN")],
-    metric: Annotated[list[str], typer.Option(help="Such as ndcg@10; several times for several.")],
-    margin: Annotated[list[float], typer.Option(help="The loss that is tolerated: one for all, or one per metric.")],
-    set_: OptionalSetArgument = None,
-    slice_: Annotated[
-        list[str] | None, typer.Option("--slice", help="Checked besides all queries.", metavar="ASPECT=VALUE")
-    ] = None,
-    max_latency: Annotated[
-        list[str] | None, typer.Option(help="A budget of the candidate, in milliseconds.", metavar="p95=250")
-    ] = None,
-    undecided: Annotated[
-        str | None, typer.Option(help="What too little evidence counts as (exit 3).", metavar="pass|fail")
-    ] = None,
-    qrels: QrelsOption = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write gate.json, gate.md and gate.junit.xml into it.", metavar="FOLDER")
-    ] = None,
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
-    json: JsonOption = False,
-) -> None:
+@command
+def gate(json: JsonOption = False, *, request: GateRequest) -> None:
     """Decide whether a candidate may replace a baseline. Exit 0: not worse by the margin; 1: worse; 3: too few queries
-    to decide.
+    to decide, unless --undecided says what that counts as.
 
     Example: querytruth gate family-album --candidate new.trec --baseline old.trec --metric ndcg@10 --margin 0.01"""
-    if (set_ is None) == (qrels is None):
-        raise typer.BadParameter("name a SET, or give --qrels FILE in its place")
-    if undecided not in (None, "pass", "fail"):
-        raise typer.BadParameter(f"--undecided is pass or fail, not {undecided!r}")
-    terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
+    terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from flows.gate import write_gate_report
-    from querytruth.api import comparisons
-    from querytruth.evaluation.release_gate import parse_latency_budget, parse_margins
+    from querytruth.api.comparisons import gate_runs
     from querytruth.review.gate_reports import gate_to_json
 
     with terminal.reported_run():
-        found = comparisons.gate(
-            set_,
-            candidate=candidate,
-            baseline=baseline,
-            margins=parse_margins(metric, margin),
-            slices=slice_ or [],
-            max_latency=parse_latency_budget(max_latency or []),
-            qrels=qrels,
-            out=out,
-        )
-    written = write_gate_report(found, report, is_undecided_failure=undecided != "pass") if report else []
+        found = gate_runs(request)
+    written = []
+    if request.report is not None:
+        written = write_gate_report(found, request.report, is_undecided_failure=request.undecided != "pass")
     terminal.print_json(gate_to_json(found)) if json else _show(found, written)
-    code = EXIT_CODES[found.verdict]
-    if found.verdict in ("UNDECIDED", "IDENTICAL") and undecided is not None:
-        code = EXIT_CODES[undecided.upper()]
-    raise typer.Exit(code)
+    verdict = found.verdict
+    if verdict in ("UNDECIDED", "IDENTICAL") and request.undecided is not None:
+        raise SystemExit(EXIT_CODES[request.undecided.upper()])
+    raise SystemExit(EXIT_CODES[verdict])
 
 
 def _show(report: GateReport, written: list[Path]) -> None:
     from querytruth.review.gate_reports import describe_check, describe_latency
 
-    terminal.out.print(f"{report.candidate} against {report.baseline} (90% intervals)", markup=False, soft_wrap=True)
+    terminal.out.print(
+        f"{report.candidate} against {report.baseline} ({GATE_INTERVAL} intervals)",
+        markup=False,
+        soft_wrap=True,
+    )
     lines = [
         (one.verdict, f"{one.metric}, {one.slice or 'all'} ({one.queries:,} queries)", describe_check(one))
         for one in report.checks
@@ -91,38 +63,16 @@ def _show(report: GateReport, written: list[Path]) -> None:
     terminal.out.print(report.verdict, markup=False)
 
 
-def plan_size(
-    difference: Annotated[float, typer.Option(help="The true difference that is to be found, such as 0.02.")],
-    set_: OptionalSetArgument = None,
-    metric: Annotated[str, typer.Option(help="Such as ndcg@10.")] = "hit@1",
-    pilot: Annotated[tuple[Path, Path] | None, typer.Option(help="Two runs: how much systems differ by query.")] = None,
-    discordance: Annotated[float | None, typer.Option(help="Share of queries that differ, without a pilot.")] = None,
-    power: Annotated[float, typer.Option(help="The chance to find the difference.")] = 0.8,
-    stratum: Annotated[
-        str | None, typer.Option(help="Allocate by this aspect.", metavar="language|style|level|topic|labels|length")
-    ] = None,
-    qrels: QrelsOption = None,
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
-    json: JsonOption = False,
-) -> None:
-    """Plan the number of queries that a two-sided paired test at 5% needs to find a difference of two systems.
+@command
+def plan_size(json: JsonOption = False, *, request: SizeRequest) -> None:
+    """Plan the number of queries that find a difference of two systems, by a two-sided paired test at 5%.
 
     Example: querytruth plan-size family-album --difference 0.02 --metric ndcg@10 --pilot old.trec new.trec"""
-    terminal.err.print(f"querytruth: reading {set_ or qrels}", markup=False)
-    from querytruth.api import comparisons
+    terminal.err.print(f"querytruth: reading {request.label}", markup=False)
+    from querytruth.api.comparisons import plan_queries
 
     with terminal.reported_run():
-        plan = comparisons.plan_size(
-            set_,
-            difference=difference,
-            metric=metric,
-            pilot=pilot,
-            discordance=discordance,
-            power=power,
-            stratum=stratum,
-            qrels=qrels,
-            out=out,
-        )
+        plan = plan_queries(request)
     terminal.print_json(plan) if json else _show_plan(plan)
 
 

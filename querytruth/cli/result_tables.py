@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from querytruth import terminal
 from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison
 from querytruth.evaluation.system_differences import make_unique_names
+from querytruth.sets.manifest_notes import describe_certificate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,6 +198,8 @@ def _format_scope(result: EvaluationResult) -> str:
 def _notes(result: EvaluationResult) -> list[str]:
     """Return lines on judged results, on the results an index loses, and on thresholds."""
     notes = []
+    if certificate := result.set.get("certificate"):
+        notes.append(f"certified: {describe_certificate(certificate)}")
     if judged := result.counts["judged"]:
         shares = [f"{share:.1%} of the first {name.partition('@')[2]}" for name, share in judged.items()]
         notes.append(f"judged: {', '.join(shares)} (at most: if the others were right)")
@@ -208,6 +211,18 @@ def _notes(result: EvaluationResult) -> list[str]:
         notes.append(
             f"index {search['index']} misses {search['missed_of_exact']:.2%} of the exact {search['results']} nearest "
             f"(measured on {search['measured_on_queries']:,} queries)"
+        )
+    if len(result.traffic):
+        metric = result.traffic["metric"].iloc[0]
+        means = result.traffic[result.traffic["metric"] == metric].itertuples()
+        parts = [f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}] over its {row.over}" for row in means]
+        notes.append(f"{metric} of the whole log: {', '.join(parts)}")
+    if absent := result.counts.get("absent"):
+        empty = [f"{share:.0%} show nothing at {wanted}" for wanted, share in absent["shows_nothing"].items()]
+        notes.append(
+            f"{absent['queries']:,} queries have no answer in the gallery, and count in no mean: their best scores are "
+            f"below those of the others in {absent['auroc']:.0%} of the pairs (AUROC "
+            f"[{absent['low']:.3f}, {absent['high']:.3f}]){'; ' if empty else ''}{', '.join(empty)}"
         )
     if len(result.phrasings):
         row = result.phrasings.iloc[0]

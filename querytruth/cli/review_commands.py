@@ -12,13 +12,17 @@ from dataclasses import asdict
 from pathlib import Path
 from secrets import token_urlsafe
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
+from pydantic import Field
 
 from querytruth import terminal
+from querytruth.backends.environment import current_user_name
 from querytruth.cli import options, set_commands
-from querytruth.errors import UserError
+from querytruth.cli.command_line import command, group, option
+from querytruth.defaults import DATASETS_FOLDER
+from querytruth.errors import UsageError, UserError
+from querytruth.requests import ByName, ByPlace, Request
 
 if TYPE_CHECKING:
     from socket import socket as Socket
@@ -32,20 +36,11 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 _EVERY_ADDRESS = ("", "*", "0.0.0.0", "::")
-HostOption = Annotated[
-    str, typer.Option(help="Listen at this address of the machine, for people on others.", metavar="ADDRESS")
-]
-app = typer.Typer(
-    help="Open the page on which people judge a set: querytruth review SET. Or hand it out as CSV, and take that back.",
-    cls=options.default_to("page"),
-    no_args_is_help=True,
-)
+app = group("review", "Open the page on which people judge a set, or hand it out as CSV.")
 
 _SHOWN_PROBLEMS = 20
 _SHOWN_CHANGES = 5  # of each kind, after an apply
-AllowOtherExportOption = Annotated[
-    bool, typer.Option("--allow-other-export", help="It may be an older version's export.")
-]
+AuditOption = Annotated[str | None, option(help="The audit whose sample it is.")]
 
 
 def open_page_socket(host: str, port: int) -> socket.socket:
@@ -68,7 +63,7 @@ def open_page_socket(host: str, port: int) -> socket.socket:
         listening.close()
         item = f"port {port}" if host == LOOPBACK else f"{host} port {port}"
         next_step = "give another --port, or none" if host == LOOPBACK else "give an address of this machine, or none"
-        raise UserError("review", item, f"cannot be listened at ({error.strerror})", next_step) from None
+        raise UserError("review", item, f"cannot be opened ({error.strerror})", next_step) from None
     return listening
 
 
@@ -96,22 +91,35 @@ def make_page_server(app: ASGIApp, seconds: float = 30) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-@app.command("page")
-def page(
-    set_: options.SetArgument,
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
-    port: Annotated[int, typer.Option(help="Listen there; 0 takes a free one.", min=0, max=65535)] = 0,
-    host: HostOption = LOOPBACK,
-    reviewer: Annotated[str, typer.Option(help="Whose decisions they are; not of a table, which keeps no names.")] = "",
-    images: options.ImageRootsOption = [],  # noqa: B006 - typer needs a list
-    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; the address is printed.")] = False,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(help="A search's run file or result folder: queue what nobody judged, by rank.", metavar="FILE"),
-    ] = None,
-    depth: Annotated[int, typer.Option(help="Results of each query and run that are queued.", min=1)] = 10,
-) -> None:
-    """Open the page on which you judge a set, caption a gallery's pictures by hand, or choose from a table of topics
+class ReviewRequest(Request):
+    """A page on which people judge."""
+
+    stage: ClassVar[str] = "review"
+
+    of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    port: int = Field(0, ge=0, le=65535, description="Listen there; 0 takes a free one.")
+    host: Annotated[str, ByName("--host", "ADDRESS")] = Field(
+        LOOPBACK, description="Listen at this address of the machine, for people on others."
+    )
+    reviewer: str = Field("", description="Whose decisions they are; not of a table, which keeps no names.")
+    images: Annotated[list[str], ByName("--images", "ROOT")] = Field(
+        default_factory=list, description="A folder or URL outside the set in which its images may be read."
+    )
+    no_open: bool = Field(False, description="Open no browser; the address is printed.")
+    run: Annotated[list[Path], ByName("--run", "FILE")] = Field(
+        default_factory=list, description="A search's run file or result folder: queue what nobody judged, by rank."
+    )
+    system: Annotated[list[Path], ByName("--system", "FILE")] = Field(
+        default_factory=list, description="A search service, described in YAML: ask it, and queue what nobody judged."
+    )
+    depth: int = Field(10, ge=1, description="Results of each query and run that are queued.")
+
+
+@app.default
+@command
+def page(*, request: ReviewRequest) -> None:
+    """Open the page on which people judge a set, caption a gallery's images by hand, or choose from a table of topics
     or objects. Ctrl-C ends it.
 
     Example: querytruth review family-album --reviewer lin
@@ -123,32 +131,36 @@ def page(
     from flows.review_site import is_pool_table, resolve_review_target, suggest_next_command
     from querytruth.review.server import PageAccess
 
-    is_table = is_pool_table(set_)
-    if reviewer and is_table:
-        raise typer.BadParameter("a table keeps no names, leave it out", param_hint="--reviewer")
-    if run and is_table:
-        raise typer.BadParameter("a table has no queries that a run could answer, leave it out", param_hint="--run")
-    path = resolve_review_target(set_, out)
-    listening = open_page_socket(host, port)
-    guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), host)
+    is_table = is_pool_table(request.of)
+    if request.reviewer and is_table:
+        raise UsageError("--reviewer", "is not of a table, which keeps no names", "leave it out")
+    if (request.run or request.system) and is_table:
+        option = "--run" if request.run else "--system"
+        raise UsageError(option, "is not of a table, which has no queries that a run could answer", "leave it out")
+    path = resolve_review_target(request.of, request.out)
+    listening = open_page_socket(request.host, request.port)
+    guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
     terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
-    if host != LOOPBACK:
+    if request.host != LOOPBACK:
         terminal.err.print("querytruth: whoever has this address can judge; it is sent unencrypted (safer: ssh -L)")
     terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
     from flows.review_site import ReviewSite, build_pool_routes, open_review_site
     from querytruth.backends.files.bucket_urls import FETCH_FIRST, is_fetched_copy
     from querytruth.sets.published_files import image_roots
 
-    reviewer = reviewer or terminal.current_user_name()
-    with image_roots(images):
-        site = ReviewSite(*build_pool_routes(path)) if is_table else open_review_site(path, reviewer, run or [], depth)
+    reviewer = request.reviewer or current_user_name()
+    with image_roots(request.images):
+        if is_table:
+            site = ReviewSite(*build_pool_routes(path))
+        else:
+            site = open_review_site(path, reviewer, request.run, request.depth, request.system)
     if is_fetched_copy(path):
         terminal.err.print(f"read only: a set in object storage takes no decisions. To judge it, {FETCH_FIRST}")
     for note in site.notes:
         terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()
-    _serve(site, guard, listening, no_open)
-    next_command = suggest_next_command(set_, site.about["views"])
+    _serve(site, guard, listening, request.no_open)
+    next_command = suggest_next_command(request.of, site.about["views"])
     next_command = "querytruth fetch, then review the set on disk" if is_fetched_copy(path) else next_command
     terminal.err.print(f"page closed. Next: {next_command}", markup=False)
 
@@ -166,100 +178,158 @@ def _serve(site: ReviewSite, guard: PageAccess, listening: Socket, no_open: bool
     server.run(sockets=[listening])
 
 
-@app.command("export-csv")
+@app.command(name="export-csv")
+@command
 def export_csv(
     set_: options.SetArgument,
-    to: Annotated[Path, typer.Option(help="The folder for queries.csv and judgments.csv.")] = Path("review"),
+    audit: AuditOption = None,
+    to: Annotated[
+        Path | None,
+        option(help="The folder for queries.csv and judgments.csv (review); of an audit the file (audit.csv)."),
+    ] = None,
     judgments: Annotated[
-        int, typer.Option(help="Judgments to draw, besides all pairs that wait for one.", min=0)
-    ] = 500,
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
+        int | None, option(help="Judgments to draw (500), besides all pairs that wait for one; not of an audit.", min=0)
+    ] = None,
+    out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
 ) -> None:
-    """All queries, and a sample of judgments, as CSV for a spreadsheet.
+    """Write all queries, and a sample of judgments, as CSV for a spreadsheet; or the sample of an audit, which shows
+    neither grades nor systems, for one person.
 
-    Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade), new_text and note. A new
-    row in judgments.csv adds a picture to a query: query_id, image_id (or a file name) and the grade.
+    Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade; of an audit: a grade, 0
+    for an image that does not fit, or ? where you cannot tell), new_text and note. A new row in judgments.csv adds an
+    image to a query: query_id, image_id (or a file name) and the grade.
 
     Example: querytruth review export-csv family-album --to review
+
+    Example: querytruth review export-csv family-album --audit audit --to audit.csv
     """
     from querytruth.errors import translate_write_errors
     from querytruth.review.review_exports import build_review_export
     from querytruth.sets import review_csv, set_files
 
     path = set_files.find_set(set_, out)
+    if audit is not None:
+        if judgments is not None:
+            raise UsageError("--judgments", "is not of the sample of an audit", "leave it out")
+        from querytruth.audit.answers import build_sample_export, load_audit
+
+        loaded, audited_set = load_audit(path, audit)
+        exports, path = {to or Path("audit.csv"): build_sample_export(loaded, audited_set)}, audited_set.path
+    else:
+        views, folder = ("queries", "judgments"), to or Path("review")
+        exports = {
+            folder / f"{view}.csv": build_review_export(path, view, 500 if judgments is None else judgments)
+            for view in views
+        }
     written = []
-    for view in ("queries", "judgments"):
-        export = build_review_export(path, view, judgments)
-        file = to / f"{view}.csv"
-        with translate_write_errors("export review CSV", file, "or give --to another folder"):
+    for file, export in exports.items():
+        with translate_write_errors("export review CSV", file, "or give --to another place"):
             review_csv.write_review_csv(export, file, path)
         written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
     if json:
         terminal.print_json(written)
-    else:
-        rows: list[list[Any]] = [[entry["file"], entry["rows"]] for entry in written]
-        terminal.print_table(f"{export.set_name} for review", ["file", "rows"], rows)
-        next_ = f"Fill in `decision`, then: querytruth review import-csv {set_} FILE --dry-run"
-        terminal.out.print(next_, soft_wrap=True, markup=False)
+        return
+    rows: list[list[Any]] = [[entry["file"], entry["rows"]] for entry in written]
+    terminal.print_table(f"{path.parent.name} for review", ["file", "rows"], rows)
+    filled = "FILE --dry-run" if audit is None else f"{written[0]['file']} --audit {audit} --reviewer YOU"
+    next_ = f"Fill in `decision`, then: querytruth review import-csv {set_} {filled}"
+    terminal.out.print(next_, soft_wrap=True, markup=False)
 
 
-@app.command("import-csv")
-@options.expand_option_groups
-def import_csv(
-    set_: options.SetArgument,
-    file: Annotated[Path, typer.Argument(help="A filled-in CSV.")],
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the decisions, and take none.")] = False,
-    reviewer: Annotated[str, typer.Option(help="Whose decisions they are.")] = "",
-    allow_other_export: AllowOtherExportOption = False,
-    json: options.JsonOption = False,
-    *,
-    table: options.TableOptions,
-) -> None:
-    """Take the decisions of a filled-in CSV: all of them, or, where a row cannot be taken, none.
+class FilledTableRequest(Request):
+    """The decisions of a filled-in CSV."""
+
+    stage: ClassVar[str] = "import review CSV"
+
+    of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    file: Annotated[Path, ByPlace("FILE")] = Field(description="A filled-in CSV.")
+    audit: str | None = Field(None, description="The audit whose sample it is.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    dry_run: bool = Field(False, description="Show the decisions, and take none.")
+    reviewer: str = Field("", description="Whose decisions they are.")
+    allow_other_export: bool = Field(False, description="It may be an older version's export.")
+
+
+@app.command(name="import-csv")
+@command
+def import_csv(json: options.JsonOption = False, *, request: FilledTableRequest, table: options.TableOptions) -> None:
+    """Take the decisions of a filled-in CSV, or the answers to an audit: all of them, or, where a row cannot be taken,
+    none. Rows of an audit may wait.
 
     Example: querytruth review import-csv family-album review/queries.csv --reviewer lin
+
+    Example: querytruth review import-csv family-album audit.csv --audit audit --reviewer lin
     """
     from querytruth.review.review_exports import read_filled_export, take_decisions
     from querytruth.sets import set_files
 
-    path = set_files.find_set(set_, out)
-    reviewer = reviewer or terminal.current_user_name()
-    reading = read_filled_export(path, file, reviewer, table.to_review_options(), allow_other_export)
+    path, file, audit = set_files.find_set(request.of, request.out), request.file, request.audit
+    reviewer = request.reviewer or current_user_name()
+    again = "the same without --dry-run takes them"
+    if audit is not None:
+        if request.allow_other_export:
+            raise UsageError("--allow-other-export", "is not of the sample of an audit", "leave it out")
+        counts = _take_answers(path, audit, file, reviewer, request.dry_run, table)
+        next_ = again if request.dry_run else f"Next: querytruth audit report {request.of} --name {audit}"
+        terminal.print_json(counts) if json else _show_answers(counts, next_)
+        return
+    reading = read_filled_export(path, file, reviewer, table.to_review_options(), request.allow_other_export)
     if reading.problems:
         raise_problems(file, reading.problems)
-    known = 0 if dry_run else take_decisions(path.parent, reading.decisions)
+    known = 0 if request.dry_run else take_decisions(path.parent, reading.decisions)
     if known and not json:
         terminal.err.print(f"{known} of the decisions were imported from this export before, and count once")
     if json:
         decisions = [asdict(decision) for decision in reading.decisions]
-        terminal.print_json({"taken": not dry_run, "added": reading.added_count, "decisions": decisions})
+        terminal.print_json({"taken": not request.dry_run, "added": reading.added_count, "decisions": decisions})
     else:
-        _show(reading, "the same without --dry-run takes them" if dry_run else f"Next: querytruth apply {set_}")
+        _show(reading, again if request.dry_run else f"Next: querytruth apply {request.of}")
 
 
+def _take_answers(
+    path: Path, audit: str, file: Path, reviewer: str, dry_run: bool, table: options.TableOptions
+) -> dict[str, Any]:
+    """Return how many answers of a filled-in sample were taken, were there already, and cannot tell."""
+    from querytruth.audit.answers import import_sample, take_answers
+
+    decisions, undetermined, problems = import_sample(path, audit, file, reviewer, table.to_review_options())
+    if problems:
+        raise_problems(file, problems)
+    known = 0 if dry_run else take_answers(path, decisions, undetermined)
+    answers = {"answers": len(decisions) + len(undetermined), "known": known, "cannot_tell": len(undetermined)}
+    return {"taken": not dry_run} | answers
+
+
+def _show_answers(counts: dict[str, Any], next_: str) -> None:
+    count = f"{counts['answers'] - counts['known']:,} answers {'taken' if counts['taken'] else 'found'}"
+    known = f"; {counts['known']:,} were there already" if counts["known"] else ""
+    terminal.out.print(f"{count}, {counts['cannot_tell']:,} of the file cannot tell{known}", markup=False)
+    terminal.out.print(next_, markup=False, soft_wrap=True)
+
+
+@command
 def apply(
     set_: options.SetArgument,
-    out: options.OutOption = options.DEFAULT_DATASETS_FOLDER,
+    out: options.OutOption = DATASETS_FOLDER,
     accept_loss: options.AcceptLossOption = False,
     accept_at: Annotated[
         float | None,
-        typer.Option(help="Take the labels of an audit's judge, too, of grades at least so precise.", min=0.5, max=1),
+        option(help="Take the labels of an audit's judge, too, of grades at least so precise.", min=0.5, max=1),
     ] = None,
-    audit: Annotated[str, typer.Option(help="The audit whose judge --accept-at is about.")] = "audit",
+    audit: Annotated[str, option(help="The audit whose judge --accept-at is about.")] = "audit",
     json: options.JsonOption = False,
 ) -> None:
     """Publish the next version of a set from the decisions made on it, and show what is new in it.
 
     Example: querytruth apply family-album
     """
-    from querytruth.api import loaded_set, set_builds
+    from querytruth.api import loaded_set
     from querytruth.cli.build_output import show_build_result, summarize_build
 
     path = loaded_set.find_version(set_, out)
     with terminal.reported_run():
-        result = set_builds.apply(path, accept_loss=accept_loss, accept_at=accept_at, audit=audit).result
+        result = loaded_set.apply_decisions(path, accept_loss=accept_loss, accept_at=accept_at, audit=audit).result
     if json:
         terminal.print_json(summarize_build(result))
         return

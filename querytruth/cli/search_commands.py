@@ -1,56 +1,68 @@
-"""`querytruth systems`: search services under test.
-
-`querytruth search`: one query on a set, by any system.
-"""
+"""`querytruth search`: one query on a set, by any system; or a trial of a search service."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-import typer
+from pydantic import Field, model_validator
 
 from querytruth import terminal
-from querytruth.cli.options import DEFAULT_DATASETS_FOLDER, ImageRootsOption, JsonOption, OutOption, SetArgument
+from querytruth.cli.command_line import command, refuse_options
+from querytruth.cli.options import JsonOption
+from querytruth.errors import UsageError
+from querytruth.evaluation.requests import SearchRequest
+from querytruth.requests import ByPlace, WrongRequestError
 
-_SHOWN_RESULTS = 24
-app = typer.Typer(no_args_is_help=True, help="Search services under test.")
-_TRIED_RESULTS = 10
+
+class TypedSearch(SearchRequest):
+    """A search as it is typed; a trial needs no set."""
+
+    of: Annotated[str | None, ByPlace("SET")] = Field(  # type: ignore[assignment]
+        None, description="name, name/v3 or a path; a trial needs none."
+    )
+    text: Annotated[str | None, ByPlace("TEXT")] = Field(  # type: ignore[assignment]
+        None, description="A query: one of the set, or a new one."
+    )
+    trial: bool = Field(False, description="Ask a service once: what it answers, and what that maps to in the set.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_text(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if values.get("trial") and values.get("text") is None:
+            return {**values, "of": None, "text": values.get("of")}
+        return values
+
+    @model_validator(mode="after")
+    def _check_words(self) -> Self:
+        if self.text is None or (self.of is None and not self.trial):
+            raise WrongRequestError("SET TEXT", "are two", "name a set and a query; without a set, add --trial")
+        if self.trial and self.system is None:
+            raise WrongRequestError("trial", "asks a search service", "name it: --system FILE.yaml")
+        return self
 
 
-def search(
-    set_: SetArgument,
-    text: Annotated[str, typer.Argument(help="A query: one of the set, or a new one.", metavar="TEXT")],
-    model: Annotated[str | None, typer.Option(help="A model's name on the hub, or its folder.")] = None,
-    system: Annotated[Path | None, typer.Option(help="A search service, described in YAML.", metavar="FILE")] = None,
-    run: Annotated[Path | None, typer.Option(help="A run file, or the folder of a result.", metavar="FILE")] = None,
-    ids: Annotated[
-        str,
-        typer.Option(help="What a run names pictures by.", metavar="image_id|file_name|path|source_url|source_id"),
-    ] = "image_id",
-    k: Annotated[int, typer.Option(help="Results to show.", min=1, max=1000)] = _SHOWN_RESULTS,
-    page: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("search.html"),
-    language: Annotated[str, typer.Option(help="Of the page's own texts.", metavar="zh|en")] = "en",
-    images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
-    json: JsonOption = False,
-) -> None:
-    """Try one query: write a page of a system's first results, each relevant, not relevant or not judged by the set.
+@command
+def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[str] = frozenset()) -> None:
+    """Try one query on a set by any system, and write a page of the first results, each relevant, not relevant or not
+    judged by the set.
 
     Example: querytruth search family-album "a dog on the beach" --run clip.trec
-    """
-    if sum(one is not None for one in (model, system, run)) != 1:
-        raise typer.BadParameter("name one system: --model, --system or --run")
-    terminal.err.print(f"querytruth: reading {set_}", markup=False)
-    from querytruth.api.evaluations import search as search_once
-    from querytruth.sets.published_files import image_roots
 
-    with image_roots(images), terminal.reported_run():
-        results = search_once(
-            set_, text, model=model, system=system, run=run, ids=ids, k=k, page=page, page_language=language, out=out
-        )
+    Example: querytruth search family-album "a red car" --system my-search.yaml --trial
+    """
+    if request.trial:
+        refuse_options(given, ("of", "text", "trial", "system", "k", "page", "out", "json"), "search --trial")
+        _try_service(request, str(request.text), json)
+        return
+    terminal.err.print(f"querytruth: reading {request.of}", markup=False)
+    from querytruth.api.evaluations import search_set
+
+    text, page = request.text, request.page or Path("search.html")
+    with terminal.reported_run():
+        results = search_set(request.model_copy(update={"page": page}))
     if json:
         terminal.print_json(asdict(results))
         return
@@ -64,30 +76,14 @@ def search(
     terminal.out.print(f"page written: {page}", markup=False, soft_wrap=True)
 
 
-@app.callback()
-def _group() -> None:
-    """Search services under test."""
-
-
-@app.command("try")
-def try_(
-    file: Annotated[Path, typer.Argument(help="The service, described in YAML.", metavar="FILE.yaml")],
-    text: Annotated[str, typer.Argument(help="A query; for a search by images, the path of one.")],
-    set_: Annotated[str | None, typer.Option("--set", help="Map the answers to the images of this set.")] = None,
-    k: Annotated[int, typer.Option(help="Results to ask for.", min=1)] = _TRIED_RESULTS,
-    page: Annotated[Path | None, typer.Option(help="Also write an HTML page with thumbnails.")] = None,
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
-    json: JsonOption = False,
-) -> None:
-    """Ask a service one query, and show its first answers and the images that they map to. Records nothing.
-
-    Example: querytruth systems try my-search.yaml "a red car" --set family-album"""
+def _try_service(request: TypedSearch, text: str, json: bool) -> None:
     from flows.search import ask_once, map_hits, suggest_ids, write_trial_page
     from querytruth.backends.search_systems import load_system_file
 
-    described = load_system_file(file)
+    assert request.system is not None
+    described, set_, out = load_system_file(request.system), request.of, request.out
     start = time.perf_counter()
-    hits = ask_once(described, text, k)
+    hits = ask_once(described, text, request.k)
     milliseconds = round((time.perf_counter() - start) * 1000, 1)
     rows = map_hits(hits, described, set_, out)
     if json:
@@ -103,8 +99,8 @@ def try_(
             terminal.out.print(
                 f"no id is one of ids: {described.system.options.ids}; {hint}", markup=False, soft_wrap=True
             )
-    if page is not None:
+    if (page := request.page) is not None:
         if set_ is None:
-            raise typer.BadParameter("--page shows the images of a set: give --set")
+            raise UsageError("--page", "shows the pictures of a set", "name a set before the text")
         write_trial_page(page, f"{described.name}: {text}", rows, set_, out)
         terminal.err.print(f"page written: {page}", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`querytruth topics`, `objects`, `collect` and `health`: the stages of a generated set, and the generator's health.
+"""`querytruth topics`, `objects` and `collect`: the stages of a generated set, and the generator's health.
 
 `querytruth train`: trains a dual encoder on a set, as a reference for what such images allow.
 """
@@ -9,76 +9,88 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from pydantic import Field
 
+from flows.requests import ChatStage, CollectStage, DefinitionRequest, TrainingRequest
 from querytruth import terminal
 from querytruth.cli import build_output
-from querytruth.cli.options import (
-    CPU_CORES,
-    DefinitionArgument,
-    DefinitionOutOption,
-    JsonOption,
-    OfflineOption,
-    OverridesOption,
-    PlanOption,
-    StageOptions,
-    TableOptions,
-    expand_option_groups,
-    list_overrides,
-)
+from querytruth.cli.command_line import command, refuse_options
+from querytruth.cli.options import JsonOption, PlanOption, TableOptions
 from querytruth.errors import UserError
+from querytruth.requests import ByName
 
 if TYPE_CHECKING:
     from builders.generated.collect_stage import CollectResult
     from builders.generated.stages import StageResult
 
-STAGES = ("topics", "objects")
-AblateOption = Annotated[
-    bool, typer.Option("--ablate", help="Also train without each part of it, one at a time, and compare.")
-]
-TrainingOutOption = Annotated[
-    Path | None, typer.Option("--out", help="Where trained models lie (default: the definition's key out).")
-]
-TrainingWorkersOption = Annotated[int, typer.Option(help="Threads, and processes that read pictures.", min=1, max=256)]
+
+class TypedTraining(TrainingRequest):
+    """A training as it is typed."""
+
+    ablate: bool = Field(False, description="Also train without each part of it, one at a time, and compare.")
 
 
-@expand_option_groups
-def topics(definition: DefinitionArgument, *, options: StageOptions, table: TableOptions) -> None:
+class TypedStage(ChatStage):
+    """A stage as it is typed."""
+
+    plan: bool = Field(False, description="Print what would be done and its cost, and do nothing.")
+    health: bool = Field(False, description="Show the health of all runs side by side; ask nothing.")
+    beside: Annotated[list[Path], ByName("--beside", "DEFINITION.yaml")] = Field(
+        default_factory=list, description="With --health: also the runs of this definition."
+    )
+
+
+@command
+def topics(
+    json: JsonOption = False, *, request: TypedStage, table: TableOptions, given: frozenset[str] = frozenset()
+) -> None:
     """Have a chat model propose topics and objects of them, and write a table to choose from.
 
     Example: querytruth topics generated.yaml
+
+    Example: querytruth topics generated.yaml --health
     """
-    _run_stage("topics", definition, options, table)
+    _run_stage("topics", request, table, json, given)
 
 
-@expand_option_groups
-def objects(definition: DefinitionArgument, *, options: StageOptions, table: TableOptions) -> None:
-    """Have the chat model propose more objects for each accepted topic, and write a table to choose from.
+@command
+def objects(
+    json: JsonOption = False, *, request: TypedStage, table: TableOptions, given: frozenset[str] = frozenset()
+) -> None:
+    """Have the chat model propose more objects for accepted topics, and write a table to choose from.
 
     Example: querytruth objects generated.yaml
+
+    Example: querytruth objects generated.yaml --health --beside another.yaml
     """
-    _run_stage("objects", definition, options, table)
+    _run_stage("objects", request, table, json, given)
 
 
-def _run_stage(stage: str, path: Path, options: StageOptions, table: TableOptions) -> None:
-    terminal.err.print(f"querytruth: reading {path}", markup=False)
-    from builders.generated.stages import run_objects_stage, run_topics_stage
-    from flows.definition_loader import load_definition
-
-    definition: Any = load_definition(path, list_overrides(options.set_, options.out), "generated")
-    source = _repeat_arguments(path, options.out)
-    if options.plan:
-        with terminal.reported_run(offline=True, retry_failures=options.retry_failures):
-            _show_plan(_plan_stage(stage, definition, source, table), options.json)
+def _run_stage(stage: str, request: TypedStage, table: TableOptions, json: bool, given: frozenset[str]) -> None:
+    if request.health:
+        refuse_options(given, ("definition", "health", "beside", "overrides", "out", "json"), f"{stage} --health")
+        of_others = [request.model_copy(update={"definition": path}) for path in request.beside]
+        _show_health(stage, [request, *of_others], json)
         return
-    run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
-    with terminal.reported_run(offline=options.offline, retry_failures=options.retry_failures):
+    refuse_options(given & {"beside"}, (), f"{stage} without --health")
+    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
+    from builders.generated.stages import run_objects_stage, run_topics_stage
+
+    definition: Any = request.load_definition()
+    source = _repeat_arguments(request)
+    flags = {"offline": request.plan or request.offline, "retry_failures": request.retry_failures}
+    with terminal.reported_run(**flags):
+        if request.plan:
+            _show_plan(_plan_stage(stage, definition, source, table), json)
+            return
+        run_stage = {"topics": run_topics_stage, "objects": run_objects_stage}[stage]
         result = run_stage(definition, source, table.to_review_options())
-    terminal.print_json(_summarize_stage(result)) if options.json else _show_stage(result)
+    terminal.print_json(_summarize_stage(result)) if json else _show_stage(result)
 
 
-def _repeat_arguments(path: Path, out: Path | None) -> str:
+def _repeat_arguments(request: DefinitionRequest) -> str:
     """Return the arguments that the next stage's command needs, too."""
+    path, out = request.definition, request.out
     return str(path) if out is None else f"{path} --out {shlex.quote(str(out))}"
 
 
@@ -126,31 +138,21 @@ def _show_stage(result: StageResult) -> None:
     terminal.out.print(f"in a spreadsheet, or on a page: {on_page}", markup=False, soft_wrap=True)
 
 
-@expand_option_groups
-def collect(
-    definition: DefinitionArgument,
-    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
-    out: DefinitionOutOption = None,
-    offline: OfflineOption = False,
-    plan: PlanOption = False,
-    json: JsonOption = False,
-    *,
-    table: TableOptions,
-) -> None:
-    """Search the web for the accepted queries and fetch their pictures; none is fetched twice.
+@command
+def collect(plan: PlanOption = False, json: JsonOption = False, *, request: CollectStage, table: TableOptions) -> None:
+    """Search the web for the accepted queries and fetch their images; none is fetched twice.
 
     Example: querytruth collect generated.yaml
     """
-    terminal.err.print(f"querytruth: reading {definition}", markup=False)
+    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
     from builders.generated.collect_stage import run_collect_stage
-    from flows.definition_loader import load_definition
 
-    loaded: Any = load_definition(definition, list_overrides(set_, out), "generated")
+    loaded: Any = request.load_definition()
     if plan:
         _plan_collection(loaded, json)
         return
-    with terminal.reported_run(offline=offline):
-        result = run_collect_stage(loaded, _repeat_arguments(definition, out), table.to_review_options())
+    with terminal.reported_run(offline=request.offline):
+        result = run_collect_stage(loaded, _repeat_arguments(request), table.to_review_options())
     terminal.print_json(_summarize_collection(result)) if json else _show_collection(result)
 
 
@@ -189,30 +191,19 @@ def _show_collection(result: CollectResult) -> None:
     terminal.out.print(f"then: {result.command}", markup=False, soft_wrap=True)
 
 
-def health(
-    definitions: Annotated[list[Path], typer.Argument(help="Definitions of generated sets.", show_default=False)],
-    stage: Annotated[str, typer.Option(help="topics or objects.")] = "objects",
-    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
-    out: DefinitionOutOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Show the health of all runs of a stage side by side, of one definition or several: strategies, models, prompts.
-
-    Example: querytruth health generated.yaml --stage objects
-    """
-    if stage not in STAGES:
-        raise typer.BadParameter(f"{stage!r} is none of {', '.join(STAGES)}", param_hint="--stage")
-    terminal.err.print(f"querytruth: reading {', '.join(map(str, definitions))}", markup=False)
+def _show_health(stage: str, requests: list[TypedStage], json: bool) -> None:
+    """Print the health of all runs of a stage side by side."""
+    terminal.err.print(f"querytruth: reading {', '.join(str(one.definition) for one in requests)}", markup=False)
     from builders.generated.generator_health import build_run_row
     from builders.generated.stages import list_finished_runs
-    from flows.definition_loader import load_definition
 
     rows = []
-    for path in definitions:
-        definition: Any = load_definition(path, list_overrides(set_, out), "generated")
+    for one in requests:
+        definition: Any = one.load_definition()
         finished_runs = list_finished_runs(definition, stage)
         if not finished_runs:
-            raise UserError("compare runs", path, f"has no run of {stage} that ended", f"run querytruth {stage} {path}")
+            reason, next_step = f"has no run of {stage} that ended", f"run querytruth {stage} {one.definition}"
+            raise UserError("compare runs", one.definition, reason, next_step)
         rows += [{"set": definition.name, **build_run_row(run)} for run in finished_runs]
     terminal.print_json(rows) if json else _show_runs(stage, rows)
 
@@ -237,26 +228,19 @@ def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
     terminal.out.print("* the run of the table that people have now")
 
 
-def train(
-    definition: DefinitionArgument,
-    set_: OverridesOption = [],  # noqa: B006 - Typer's way to say "none given"
-    out: TrainingOutOption = None,
-    ablate: AblateOption = False,
-    workers: TrainingWorkersOption = CPU_CORES,
-    json: JsonOption = False,
-) -> None:
-    """Train a dual encoder on a set's own pictures and queries; the same command resumes a stopped training.
+@command
+def train(json: JsonOption = False, *, request: TypedTraining) -> None:
+    """Train a dual encoder on a set's own images and queries; the same command resumes a stopped training.
 
     Example: querytruth train training.yaml --set steps.epochs=10
     """
-    terminal.err.print(f"querytruth: reading {definition}", markup=False)
-    from flows.definition_loader import load_definition
+    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
     from flows.training import train_dual_encoder
 
-    checked: Any = load_definition(definition, list_overrides(set_, out), "training")
+    checked: Any = request.load_definition()
     try:
-        with terminal.reported_run(workers=workers):
-            if ablate:
+        with terminal.reported_run(workers=request.worker_count):
+            if request.ablate:
                 _ablate(checked, json)
             else:
                 result = train_dual_encoder(checked)

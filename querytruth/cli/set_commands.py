@@ -8,28 +8,42 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from rich.prompt import Confirm
 
 from querytruth import terminal
-from querytruth.cli.options import DEFAULT_DATASETS_FOLDER, ImageRootsOption, JsonOption, OutOption, SetArgument
+from querytruth.cli.command_line import argument, command, option
+from querytruth.cli.options import ImageRootsOption, JsonOption, OutOption, SetArgument
+from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError
 
+_MOST_REJECTED = 100  # rows on a terminal
 
+
+@command
 def show(
     set_: SetArgument,
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    page: Annotated[Path | None, typer.Option(help="Also write an HTML page to look at.")] = None,
-    images: ImageRootsOption = [],  # noqa: B006 - typer needs a list
+    page: Annotated[Path | None, option(help="Also write an HTML page to look at.")] = None,
+    images: ImageRootsOption = [],  # noqa: B006 - read only
+    rejected: Annotated[
+        str | None, option(help="List by name what was not accepted for this reason, or all.", metavar="REASON|all")
+    ] = None,
 ) -> None:
     """Show the card of a set: counts, grades, funnel.
 
     Example: querytruth show family-album/v2 --page album.html
-    """
-    from querytruth.api import loaded_set
 
-    path = loaded_set.find_version(set_, out, remote="tables" if page is None else "whole")
-    manifest, place = loaded_set.read_manifest(path), loaded_set.describe_place(set_, out, path)
+    Example: querytruth show family-album --rejected blurred
+    """
+    from querytruth.sets import set_files
+    from querytruth.sets.manifest import read_manifest
+
+    path = set_files.find_set(set_, out, remote="tables" if page is None else "whole")
+    manifest, place = read_manifest(path), set_files.describe_place(set_, out, path)
+    if rejected is not None:
+        _list_rejected(path, manifest, rejected, json)
+        return
     if json:
         terminal.print_json({"path": place, **manifest})
     else:
@@ -41,6 +55,28 @@ def show(
         with image_roots(images):
             write_set_page(path, page)
         terminal.err.print(f"page written: {page}")
+
+
+def _list_rejected(path: Path, manifest: dict[str, Any], reason: str, json: bool) -> None:
+    """Print the items of the ledger that were not accepted for a reason, or `all`. Raises UserError for a reason that
+    none has."""
+    from querytruth.records import list_rows
+    from querytruth.sets.set_files import read_set
+
+    ledger = read_set(path, ("ledger",)).tables.ledger
+    known = ledger["reason"].value_counts()
+    if reason != "all" and reason not in known.index:
+        counts = ", ".join(f"{name} ({number:,})" for name, number in known.items())
+        raise UserError("show", reason, f"is no reason in {manifest['name']}", f"choose from all, {counts}")
+    found = ledger if reason == "all" else ledger[ledger["reason"] == reason]
+    columns = ["stage", "reason", "item", "detail"]
+    if json:
+        terminal.print_json(list_rows(found[["bucket", *columns]]))
+        return
+    shown = found.head(_MOST_REJECTED)[columns].fillna("").astype(str)
+    terminal.print_table(f"{len(found):,} not accepted", columns, shown.to_numpy().tolist())
+    if len(found) > len(shown):
+        terminal.out.print(f"{len(found) - len(shown):,} more: --json lists all")
 
 
 def _show_card(path: Path, place: str, manifest: dict[str, Any]) -> None:
@@ -73,24 +109,24 @@ def _show_card(path: Path, place: str, manifest: dict[str, Any]) -> None:
         terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
 
 
-def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
-    """Compute every checksum again, follow the chain of each decision log, and compare the logs with the version; name
-    what differs.
+@command
+def verify(set_: SetArgument, out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
+    """Compute every checksum again, and follow the chain of each decision log; name what differs.
 
     Example: querytruth verify family-album/v2
     """
-    from querytruth.api import loaded_set, set_checks
+    from querytruth.api import loaded_set
     from querytruth.backends.files.bucket_urls import join_set_url
     from querytruth.sets.bucket_reading import find_remote_version
 
     if (url := join_set_url(set_, str(out))) is not None:
         place = str(find_remote_version(url).url)
-        problems, checked = set_checks.verify(place), "every object read again"
+        problems, checked = loaded_set.verify(place), "every object read again"
     else:
         path = loaded_set.find_version(set_, out)
         total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
-            problems = set_checks.verify(path, progress=advance)
+            problems = loaded_set.verify(path, progress=advance)
         place, checked = str(path), f"{total / 1e6:,.1f} MB checked"
     if json:
         terminal.print_json({"path": place, "problems": problems})
@@ -100,14 +136,15 @@ def verify(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Js
         outcome = f"{len(problems)} problems" if problems else f"intact, {checked}"
         terminal.out.print(f"{place}: {outcome}", soft_wrap=True, markup=False)
     if problems:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
+@command
 def gc(
-    name: Annotated[str, typer.Argument(help="A set's name, or the path of its folder.", metavar="NAME")],
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
-    hours: Annotated[float, typer.Option(help="Only files that did not change for so long.", min=1)] = 24,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Name the files, and remove none.")] = False,
+    name: Annotated[str, argument(help="A set's name, or the path of its folder.", metavar="NAME")],
+    out: OutOption = DATASETS_FOLDER,
+    hours: Annotated[float, option(help="Only files that did not change for so long.", min=1)] = 24,
+    dry_run: Annotated[bool, option("--dry-run", help="Name the files, and remove none.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Remove what interrupted runs left below a set's folder: unfinished writes, and downloads that no row names.
@@ -137,15 +174,17 @@ def gc(
     terminal.err.print(f"{len(leftovers)} files {done}, {total / 1e6:,.1f} MB")
 
 
-def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+@command
+def lint(set_: SetArgument, out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
     """Check for dangling ids, empty truth, duplicates, overlaps and leaks. Exit 1 where an error was found.
 
     Example: querytruth lint family-album
     """
-    from querytruth.api import loaded_set, set_checks
+    from querytruth.api.loaded_set import LoadedSet
+    from querytruth.sets import set_files
 
-    path = loaded_set.find_version(set_, out, remote="tables")
-    findings, place = set_checks.lint(path), loaded_set.describe_place(set_, out, path)
+    path = set_files.find_set(set_, out, remote="tables")
+    findings, place = LoadedSet(path).lint(), set_files.describe_place(set_, out, path)
     if json:
         terminal.print_json(findings.to_dict("records"))
     elif len(findings):
@@ -157,30 +196,32 @@ def lint(set_: SetArgument, out: OutOption = DEFAULT_DATASETS_FOLDER, json: Json
     else:
         terminal.out.print(f"{place}: nothing found", soft_wrap=True)
     if (findings["severity"] == "error").any():
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
+@command
 def diff(
-    set_a: Annotated[str, typer.Argument(metavar="SET_A")],
-    set_b: Annotated[str, typer.Argument(metavar="SET_B")],
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    set_a: Annotated[str, argument(metavar="SET_A")],
+    set_b: Annotated[str, argument(metavar="SET_B")],
+    out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    rows: Annotated[int, typer.Option(help="Rows shown of each kind of change.", min=0)] = 20,
+    rows: Annotated[int, option(help="Rows shown of each kind of change.", min=0)] = 20,
 ) -> None:
-    """Show the queries, pictures and judgments that were added, removed or changed, and whether figures stay
-    comparable.
+    """Show what two versions differ in, and whether figures stay comparable: the queries, images and judgments that
+    were added, removed or changed.
 
     Example: querytruth diff family-album/v1 family-album/v2"""
-    from querytruth.api import set_checks
+    from querytruth.api.loaded_set import LoadedSet, find_version
 
-    found = set_checks.diff(set_a, set_b, out=out)
+    before, after = (LoadedSet(find_version(one, out, remote="tables"), out) for one in (set_a, set_b))
+    found = before.diff(after)
     for warning in found.warnings:
         terminal.err.print(warning, markup=False, soft_wrap=True)
     difference = found.difference
     if json:
         terminal.print_json({**asdict(difference), "comparable": difference.comparability})
         return
-    texts = {row.query_id: row.text for one in (found.after, found.before) for row in one.queries.itertuples()}
+    texts = {row.query_id: row.text for one in (after, before) for row in one.queries.itertuples()}
     for name in ("queries", "images", "judgments"):
         for change in ("added", "removed", "changed"):
             changes = getattr(difference, f"{name}_{change}")
@@ -221,23 +262,24 @@ def _agree_to_definition(lines: list[str]) -> bool:
     """Show the lines of a stranger's definition, and ask whether to build with them."""
     for line in lines:
         terminal.err.print(line, markup=False, soft_wrap=True)
-    return typer.confirm("The set's definition names these. Build with them?", err=True)
+    return Confirm.ask("The set's definition names these. Build with them?", console=terminal.err, default=False)
 
 
+@command
 def rebuild(
     set_: SetArgument,
-    out: OutOption = DEFAULT_DATASETS_FOLDER,
+    out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    check: Annotated[bool, typer.Option("--check", help="Build again and compare digests; publishes nothing.")] = False,
+    check: Annotated[bool, option("--check", help="Build again and compare digests; publishes nothing.")] = False,
     offline: Annotated[
-        bool, typer.Option("--offline/--online", help="Use recorded replies and pages only, or ask models and the web.")
+        bool, option("--offline/--online", help="Use recorded replies and pages only, or ask models and the web.")
     ] = True,
     trust_definition: Annotated[
         bool,
-        typer.Option("--trust-definition", help="Of a set from elsewhere: show what its definition names, and ask."),
+        option("--trust-definition", help="Of a set from elsewhere: show what its definition names, and ask."),
     ] = False,
 ) -> None:
-    """Build a version again from its manifest; print whether the digest is the same, or what differs.
+    """Build a version again from its manifest, and print whether the digest is the same, or what differs.
 
     A set that you did not publish on this machine may name folders, addresses and keys: nothing of it is run unless you
     agree with --trust-definition.
@@ -271,10 +313,11 @@ def rebuild(
         sizes = [f"{len(value):,} {name.replace('_', ' ')}" for name, value in lists.items()]
         terminal.out.print(", ".join(sizes) or "only order differs")
     if not same:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
-def list_(out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) -> None:
+@command
+def list_(out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
     """List the sets below a folder with their newest version.
 
     Example: querytruth list --out datasets
@@ -299,12 +342,3 @@ def list_(out: OutOption = DEFAULT_DATASETS_FOLDER, json: JsonOption = False) ->
         terminal.print_table(f"Sets in {out}", columns, [list(one.values()) for one in sets])
     else:
         terminal.out.print(f"{out}: no published set", soft_wrap=True)
-
-
-def print_version(is_wanted: bool) -> None:
-    """Print the version of the package and end, where the option is given."""
-    if is_wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"querytruth {version('querytruth')}")
-        raise typer.Exit

@@ -7,39 +7,44 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-import typer
+from pydantic import Field
+from rich.prompt import Prompt
 
+from flows.requests import DefinitionRequest
 from querytruth import terminal
-from querytruth.cli.options import DefinitionOutOption, JsonOption, OverridesOption, list_overrides
+from querytruth.cli.command_line import command
+from querytruth.cli.options import JsonOption
 from querytruth.errors import UserError, suggest_choice
+from querytruth.requests import ONE_OR_MORE, ByName, ByPlace, Request
 
 if TYPE_CHECKING:
     from flows.definition_checks import CaptionWriter
 
 
-def doctor(
-    definition: Annotated[
-        Path | None, typer.Argument(help="The definition, a YAML file. Without one: the libraries alone.")
-    ] = None,
-    set_: OverridesOption = [],  # noqa: B006 - typer needs a list
-    out: DefinitionOutOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Check libraries, folders, keys, models, endpoints and disk before a build; builds and downloads nothing. Exit 1
+class TypedCheck(DefinitionRequest):
+    """A definition to check, or none: then the libraries alone."""
+
+    definition: Annotated[Path | None, ByPlace("DEFINITION.yaml")] = Field(
+        None, description="The definition, a YAML file. Without one: the libraries alone."
+    )
+
+
+@command
+def doctor(json: JsonOption = False, *, request: TypedCheck) -> None:
+    """Check libraries, folders, keys, models and disk before a build. Builds and downloads nothing. Exit 1
     where a build would fail.
 
     Example: querytruth doctor recall.yaml
     """
-    if definition is None:
+    if request.definition is None:
         _show_libraries(json)
         return
     from flows.definition_checks import check_definition
-    from querytruth.api import set_builds
 
     with terminal.reported_run():
-        checks = check_definition(set_builds.read_definition(definition, list_overrides(set_, out)))
+        checks = check_definition(request.load_definition())
     if json:
         fields = [
             {"check": one.name, "found": one.found, "problem": one.problem and str(one.problem)} for one in checks
@@ -51,7 +56,7 @@ def doctor(
             line = f"{state:8}{check.name}: {check.problem or check.found}"
             terminal.out.print(line, markup=False, soft_wrap=True)
     if any(check.problem is not None for check in checks):
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _show_libraries(is_json: bool) -> None:
@@ -68,27 +73,34 @@ def _show_libraries(is_json: bool) -> None:
     terminal.out.print(describe_newer(versions), markup=False, soft_wrap=True)
 
 
-def init(
-    kind: Annotated[str, typer.Argument(help="gallery, recall, precision, generated, training, audit or prefect")],
-    annotations: Annotated[
-        list[Path] | None, typer.Option(help="precision: a COCO-form annotation file; may be given several times.")
-    ] = None,
-    images: Annotated[
-        str | None, typer.Option(help="The pictures' folder; gallery: also a list, table or URL.")
-    ] = None,
-    endpoint: Annotated[
-        str | None, typer.Option(help="recall: the address of an OpenAI-compatible endpoint, up to /v1.", metavar="URL")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="recall: the model that writes the captions, on the endpoint or this machine.")
-    ] = None,
-    key_env: Annotated[
-        str | None, typer.Option(help="recall: the environment variable that holds the endpoint's key.")
-    ] = None,
-    language: Annotated[str | None, typer.Option(help="recall: the captions' language.", metavar="zh|en")] = None,
-    out: Annotated[Path | None, typer.Option(help="The file to write (default: KIND.yaml).")] = None,
-    json: JsonOption = False,
-) -> None:
+class InitRequest(Request):
+    """A definition to start from."""
+
+    stage: ClassVar[str] = "init"
+
+    kind: Annotated[str, ByPlace("KIND")] = Field(
+        description="gallery, recall, precision, generated, queries, training, audit or prefect"
+    )
+    annotations: Annotated[list[Path], ONE_OR_MORE] = Field(
+        default_factory=list, description="precision: a COCO-form annotation file; may be given several times."
+    )
+    queries: Path | None = Field(None, description="queries: the search log, or a list of queries.")
+    images: str | None = Field(None, description="The images' folder; gallery: also a list, table or URL.")
+    endpoint: Annotated[str | None, ByName("--endpoint", "URL")] = Field(
+        None, description="recall: the address of an OpenAI-compatible endpoint, up to /v1."
+    )
+    model: str | None = Field(
+        None, description="recall: the model that writes the captions, on the endpoint or this machine."
+    )
+    key_env: str | None = Field(None, description="recall: the environment variable that holds the endpoint's key.")
+    language: Annotated[str | None, ByName("--language", "zh|en")] = Field(
+        None, description="recall: the captions' language."
+    )
+    out: Path | None = Field(None, description="The file to write (default: KIND.yaml).")
+
+
+@command
+def init(json: JsonOption = False, *, request: InitRequest) -> None:
     """Write a commented definition, or the deployments of Prefect, to start from. On a terminal, what a recall set
     needs and no option gives is asked.
 
@@ -97,19 +109,22 @@ def init(
     from flows.definition_checks import list_starter_kinds, render_starter
     from querytruth.errors import translate_write_errors
 
+    kind, path = request.kind, request.out or Path(f"{request.kind}.yaml")
     if kind not in list_starter_kinds():
         raise UserError("init", kind, "is no kind of set", suggest_choice(kind, list_starter_kinds()))
-    path = out or Path(f"{kind}.yaml")
     if path.exists():
         raise UserError("init", path, "exists already", "give --out another name, or remove it")
     if kind == "recall" and sys.stdin.isatty() and not json:
-        images, endpoint, model, language = _ask(images, endpoint, model, language)
-    writer = _choose_writer(kind, endpoint, model, key_env, language)
+        request = _ask(request)
+    if request.queries is not None and kind != "queries":
+        raise UserError("init", "--queries", f"is not of {kind} definitions", "say querytruth init queries")
+    writer, images = _choose_writer(request), request.images
     with translate_write_errors("init", path, "or give --out another name"):
-        path.write_text(render_starter(kind, annotations, images, path.parent, writer), encoding="utf-8")
+        text = render_starter(kind, request.queries or request.annotations, images, path.parent, writer)
+        path.write_text(text, encoding="utf-8")
     if images is not None and "://" not in images and not Path(images).expanduser().exists():
         terminal.err.print(
-            f"{images} is not there yet: `images` in {path} must name where the pictures are", markup=False
+            f"{images} is not there yet: `images` in {path} must name where the images are", markup=False
         )
     if json:
         terminal.print_json({"path": str(path), "kind": kind})
@@ -124,25 +139,30 @@ def init(
         terminal.out.print(f"{path} written. Next: {next_}", soft_wrap=True)
 
 
-def _ask(*given: str | None) -> tuple[str, str | None, str, str]:
+def _ask(request: InitRequest) -> InitRequest:
     """Ask on the terminal for what no option gives: images, endpoint, model and language."""
-    images, endpoint, model, language = given
-    images = images or typer.prompt("The pictures' folder", default="pictures", err=True)
+    images, endpoint = request.images or _prompt("The images' folder", "pictures"), request.endpoint
     if endpoint is None:
-        endpoint = typer.prompt("The endpoint's address (empty: a model on this machine)", default="", err=True) or None
+        endpoint = _prompt("The endpoint's address (empty: a model on this machine)", "") or None
     default = "qwen2.5vl" if endpoint else "Qwen/Qwen3-VL-8B-Instruct"
-    model = model or typer.prompt("The model that writes the captions", default=default, err=True)
-    return images, endpoint, model, language or typer.prompt("The captions' language, zh or en", default="zh", err=True)
+    model = request.model or _prompt("The model that writes the captions", default)
+    language = request.language or _prompt("The captions' language, zh or en", "zh")
+    return request.model_copy(update={"images": images, "endpoint": endpoint, "model": model, "language": language})
 
 
-def _choose_writer(kind: str, *given: str | None) -> CaptionWriter:
+def _prompt(question: str, default: str) -> str:
+    return Prompt.ask(question, console=terminal.err, default=default)
+
+
+def _choose_writer(request: InitRequest) -> CaptionWriter:
     """Return the model of the captions. Raises UserError for options that do not go together."""
     from flows.definition_checks import CaptionWriter
 
-    endpoint, model, key_env, language = given
-    if kind != "recall" and any(given):
-        option = next(name for name, one in zip(_WRITER_OPTIONS, given, strict=True) if one)
-        raise UserError("init", option, f"is not of {kind} definitions", "leave it out, or say querytruth init recall")
+    endpoint, model, key_env, language = (getattr(request, name) for name in _WRITER_KEYS)
+    if request.kind != "recall" and any((endpoint, model, key_env, language)):
+        option = next(f"--{name.replace('_', '-')}" for name in _WRITER_KEYS if getattr(request, name))
+        next_step = "leave it out, or say querytruth init recall"
+        raise UserError("init", option, f"is not of {request.kind} definitions", next_step)
     if endpoint is not None and model is None:
         raise UserError("init", endpoint, "is an endpoint without a model", "give --model its name")
     if key_env is not None and endpoint is None:
@@ -156,4 +176,4 @@ def _choose_writer(kind: str, *given: str | None) -> CaptionWriter:
     return CaptionWriter(**named, language=cast(Literal["zh", "en"], language or "zh"))
 
 
-_WRITER_OPTIONS = ("--endpoint", "--model", "--key-env", "--language")
+_WRITER_KEYS = ("endpoint", "model", "key_env", "language")

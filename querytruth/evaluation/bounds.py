@@ -24,7 +24,15 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from querytruth.array_types import FloatArray, RowIndices
-from querytruth.evaluation.metrics import Metric, compute_metric, compute_metric_from_hits, dcg, dcg_gains, ideal_hits
+from querytruth.evaluation.metrics import (
+    Metric,
+    compute_metric,
+    compute_metric_from_hits,
+    dcg,
+    dcg_gains,
+    grade_weights,
+    ideal_hits,
+)
 from querytruth.evaluation.ranking import UNJUDGED, Hits, RankedRun, collect_hits
 
 _STEPS = 50  # of Newton's method at most: both loops need about 5
@@ -76,6 +84,9 @@ def _best_number(ranked: RankedRun, metric: Metric, at: RowIndices, figure: Floa
         before, after = _ideals(hits, metric, query, number)
     else:
         lift = _lifts(hits, metric, query, rank, number)
+        if metric.name == "ap_graded":  # all judged with the highest grade of the set
+            highest_grade = int(hits.relevant_grades[0])
+            lift *= grade_weights(highest_grade, highest_grade, dict(metric.options)["scale"])
         most = metric.cut if dict(metric.options).get("norm") == "min" and metric.cut else np.iinfo(np.int64).max
         before, after = np.minimum(hits.relevant_counts, most), np.minimum(hits.relevant_counts[query] + number, most)
     values = (figure * before)[query] + _running(lift, query)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.open_set import OpenSetThreshold
 from querytruth.evaluation.statistics import correct_holm, estimate_interval, permutation_test
+from querytruth.evaluation.traffic import TRAFFIC_COLUMNS
 from querytruth.sets.query_texts import list_meanings
 
 SPREAD_COLUMNS = ["metric", "questions", "queries", "worst", "mean", "best", "spread", "low", "high"]
@@ -130,7 +131,8 @@ class EvaluationResult:
     computed; `thresholds`: by wanted precision the lowest threshold that has it, None where none has. `left_out`
     (LEFT_OUT_COLUMNS): the ids of the run that the set does not have: `query` or `result`, its number of rows, and
     the version that has it, "" for none. `phrasings` (SPREAD_COLUMNS): by metric the worst and the best of the
-    phrasings of a question; no row where no question has two.
+    phrasings of a question; no row where no question has two. `traffic` (TRAFFIC_COLUMNS): the means over the log that
+    the queries were drawn from; no row where they were drawn from none. `counts["absent"]`: see `open_set`.
     """
 
     system: dict[str, Any]
@@ -150,6 +152,7 @@ class EvaluationResult:
     thresholds: dict[str, OpenSetThreshold | None] = field(default_factory=dict)
     left_out: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=LEFT_OUT_COLUMNS))
     phrasings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=SPREAD_COLUMNS))
+    traffic: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=TRAFFIC_COLUMNS))
 
     @property
     def metrics(self) -> list[str]:

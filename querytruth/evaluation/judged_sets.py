@@ -26,6 +26,7 @@ from querytruth.evaluation.metric_scores import transpose_qrels
 from querytruth.evaluation.run_evaluation import EvaluationSpec, find_query_aspects
 from querytruth.evaluation.run_files import read_trec_qrels
 from querytruth.sets import set_files
+from querytruth.sets.absent_queries import list_absent
 from querytruth.sets.leaked_queries import read_overlap
 from querytruth.sets.set_files import StoredSet, read_set
 
@@ -91,6 +92,14 @@ class EvaluationView:
         """Whether images are the queries."""
         return self.spec.direction == IMAGE_TO_TEXT
 
+    def list_absent(self) -> list[str]:
+        """The ids of this view's own queries that the gallery has no answer to (`absent_queries`)."""
+        queries = self.spec.queries
+        if queries is None or self.gallery_ids is None or self.is_image_to_text:
+            return []
+        here = queries[queries["query_id"].isin(self.spec.truth.queries_without_relevant)]
+        return list_absent(here, self.qrels, len(self.gallery_ids)) if len(here) else []
+
 
 @step("read set")
 def load_judged_set(path: Path) -> JudgedSet:
@@ -98,9 +107,14 @@ def load_judged_set(path: Path) -> JudgedSet:
     stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "candidate_judgments"))
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
+    if len(stored.tables.queries) and not len(stored.tables.qrels):
+        next_step = f"judge what systems return: querytruth review {manifest['name']} --run RUN, then querytruth apply"
+        raise UserError("evaluate", name, "has no judgment yet", f"{next_step} {manifest['name']}")
     if not len(stored.tables.queries) or not len(stored.tables.qrels):
         raise UserError("evaluate", name, "holds no judged queries", "name a recall, precision or generated set")
     described = {key: manifest[key] for key in ("name", "version", "content_digest", "kind", "title")}
+    if certificate := manifest["notes"].get("certificate"):
+        described["certificate"] = certificate
     tables = stored.tables
     representatives = find_representatives(tables.duplicates, tables.images["image_id"])
     tables = fold_tables(tables, representatives)

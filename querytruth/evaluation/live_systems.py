@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,9 @@ from querytruth.backends.search_systems import ImageSearchSystem, SearchFailure,
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.ground_truth import find_representatives
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, map_ids, read_named_images
+from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
 from querytruth.evaluation.system_answers import AnswerStore, SystemAnswer, answer_key, ask_system, parse_system_answer
 from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
 from querytruth.sets.benchmark_set import canonical_json
@@ -42,7 +44,7 @@ _COUNTED = (
 )
 _RECORDED_AT_ONCE = 20  # answers
 _FIRST = 12  # queries without an answer to any of which the service is taken to be down
-_TRY_ONE = "try one query: querytruth systems try FILE TEXT"
+_TRY_ONE = "try one query: querytruth search TEXT --system FILE --trial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +137,41 @@ def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: A
         raise UserError("evaluate", described.name, f"is a search by {what}", f"choose the direction {direction}")
     if isinstance(system, ImageSearchSystem) and takes_images:
         asked = list_image_searches(system, stored, view.all_query_ids.to_pylist(), k)
-        ids = map_text_ids(queries)
-    else:
-        texts = queries[queries["query_id"].isin(view.all_query_ids.to_pylist())]
-        asked = [
-            QuerySearch(query, text, partial(system.search, text, k))
-            for query, text in zip(texts["query_id"].tolist(), texts["text"].tolist(), strict=True)
-        ]
-        ids = map_ids(read_named_images(stored.path), system.options.ids)
+        answers, check = _ask_and_record(described, stored, asked, k, options)
+        return build_system_run([one.query_id for one in asked], answers, map_text_ids(queries), k, check)
+    texts = queries[queries["query_id"].isin(view.all_query_ids.to_pylist())]
+    return ask_texts(described, replace(stored, tables=replace(stored.tables, queries=texts)), k, options)
+
+
+def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOptions = AskOptions()) -> SystemRun:
+    """Returns the run of a service that is asked for the texts of all queries of the set, judged or not; its answers
+    are recorded. Raises UserError where it answers none."""
+    system, queries = described.system, stored.tables.queries
+    asked = [
+        QuerySearch(query, text, partial(system.search, text, k))
+        for query, text in zip(queries["query_id"].tolist(), queries["text"].tolist(), strict=True)
+    ]
+    images = read_named_images(stored.path)
+    ids = map_ids(images, system.options.ids)
+    answers, check = _ask_and_record(described, stored, asked, k, options)
+    matched = NameMatch()
+    if system.options.ids == "image_id":
+        same = find_representatives(stored.tables.duplicates, images["image_id"]).to_dict()
+        names = dict.fromkeys(hit.id for answer in answers for hit in answer.hits if hit.id)
+        matched = match_names(names, ids.keys(), images, "image_id", same)
+    run = build_system_run([one.query_id for one in asked], answers, ids | matched.ids, k, check)
+    stated, warnings = state_matches({"images": matched.by_column} if matched.by_column else {})
+    return replace(run, counts=run.counts | stated, warnings=[*run.warnings, *warnings])
+
+
+def _ask_and_record(
+    described: SystemFile, stored: StoredSet, asked: Sequence[QuerySearch], k: int, options: AskOptions
+) -> tuple[list[SystemAnswer], IndexCheck]:
     store = AnswerStore(stored.path.parent.parent / _STORE)
     try:
-        answers, check = _collect_answers(described, asked, k, options, store)
+        return _collect_answers(described, asked, k, options, store)
     finally:
         store.close()
-    return build_system_run([one.query_id for one in asked], answers, ids, k, check)
 
 
 def _collect_answers(

@@ -15,7 +15,16 @@ import pandas as pd
 
 from querytruth.array_types import FloatArray, RowIndices
 from querytruth.evaluation import bounds, evaluation_result, ground_truth, statistics
-from querytruth.evaluation.metrics import Metric, compute_metric, dcg, dcg_gains, ideal_hits, judged_at_k, parse_metric
+from querytruth.evaluation.metrics import (
+    Metric,
+    compute_metric,
+    dcg,
+    dcg_gains,
+    grade_weights,
+    ideal_hits,
+    judged_at_k,
+    parse_metric,
+)
 from querytruth.evaluation.ranking import Hits, RankedRun
 
 DEFAULT_METRICS = (
@@ -90,7 +99,8 @@ def _ndcg(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: 
 def _average_precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, metric: Metric) -> FloatArray:
     relevant = whole.relevant_counts
     grades = whole.relevant_grades
-    weights = grades / grades[0] if metric.name == "ap_graded" else np.ones(len(grades))
+    scale = dict(metric.options).get("scale")
+    weights = np.ones(len(grades)) if scale is None else grade_weights(grades, int(grades[0]), scale)
     worth = (whole.counts_by_level * weights).sum(axis=1)
     pairs = worth * (relevant - 1) / max(gallery * (gallery - 1), 1)  # both of two given ranks are relevant
     harmonic = np.append(0, np.cumsum(1 / np.arange(1, seen.max() + 1)))[seen]

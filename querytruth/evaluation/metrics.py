@@ -81,10 +81,18 @@ def average_precision(hits: Hits, k: Cut, norm: str) -> FloatArray:
     return hits.sum_per_query(hits.ordinal / hits.rank) / _divisor(hits, k, norm)
 
 
-def graded_average_precision(hits: Hits, _k: Cut) -> FloatArray:
-    """The sum of P@rank x grade / highest grade of the set, over the relevant ones among the first k, divided by all
-    relevant; P@rank counts every grade above 0."""
-    return hits.sum_per_query(hits.ordinal / hits.rank * hits.grade / hits.relevant_grades[0]) / hits.relevant_counts
+def grade_weights(grades: Any, highest: int, scale: str) -> FloatArray:
+    """What an image of each grade is worth to graded AP: grade 2 counts 1, grade 1 a half (scale=fixed; where a set has
+    higher grades, the highest counts 1), or the set's highest grade counts 1 (scale=set), whatever it is."""
+    weights: FloatArray = np.asarray(grades) / (max(highest, 2) if scale == "fixed" else highest)
+    return weights
+
+
+def graded_average_precision(hits: Hits, _k: Cut, scale: str) -> FloatArray:
+    """The sum of P@rank x `grade_weights` over the relevant ones among the first k, divided by all relevant; P@rank
+    counts every grade above 0."""
+    weights = grade_weights(hits.grade, int(hits.relevant_grades[0]), scale)
+    return hits.sum_per_query(hits.ordinal / hits.rank * weights) / hits.relevant_counts
 
 
 def trapezoid_average_precision(hits: Hits, _k: Cut) -> FloatArray:
@@ -115,7 +123,7 @@ METRIC_FUNCTIONS = {
     "rr": MetricFunction(reciprocal_rank),
     "ndcg": MetricFunction(ndcg, options={"gain": ("exp", "linear")}),
     "ap": MetricFunction(average_precision, options={"norm": ("r", "min")}, cuts=("k", "r", "")),
-    "ap_graded": MetricFunction(graded_average_precision),
+    "ap_graded": MetricFunction(graded_average_precision, options={"scale": ("fixed", "set")}),
     "ap_trapezoid": MetricFunction(trapezoid_average_precision),
 }
 

@@ -4,19 +4,23 @@ A product may show no result rather than a wrong one. Shown are the pairs with a
 precision is the share of relevant pairs among them, recall the share of all relevant pairs that is shown. Unjudged
 pairs count as wrong, for `precision_upper` as right. Only pairs that the run returned can be shown.
 
+Whether the scores tell queries that the gallery has no answer to from the others.
+
 Whether a system's scores are distances: then its order is a good one, read backwards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from querytruth.array_types import FloatArray, RowIndices
 from querytruth.evaluation.ranking import UNJUDGED, RankedRun
+from querytruth.evaluation.statistics import CONFIDENCE_LEVEL
 from querytruth.records import stable_hash
 
 # A run is called reversed by both: relevant images stand behind three of four others (a system that knows nothing has
@@ -46,6 +50,36 @@ class OpenSetThreshold:
 def compute_threshold_curve(ranked: RankedRun) -> pd.DataFrame:
     """Returns threshold, precision, precision_upper, recall and shown for every distinct score, the highest first."""
     return _curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
+
+
+def measure_absent(
+    run: pd.DataFrame,
+    ranked: RankedRun,
+    absent: Collection[str],
+    thresholds: Mapping[str, OpenSetThreshold | None],
+) -> dict[str, Any]:
+    """Returns `queries`, the number of absent ones; `auroc`: how often the best score of a query with an answer is
+    above that of an absent one (ties count a half), with its 95% interval `low`, `high` (Hanley and McNeil, Radiology
+    143, 1982); and `shows_nothing`: by wanted precision the share of absent queries of which no result reaches the
+    threshold. `run` (query_id, image_id, score) has the absent queries, too."""
+    best = run.groupby(run["query_id"].astype("str"))["score"].max()
+    answered = best.reindex(ranked.truth.query_ids.to_pylist()).fillna(-np.inf).to_numpy()
+    empty = best.reindex(sorted(absent)).fillna(-np.inf).to_numpy()
+    ranks = pd.Series(np.concatenate([answered, empty])).rank().to_numpy()[: len(answered)]
+    pairs = len(answered) * len(empty)
+    auroc = float((ranks.sum() - len(answered) * (len(answered) + 1) / 2) / pairs)
+    both, other = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
+    variance = auroc * (1 - auroc) + (len(answered) - 1) * (both - auroc**2) + (len(empty) - 1) * (other - auroc**2)
+    reach = -float(ndtri((1 - CONFIDENCE_LEVEL) / 2)) * max(variance / pairs, 0) ** 0.5
+    return {
+        "queries": len(empty),
+        "auroc": auroc,
+        "low": max(auroc - reach, 0.0),
+        "high": min(auroc + reach, 1.0),
+        "shows_nothing": {
+            wanted: float((empty < cut.threshold).mean()) for wanted, cut in thresholds.items() if cut is not None
+        },
+    }
 
 
 def thin_curve(curve: pd.DataFrame, points: int = 200) -> pd.DataFrame:

@@ -24,6 +24,19 @@ from querytruth.evaluation.statistics import correct_holm, estimate_standard_err
 
 Verdict = Literal["PASS", "FAIL", "UNDECIDED", "IDENTICAL"]
 GATE_LEVEL = 0.05
+GATE_INTERVAL = f"{1 - 2 * GATE_LEVEL:.0%}"  # of differences: one end of it is each one-sided test
+_CHECK_COLUMNS = (
+    "metric",
+    "slice",
+    "queries",
+    "candidate",
+    "baseline",
+    "difference",
+    "low",
+    "high",
+    "margin",
+    "verdict",
+)
 _POWER = 0.8  # of the further queries
 _MAX_QUERIES = 10_000_000
 _ENDS = (-1.0, 1.0)  # of a difference of two figures
@@ -84,9 +97,9 @@ class LatencyCheck:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GateReport:
-    """All checks of a gate and their common verdict. `set`: as in EvaluationResult."""
+    """All checks of a gate and their common verdict; printed, a table. `set`: as in EvaluationResult."""
 
     set: dict[str, Any]
     candidate: str
@@ -94,6 +107,27 @@ class GateReport:
     checks: list[GateCheck]
     latency: list[LatencyCheck]
     verdict: Verdict
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row per check: metric, slice, queries, both figures, the difference with its interval, margin, verdict."""
+        return pd.DataFrame([{name: getattr(check, name) for name in _CHECK_COLUMNS} for check in self.checks])
+
+    def __repr__(self) -> str:
+        figures = self.table.to_string(index=False, float_format="{:.4f}".format)
+        return f"{self.verdict}: {self.candidate} against {self.baseline}, {GATE_INTERVAL} intervals\n{figures}"
+
+
+def require_certificate(description: Mapping[str, Any]) -> None:
+    """Raises UserError for a set (the description of its JudgedSet) that is not certified as far as was wanted."""
+    certificate = description.get("certificate")
+    if certificate is not None and certificate["is_reached"]:
+        return
+    reason = "has no certificate of how complete its truth is"
+    if certificate is not None:
+        reason = f"is certified for {certificate['recall_at_least']:.0%} of {certificate['goal']:.0%}"
+    next_step = "querytruth audit start SET --until recall=0.9, judge, querytruth apply, or leave out the requirement"
+    raise UserError(GATE_STAGE, f"{description['name']}/v{description['version']}", reason, next_step)
 
 
 def check_gate(figures: Sequence[GatedFigure]) -> list[GateCheck]:
@@ -198,10 +232,10 @@ def parse_margins(metrics: Sequence[str], margins: Sequence[float]) -> dict[str,
     names = [str(parse_metric(name)) for name in metrics]
     if not names or len(margins) not in (1, len(names)):
         reason = f"{len(names)} metrics and {len(margins)} margins do not fit together"
-        raise UserError(GATE_STAGE, "--margin", reason, "give metrics, and one margin for all or one for each")
+        raise UserError(GATE_STAGE, "margin", reason, "give metrics, and one margin for all or one for each")
     if wrong := [margin for margin in margins if not 0 < margin < 1]:
         reason = "is not between 0 and 1: an equal system can only pass within a margin"
-        raise UserError(GATE_STAGE, f"--margin {wrong[0]:g}", reason, "give the loss that you tolerate, such as 0.01")
+        raise UserError(GATE_STAGE, f"margin {wrong[0]:g}", reason, "give the loss that you tolerate, such as 0.01")
     return dict(zip(names, list(margins) * (len(names) if len(margins) == 1 else 1), strict=True))
 
 
@@ -216,7 +250,7 @@ def parse_latency_budget(budgets: Iterable[str]) -> dict[str, float]:
             found[percentile] = -1.0
         if percentile not in PERCENTILES or not 0 < found[percentile] < float("inf"):
             next_step = f"write it like p95=250, in milliseconds, with one of {', '.join(PERCENTILES)}"
-            raise UserError(GATE_STAGE, f"--max-latency {text}", "is no budget", next_step)
+            raise UserError(GATE_STAGE, f"max_latency {text}", "is no budget", next_step)
     return found
 
 

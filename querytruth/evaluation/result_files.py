@@ -76,6 +76,7 @@ def result_to_json(result: EvaluationResult) -> dict[str, Any]:
             "thresholds": {name: found and asdict(found) for name, found in result.thresholds.items()},
             "slices": list_rows(result.slices),
             **({"phrasings": list_rows(result.phrasings)} if len(result.phrasings) else {}),
+            **({"traffic": list_rows(result.traffic)} if len(result.traffic) else {}),
             "cmc": result.cmc.tolist(),
             **{name: {column: table[column].tolist() for column in table} for name, table in curves.items()},
         }

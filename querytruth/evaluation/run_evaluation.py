@@ -24,6 +24,7 @@ from querytruth.evaluation.open_set import compute_threshold_curve, find_thresho
 from querytruth.evaluation.ranking import RankedRun
 from querytruth.evaluation.statistics import ConfidenceInterval, estimate_interval
 from querytruth.evaluation.system_differences import compare_leaked, find_leaked_warnings
+from querytruth.evaluation.traffic import measure_traffic
 
 _MAX_CURVE_DEPTH = 100  # results
 _MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut have no visible effect
@@ -101,6 +102,7 @@ def evaluate_run(
         thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
         left_out=pd.DataFrame(columns=evaluation_result.LEFT_OUT_COLUMNS) if left_out is None else left_out,
         phrasings=evaluation_result.measure_phrasing_spread(scores.per_query, spec.queries, names),
+        traffic=measure_traffic(scores.per_query, spec.queries, names),
     )
 
 

@@ -19,10 +19,12 @@ from querytruth.backends.files.durable_files import append_lines, open_log, read
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.backends.steps import describe_environment, step
+from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, first_line, suggest_choice, translate_write_errors
 from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking, result_files
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries
+from querytruth.evaluation.published_names import translate_run
 from querytruth.evaluation.result_files import HistoryEntry, read_per_query, read_result, result_to_json
 from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
 from querytruth.evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, RunVersion, match_run
@@ -156,22 +158,6 @@ class ScoredSystem:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluationOptions:
-    """What is measured, and where it is stored. `k`: number of results per query, None: as many as the metrics need;
-    `report`: a folder in place of the one beside the set; `is_stored`: whether a result without `report` is stored
-    beside the set; `max_unknown`: the share of a run's queries, and of its results, that the set need not know, None:
-    DEFAULT_MAX_UNKNOWN."""
-
-    metrics: Sequence[str] = metric_scores.DEFAULT_METRICS
-    k: int | None = None
-    precisions: Sequence[float] = (0.9,)
-    report: Path | None = None
-    page: bool = True
-    max_unknown: float | None = None
-    is_stored: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class StoredResult:
     """The result of a system and its folder, None for bare judgments without a report folder."""
 
@@ -209,12 +195,13 @@ def _produce_run(
     if view.gallery_ids is None:
         return answer, MatchedRun(answer.run)
     column = "query_id" if view.is_image_to_text else "image_id"
-    inside = answer.run[~answer.run["query_id"].isin(view.judged_set.outside_queries)]
+    named, named_counts, warnings = translate_run(answer.run, view)
+    inside = named[~named["query_id"].isin(view.judged_set.outside_queries)]
     run, folded = ground_truth.fold_run(inside, view.judged_set.representatives, column)
     version = None if system.is_of_this_version else find_run_version(run, view, system.result_folder)
     matched = match_run(run, view.all_query_ids, view.gallery_ids, version, max_unknown)
-    counts = {"results_counted_as_their_representative": folded} if folded else {}
-    return answer, replace(matched, counts=counts | matched.counts)
+    counts = named_counts | ({"results_counted_as_their_representative": folded} if folded else {})
+    return answer, replace(matched, counts=counts | matched.counts, warnings=[*warnings, *matched.warnings])
 
 
 def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, matched: MatchedRun) -> ScoredSystem:
@@ -232,6 +219,8 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         counts={**matched.counts, **answer.counts},
         left_out=matched.left_out,
     )
+    if absent := view.list_absent():
+        result.counts["absent"] = open_set.measure_absent(run, ranked, absent, result.thresholds)
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
 
 
@@ -247,7 +236,7 @@ def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem) ->
 def find_results_home(version: Path) -> Path:
     """The folder beside whose versions results are stored: the set's; for a copy of a set in object storage, the folder
     that the set would have here."""
-    return Path("datasets") / version.parent.name if is_fetched_copy(version) else version.parent
+    return DATASETS_FOLDER / version.parent.name if is_fetched_copy(version) else version.parent
 
 
 def find_result_folder(judged: JudgedSet, system: EvaluatedSystem, direction: str = TEXT_TO_IMAGE) -> Path | None:

@@ -13,6 +13,7 @@ import yaml
 from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.errors import make_visible
 from querytruth.sets.benchmark_set import Tables, make_canary
+from querytruth.sets.manifest_notes import describe_certificate
 
 POLICY_TEXTS = {
     "drop": "A caption that also fits another picture is left out.",
@@ -41,6 +42,7 @@ _CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
 _KINDS = {
     "gallery": "pictures to search in: what queries are made for, and what answers them",
     "precision": "one query, many right pictures, from annotated objects",
+    "queries": "queries of a search log, judged by people",
     "recall": "captions as queries, each of which finds the picture that it was written of",
     "generated": "queries about topics and objects, and pictures that were found for them on the web",
     "imported": "queries, pictures and judgments as another collection has them",
@@ -168,6 +170,8 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"# {_plain(manifest['title'])}\n"
     yield f"{name} · a {manifest['kind']} set for text-to-image search: {_KINDS[manifest['kind']]}.\n"
     yield from _images_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
+    if certificate := manifest["notes"].get("certificate"):
+        yield f"## How complete the truth is\n\n{_plain(describe_certificate(certificate))}.\n"
     if ambiguity := manifest["notes"].get("ambiguity"):
         yield from _ambiguous(ambiguity, tables)
     if collection := manifest["notes"].get("collection"):
@@ -177,7 +181,7 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
         [s["stage"], f"{s['entered']:,}", f"{s['accepted']:,}", _reasons(s["rejected"]), _reasons(s["quarantined"])]
         for s in manifest["funnel"]
     ]
-    yield from _table(["stage", "came in", "went on", "rejected", "quarantined"], stages)
+    yield from _table(["stage", "in", "kept", "rejected", "quarantined"], stages)
     yield from (f"- input `{_plain(entry['file'])}` sha256 `{entry['sha256']}`" for entry in manifest["inputs"])
     decisions = manifest["decisions"]
     in_effect, stale = len(decisions["in_effect"]), len(decisions["stale"])

@@ -8,7 +8,7 @@ import binascii
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,6 +20,7 @@ from querytruth.backends.images import source_names
 from querytruth.backends.images.image_decoding import read_bounded
 from querytruth.backends.images.image_headers import sniff_format
 from querytruth.backends.images.image_reading import MAX_FILE_BYTES
+from querytruth.backends.images.photo_places import remove_coordinates
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, find_rendered_sizes
 from querytruth.sets.set_files import StoredSet, read_image_digests
@@ -152,10 +153,12 @@ def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
     for image_id, path, sha256 in zip(*(stored.tables.images[name] for name in _READ_COLUMNS), strict=True):
         if not isinstance(path, str):
             yield None
-        elif source_names.is_url(path) or PurePosixPath(path).is_absolute():
-            yield _read_outside(image_id, path, sha256)
+            continue
+        if source_names.is_url(path) or PurePosixPath(path).is_absolute():
+            image = _read_outside(image_id, path, sha256)
         else:
-            yield _read_inside(stored.path, image_id, path, digests.get(path))
+            image = _read_inside(stored.path, image_id, path, digests.get(path))
+        yield replace(image, data=remove_coordinates(image.data)) if stored.hides_places else image
 
 
 def write_images(stored: StoredSet, out: Path) -> dict[str, str]:

@@ -170,7 +170,18 @@ def render_evaluation_page(
         profile=draw_family_profile({name: result}, first_metric),
         phrasings=describe_phrasings({name: result}, None if tables is None else tables.queries),
         slices=evaluation_plots.draw_slice_plots({name: result}, first_metric),
+        traffic=_format_traffic(result.traffic),
+        absent=result.counts.get("absent"),
     )
+
+
+def _format_traffic(traffic: pd.DataFrame) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return by metric the mean and the interval over the log's questions and over its searches."""
+    cells = {
+        metric: [(f"{row.value:.3f}", result_cards.format_interval(row.low, row.high)) for row in rows.itertuples()]
+        for metric, rows in traffic.groupby("metric", sort=False)
+    }
+    return [(str(metric), row) for metric, row in cells.items()]
 
 
 def _count_unjudged(result: EvaluationResult) -> int:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
-from querytruth.evaluation.release_gate import GateCheck, GateReport, LatencyCheck
+from querytruth.evaluation.release_gate import GATE_INTERVAL, GATE_LEVEL, GateCheck, GateReport, LatencyCheck
 
 _ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔", "IDENTICAL": "🟰"}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -29,7 +29,8 @@ def describe_check(check: GateCheck) -> str:
     line = f"{check.candidate:.4f} against {check.baseline:.4f}, {change}, margin {check.margin:g}"
     if check.is_identical:
         groups = "" if check.clusters == check.queries else f" in {check.clusters:,} clusters"
-        line = f"no query differs; {check.queries:,} queries{groups} rule out a loss of {-check.low:.4f} at 95%"
+        ruled_out = f"{-check.low:.4f} at {1 - GATE_LEVEL:.0%}"
+        line = f"no query differs; {check.queries:,} queries{groups} rule out a loss of {ruled_out}"
         line += f", margin {check.margin:g}"
     if check.verdict in ("PASS", "FAIL"):
         return line
@@ -49,7 +50,7 @@ def render_gate_markdown(report: GateReport) -> str:
     lines = [
         f"### {_ICONS[report.verdict]} {report.verdict}: {names}",
         "",
-        f"On {_escape(_name_set(report))}. 90% intervals; p-values corrected for all checks (Holm).",
+        f"On {_escape(_name_set(report))}. {GATE_INTERVAL} intervals; p-values corrected for all checks (Holm).",
         "",
         "| | metric | slice | queries | candidate | baseline | difference | margin | further queries |",
         "|---|---|---|---:|---:|---:|---|---:|---:|",

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from querytruth.errors import make_visible
 from querytruth.sets.ledger import pluralize_kind
+from querytruth.sets.manifest_notes import describe_certificate
 
 PAGES_FOLDER = Path(__file__).parent
 _JPEG = Markup("data:image/jpeg;base64,")
@@ -84,6 +85,7 @@ def _environment() -> Environment:
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["spaced"] = lambda value: str(value).replace("_", " ")
     environment.filters["bytes"] = _bytes
+    environment.filters["certificate"] = describe_certificate
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment
 
@@ -98,7 +100,7 @@ def _bytes(size: int) -> str:
 
 def _stage_bar(stage: dict[str, Any]) -> dict[str, Any]:
     """Return the stage with the segments of its bar, `parts`."""
-    parts = [{"what": "went on", "bucket": "accepted", "count": int(stage["accepted"])}]
+    parts = [{"what": "kept", "bucket": "accepted", "count": int(stage["accepted"])}]
     for bucket in ("rejected", "quarantined", "pending"):
         reasons = sorted(stage[bucket].items(), key=lambda pair: (-pair[1], pair[0]))
         parts += [{"what": why.replace("_", " "), "bucket": bucket, "count": int(number)} for why, number in reasons]

@@ -10,9 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from querytruth.backends.search_systems import load_system_file
 from querytruth.errors import UserError
 from querytruth.evaluation import result_files, run_files, run_matching
-from querytruth.evaluation.ground_truth import find_representatives, fold_run, fold_tables
+from querytruth.evaluation.ground_truth import factorize_ids, find_representatives, fold_run, fold_tables
+from querytruth.evaluation.judged_sets import read_named_images
+from querytruth.evaluation.live_systems import ask_texts
+from querytruth.evaluation.published_names import match_names, rename_ids
 from querytruth.review.server_session import CsvUploadOptions, list_relaxed_options
 from querytruth.sets import (
     decision_log,
@@ -38,15 +44,17 @@ class ResultPool:
     notes: list[str]
 
 
-def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int) -> ResultPool:
-    """Reads the runs and pools their first `depth` results. A near-duplicate counts as the representative of its group,
-    once, as in an evaluation; unknown images and queries are left out. Raises UserError for a run that cannot be read
-    or that knows nothing of the set."""
+def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, systems: Sequence[Path] = ()) -> ResultPool:
+    """Reads the runs, asks the services that the files `systems` describe, and pools their first `depth` results.
+    A near-duplicate counts as the representative of its group, once, as in an evaluation; unknown images and
+    queries are left out. Raises UserError for a run that cannot be read or that knows nothing of the set."""
     representatives = find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
     tables = fold_tables(stored.tables, representatives)
     ranked_runs, notes = [], []
-    for path in paths:
-        run, _ = fold_run(run_files.read_run(result_files.find_run_file(path)), representatives)
+    runs = [(path, _read_named_run(path, stored, representatives)) for path in paths]
+    runs += [(path, ask_texts(load_system_file(path), stored, depth).run) for path in systems]
+    for path, named in runs:
+        run, _ = fold_run(named, representatives)
         known = run["query_id"].isin(tables.queries["query_id"])
         known &= run["image_id"].isin(tables.images["image_id"])
         if not known.any():
@@ -61,6 +69,15 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int) -> Re
     waiting = f"{len(pool):,} pairs" if len(pool) else "nothing"
     notes.append(f"{waiting} among the first {depth} results to judge that nobody judged")
     return ResultPool(list(zip(pool["query_id"], pool["image_id"], strict=True)), notes)
+
+
+def _read_named_run(path: Path, stored: StoredSet, representatives: pd.Series) -> pd.DataFrame:
+    """Returns a run in our ids, whichever of the set's ids and names it has."""
+    run, same = run_files.read_run(result_files.find_run_file(path)), representatives.to_dict()
+    for key, table in (("query_id", stored.tables.queries), ("image_id", read_named_images(stored.path))):
+        names = factorize_ids(run[key])[1].to_pylist()
+        run = rename_ids(run, key, match_names(names, set(table[key].astype("str")), table, key, same))
+    return run
 
 
 def build_review_export(path: Path, view: str, sample: int) -> review_tables.ReviewExport:
@@ -93,7 +110,9 @@ def read_filled_export(
     no export of that version."""
     filled = review_csv.read_review_csv(file, options.encoding)
     if filled.view == "audit":
-        raise UserError("import review CSV", file, "is the sample of an audit", "querytruth audit import-csv SET FILE")
+        raise UserError(
+            "import review CSV", file, "is the sample of an audit", "querytruth review import-csv SET FILE --audit NAME"
+        )
     stored = _find_exported_version(path, filled, file, allow_other_export)
     export = _export_tables(stored, filled.view, filled.sample)
     if (export.export_id, export.sample) != (filled.export_id, filled.sample):

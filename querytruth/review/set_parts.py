@@ -27,7 +27,8 @@ _JUDGES = {
     "model": "a model",
     "human": "people",
 }
-_LANGUAGES = {"zh": "Chinese", "en": "English"}  # in the order of wordings on a page, as the styles
+# In the order of wordings on a page, as the styles.
+_LANGUAGES = {"zh": "Chinese", "en": "English", "und": "no language"}
 _STYLES = ("word", "sentence", "llm", "caption", "phrase", "keywords", "question")
 ImageTiles = dict[str, dict[str, Any]]
 _CANDIDATES = 2000  # items of a reason that examples are sampled from, to bound the time

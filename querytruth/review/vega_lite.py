@@ -16,7 +16,7 @@ VegaSpec = dict[str, Any]
 ACCENT, PALE, WARM, INK, SOFT, LINE = (
     f"var(--{name})" for name in ("accent", "accent-2", "warm", "ink", "soft", "line")
 )
-_UNPRINTABLE = re.compile("[^\t\n\r\\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = re.compile("[^\t\n\r\\x20-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CONFIG: VegaSpec = {
     "font": "inherit",
     "view": {"stroke": None},
@@ -74,8 +74,8 @@ def make_layer(rows: list[VegaSpec], mark: VegaSpec, **encoding: VegaSpec) -> Ve
 
 
 def replace_unprintable(value: Any) -> Any:
-    """Replace characters that XML forbids by U+FFFD, recursively: vl-convert measures labels as XML, and such a
-    character ends the process."""
+    """Replace characters that XML forbids, and U+2028 and U+2029, by U+FFFD, recursively: vl-convert measures labels as
+    XML, where such a character ends the process, and Vega's expressions end at these two."""
     if isinstance(value, str):
         return _UNPRINTABLE.sub("\ufffd", value)
     if isinstance(value, dict):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from builders.precision.label_files import DATASETS_FOLDER
+from builders.precision.label_files import SHIPPED_FOLDER
 from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
@@ -18,7 +18,7 @@ from querytruth.sample_album.caption_evaluation import CaptionEvaluation, evalua
 from querytruth.sample_album.query_evaluation import QueryEvaluation, evaluate_queries
 from querytruth.sets import review_csv, set_files
 
-SAMPLE_DEFINITIONS_FOLDER = DATASETS_FOLDER / "sample-album"
+SAMPLE_DEFINITIONS_FOLDER = SHIPPED_FOLDER / "sample-album"
 
 
 @step("write album")

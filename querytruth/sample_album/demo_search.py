@@ -25,7 +25,8 @@ from querytruth.evaluation import (
     run_formats,
     system_answers,
 )
-from querytruth.evaluation.steps import EvaluationOptions, StoredResult, find_result_folder
+from querytruth.evaluation.requests import EvaluationOptions
+from querytruth.evaluation.steps import StoredResult, find_result_folder
 from querytruth.evaluation.systems import load_run_system
 
 _SERVICES = {"search": 1, "stale-search": 5}  # by name: every n-th image is missing from the index; 1: none is

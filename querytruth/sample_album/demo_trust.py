@@ -12,6 +12,7 @@ import pandas as pd
 
 from querytruth.audit import judge, steps
 from querytruth.audit.answers import build_sample_export, import_sample, load_audit, take_answers
+from querytruth.audit.definition import AuditKeys
 from querytruth.audit.pool import PAIR, PooledSet, pool_set
 from querytruth.audit.report import report_audit
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
@@ -52,7 +53,7 @@ def audit_sample_queries(version: Path, folder: Path, album: Iterable[AlbumImage
     truth = _list_true_pairs(copy, album)
     pooled = pool_set(copy, runs, _DEPTH)
     judged = judge.judge_pool(_ScriptedJudge(pooled, truth), pooled)
-    steps.start_audit(copy, pooled, _NAME, steps.AuditSize(_JUDGMENTS), depth=_DEPTH, seed=0, judged=judged)
+    steps.start_audit(copy, pooled, AuditKeys(name=_NAME, judgments=_JUDGMENTS, depth=_DEPTH), judged)
     _answer(copy, truth, folder / "audit.csv")
     report, page = report_audit(copy, _NAME, "en")
     (found,) = [row for row in report["truth"] if row["measure"] == "missing_share"]

@@ -8,7 +8,7 @@ The sizes of a set's rendered images, beside those of their originals.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querytruth.errors import UserError
 from querytruth.records import empty_frame, to_arrow
 
 SCHEMA_VERSION = 2
@@ -39,6 +40,19 @@ class Tables:
     duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
     candidate_judgments: pd.DataFrame = field(default_factory=lambda: empty_frame("candidate_judgments"))
     boxes: pd.DataFrame = field(default_factory=lambda: empty_frame("boxes"))
+
+    def count_places(self) -> int:
+        """Returns of how many images the place is known where they were taken."""
+        return int(self.images[["latitude", "longitude"]].notna().any(axis=1).sum())
+
+    def refuse_places(self, stage: str, item: object, next_step: str) -> None:
+        """Raises UserError where the place of an image is known: nobody publishes that without a word."""
+        if placed := self.count_places():
+            raise UserError(stage, item, f"says where {placed:,} of its images were taken", next_step)
+
+    def without_places(self) -> "Tables":
+        """Returns the tables without the places where images were taken."""
+        return replace(self, images=self.images.assign(latitude=np.nan, longitude=np.nan))
 
     def to_arrow_tables(self) -> dict[str, pa.Table]:
         """Returns all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id

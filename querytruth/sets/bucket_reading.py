@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.files.bucket import Bucket, open_transfer_bar
+from querytruth.backends.files.bucket import Bucket, map_at_once, open_transfer_bar
 from querytruth.backends.files.bucket_urls import SetUrl, cache_folder, list_versions, object_path
 from querytruth.backends.files.durable_files import file_sha256, link_or_copy
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, contained_path
@@ -25,7 +24,6 @@ from querytruth.sets.manifest import MAX_MANIFEST_BYTES, is_undamaged_manifest, 
 from querytruth.sets.published_files import CHECKSUMS, PublishedFile, list_published_files, read_published_images
 
 _STAGE = "read set"
-_DOWNLOADS_AT_ONCE = 8
 _REPAIR = "run verify on the URL; where an object is damaged, delete it and publish the version again"
 
 
@@ -108,16 +106,15 @@ def _place_files(remote: RemoteVersion, folder: Path, files: list[PublishedFile]
 
 def run_all(files: Sequence[PublishedFile], work: Callable[[PublishedFile], Any]) -> Iterator[UserError]:
     """Runs the work for all files, several at once, and yields the errors in the order of the files."""
-    with ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
-        jobs = [pool.submit(work, file) for file in files]
+
+    def attempt(file: PublishedFile) -> UserError | None:
         try:
-            for job in jobs:
-                try:
-                    job.result()
-                except UserError as error:
-                    yield error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            work(file)
+        except UserError as error:
+            return error
+        return None
+
+    return (error for error in map_at_once(attempt, files) if error is not None)
 
 
 def _is_placed(folder: Path, file: PublishedFile) -> bool:

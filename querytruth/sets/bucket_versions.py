@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.files.bucket import Bucket, open_transfer_bar
+from querytruth.backends.files.bucket import Bucket, map_at_once, open_transfer_bar
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl, object_path
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.safe_paths import contained_file, read_regular
@@ -25,7 +24,6 @@ from querytruth.sets.manifest import MAX_MANIFEST_BYTES, parse_manifest, read_ma
 from querytruth.sets.published_files import CHECKSUMS, PublishedFile, list_published_files, read_published_images
 
 _STAGE = "publish"
-_UPLOADS_AT_ONCE = 8
 _ANSWERS_TO_A_RACE = 5
 _REPAIR = "run verify on the set, restore the file, then run the same command"
 
@@ -55,14 +53,9 @@ def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
     files = _list_files(path, manifest)
     missing = _find_missing(bucket, target, files)
     sent_bytes = sum(file.size for file in missing)
-    with open_transfer_bar("publish", sent_bytes) as advance, ThreadPoolExecutor(_UPLOADS_AT_ONCE) as pool:
-        jobs = [pool.submit(_send, bucket, target, path, file, advance) for file in missing]
-        try:
-            for job in jobs:
-                job.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with open_transfer_bar("publish", sent_bytes) as advance:
+        for _ in map_at_once(lambda file: _send(bucket, target, path, file, advance), missing):
+            pass
     if lacking := _find_missing(bucket, target, missing) if missing else []:
         item = bucket.url_of(target.object_key(lacking[0].sha256))
         raise UserError(_STAGE, item, "was stored, and is not there; nothing was published", "run the same command")

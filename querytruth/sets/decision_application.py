@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from querytruth.backends.models.reply_markup import letters_and_digits
+from querytruth.sets.absent_queries import is_sampled
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_agreement import JudgmentDecisions, find_conflicts, share_decisions
 from querytruth.sets.decision_outcomes import DecisionOutcome
@@ -89,7 +90,8 @@ def apply_decisions(
     judged = {query for query, _ in on_judgments}
     answered = set(qrels.loc[qrels["query_id"].isin(judged) & (qrels["relevance"] > 0), "query_id"])
     waiting = list_edited_waiting(replace(tables, qrels=qrels)) if judged else []
-    unanswered = [query for query in kept["query_id"] if query in judged - set(waiting) and query not in answered]
+    stay = {*waiting, *answered, *queries.loc[is_sampled(queries), "query_id"]}  # an own query may have no answer
+    unanswered = [query for query in kept["query_id"] if query in judged - stay]
     kept = kept[~kept["query_id"].isin(unanswered)].reset_index(drop=True)
     rejections = (
         _review_rejections(queries, dropped, "dropped_by_person").assign(detail=list(dropped.values())),

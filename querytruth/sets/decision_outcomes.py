@@ -101,6 +101,9 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("scan", "image"): _FIX_IMAGE,
     ("duplicates", "image"): "say in Duplicates that the two are not the same picture",
     ("select", "image"): "raise select.count, then build again",
+    ("log", "line"): "nothing is asked of it: fix the line where it is a question, then build again",
+    ("questions", "line"): "nothing is lost: its question stands once, with all lines that ask it counted",
+    ("draw", "query"): "raise sample.count, then build again",
     ("render", "image"): _FIX_IMAGE,
     ("name", "image"): "give the file a name in UTF-8, then build again",
     ("ambiguity", "caption"): "nothing is lost: another query reads the same and has the same right pictures",
@@ -168,7 +171,7 @@ _ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
 def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
     """Returns what to do about an item that cannot be overridden; "" where it can be, or the reason is unknown."""
     if bucket == "pending":
-        return "run the same command again: the next run may have more luck"
+        return "run the same command again: what failed is asked anew"
     if is_overridable(stage, kind, bucket, reason):
         return ""
     place = _generic_stage(stage), kind

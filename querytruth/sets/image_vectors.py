@@ -31,7 +31,7 @@ from querytruth.backends.models.vector_store import VectorStore, is_sound_vector
 from querytruth.backends.steps import Advance, current_run, step
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.records import digest_start_of_image_id
-from querytruth.sets.kept_work import KeptObject, KeptObjects, map_at_once
+from querytruth.sets.kept_work import KeptObject, KeptObjects
 from querytruth.sets.manifest import ModelRecord, Provenance, ThresholdRecord
 
 MIN_ITEMS = 20  # whose pairs are a background
@@ -141,7 +141,7 @@ class KeptVectors:
                     path.unlink()
                 advance(one.size)
 
-            list(map_at_once(fetch, new))
+            list(bucket.map_at_once(fetch, new))
         known = {one.sha256 for one in stored}
         for sha256, path in here.items():
             if sha256 not in known and parquet_files.read_checked(path) is not None:

@@ -19,22 +19,18 @@ import re
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple
 
 from PIL import Image
 
-from querytruth.backends.files.bucket import Bucket, ObjectTooLargeError
+from querytruth.backends.files.bucket import Bucket, ObjectTooLargeError, map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.files.durable_files import file_sha256, write_atomically
 from querytruth.sets.benchmark_set import is_square_mode
 
-T = TypeVar("T")
-R = TypeVar("R")
 _NAME = re.compile(r"(?:[A-Za-z0-9-]+/)?([0-9a-f]{64})\.[a-z]+")
-_AT_ONCE = 8
 _ABANDONED = 24 * 3600  # seconds after which no build that is under way needs an object that it superseded
 _PACK, _LIST = "pack", "list"
 _LINE = re.compile(r"(images/[!-~]{1,140}\.jpg) ([0-9a-f]{64}) ([1-9][0-9]{0,8})")
@@ -135,16 +131,6 @@ class KeptObjects:
 
     def _key(self, name: str) -> str:
         return f"{self._folder.prefix}/{name}".lstrip("/")
-
-
-def map_at_once(work: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """Yields the results of transfers, several of which are under way at once, in the order of the items."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        try:
-            yield from pool.map(work, items)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 class PackedImage(NamedTuple):

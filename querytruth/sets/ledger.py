@@ -53,7 +53,7 @@ class LedgerStage:
     pending: dict[str, int]
 
 
-FUNNEL_COLUMNS = ["stage", "came in", "went on", "the rest"]
+FUNNEL_COLUMNS = ["stage", "in", "kept", "rejected"]
 
 
 def pluralize_kind(kind: str) -> str:

@@ -245,7 +245,7 @@ class Manifest(Struct):
     schema_version: Annotated[int, Meta(ge=2, le=2)]
     name: Name
     version: Version
-    kind: Literal["gallery", "recall", "precision", "generated", "imported"]
+    kind: Literal["gallery", "recall", "precision", "generated", "queries", "imported"]
     title: str
     licence: str
     content_digest: Digest

@@ -1,5 +1,6 @@
 """The types of a manifest's `notes`: what the kinds of sets add."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
@@ -207,6 +208,38 @@ class GallerySummary(Struct):
     scores: Scores
 
 
+class Certificate(Struct):
+    """What people's answers to an audit certify of a version, with this confidence, all together: at least so much of
+    the pool's relevant pairs is in the truth, at most so much of the truth is wrong, at most so many relevant pairs a
+    query lie outside the pool (none: not known). It holds for the version with this content digest."""
+
+    audit: str
+    audit_id: str
+    confidence: Number
+    goal: Number
+    is_reached: bool
+    recall_at_least: Number
+    wrong_at_most: Number
+    outside_per_query_at_most: Number | None
+    pool: Count
+    asked: Count
+    drawn: Count
+    content_digest: str = ""
+
+
+def describe_certificate(certificate: Mapping[str, Any]) -> str:
+    """Returns what holds of a truth, and what more judgments would give, in English."""
+    stated = [f"at least {certificate['recall_at_least']:.1%} of the pool's relevant pairs are in the truth"]
+    stated.append(f"at most {certificate['wrong_at_most']:.1%} of it is wrong")
+    if certificate["outside_per_query_at_most"] is not None:
+        stated.append(f"at most {certificate['outside_per_query_at_most']:.3g} relevant pairs a query lie outside")
+    text = f"{certificate['confidence']:.0%} sure: {'; '.join(stated)} ({certificate['asked']:,} judged)"
+    if certificate["is_reached"] or (further := certificate.get("further")) is None:
+        return text + (f". The goal of {certificate['goal']:.0%} is reached" if certificate["is_reached"] else "")
+    more = f"{further['judgments']:,} more: about {further['recall_at_least']:.0%}"
+    return f"{text}. {more}; about {certificate['to_goal']:,} to the goal of {certificate['goal']:.0%}"
+
+
 class Notes(Struct):
     """`notes`: what the kinds of sets add."""
 
@@ -219,3 +252,4 @@ class Notes(Struct):
     render: Render | None = None
     parents: list[str] = field(default_factory=list)
     stages: dict[str, dict[str, Any]] | None = None
+    certificate: Certificate | None = None

@@ -33,6 +33,7 @@ from querytruth.backends.files.parquet_files import read_parquet
 from querytruth.backends.files.safe_paths import contained_file, contained_path, is_contained_name
 from querytruth.backends.images import image_sources
 from querytruth.backends.images.source_names import decode_item, is_url, is_web_url
+from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.records import TABLE_SCHEMAS, check_ids, check_rows, from_arrow
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, make_canary
@@ -65,12 +66,14 @@ def read_recorded_digests(folder: Path) -> dict[str, set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredSet:
-    """A version of a set, read from disk."""
+    """A version of a set, read from disk. `is_own`: published by this user, here. `hides_places`: its images are read
+    without the coordinates in their files."""
 
     path: Path
     tables: Tables
     manifest: dict[str, Any]
-    is_own: bool = False  # published by this user, here
+    is_own: bool = False
+    hides_places: bool = False
 
     @property
     def own_definition(self) -> dict[str, Any]:
@@ -78,7 +81,7 @@ class StoredSet:
         return (self.manifest["envelope"].get("definition") or {}) if self.is_own else {}
 
 
-def find_set(spec: str, out: Path = Path("datasets"), *, remote: RemoteUse = "refused") -> Path:
+def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
     """Returns the version's folder for `name`, `name/v3` or a path; for a URL in object storage that of a copy, where
     nothing may be written, with all files or without those of images. Raises UserError where there is none, and for a
     URL unless `remote` allows it."""
@@ -99,6 +102,12 @@ def find_set(spec: str, out: Path = Path("datasets"), *, remote: RemoteUse = "re
     known = sorted(p.name for p in out.iterdir() if newest_version(p) is not None) if out.is_dir() else []
     next_step = f"choose from {', '.join(known) or 'none yet: build one'}"
     raise UserError("find set", spec, f"no published version there or below {out}", next_step)
+
+
+def describe_place(spec: str, out: Path, version: Path) -> str:
+    """Returns the folder of a version, or its URL where `version` is a copy of one in object storage."""
+    url = join_set_url(spec, str(out))
+    return str(version) if url is None else str(SetUrl.parse(url).at_version(int(version.name.removeprefix("v"))))
 
 
 def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:

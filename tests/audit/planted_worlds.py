@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from querytruth.audit.allocation import StratumCounts, split_by_judge
+from querytruth.audit.pair_audit import StratumCounts, split_by_judge
 from querytruth.evaluation.statistics import IntervalEstimate
 
 JUDGES = {"good": (0.85, 0.97), "weak": (0.6, 0.8), "biased": (0.95, 0.6), "adversarial": (0.05, 0.9)}

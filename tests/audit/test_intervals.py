@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from querytruth.audit.allocation import StratumCounts, allocate_sample, estimate_total, split_by_judge
+from querytruth.audit.pair_audit import StratumCounts, allocate_sample, estimate_total, split_by_judge
 from querytruth.audit.query_audit import estimate_mean, estimate_ratio, estimate_share
 from querytruth.evaluation.statistics import (
     IntervalEstimate,

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from querytruth.audit.allocation import StratumCounts, estimate_total, split_by_judge
-from querytruth.audit.judge_card import describe_agreement, weighted_kappa
+from querytruth.audit.judge_card import describe_agreement, describe_reliability, weighted_kappa
+from querytruth.audit.pair_audit import StratumCounts, estimate_total, split_by_judge
 from querytruth.audit.query_audit import estimate_share
 from tests.audit.planted_worlds import coverage, mean_width
 
@@ -90,3 +91,25 @@ def test_a_card_weighs_the_pairs_that_were_rarely_drawn() -> None:
     )
     assert card["sensitivity"]["low"] < 2 / 12 < card["sensitivity"]["high"]
     assert card["confusion"] == {"0": {"0": 2, "1": 1}, "1": {"0": 1, "1": 1, "2": 1}}
+
+
+def draw_scores(answers: int, seed: int) -> tuple[Any, Any, list[str]]:
+    """Overconfident scores of pairs of 40 queries, a third of them relevant."""
+    rng = np.random.default_rng(seed)
+    relevant = (rng.random(answers) < 0.33).astype(float)
+    raw = 2.4 * relevant + rng.normal(0, 1, answers)
+    return 1 / (1 + np.exp(-3 * raw)), relevant, [f"q{n}" for n in rng.integers(0, 40, answers)]
+
+
+def test_scores_are_not_believed_below_thirty_answers() -> None:
+    assert describe_reliability(*draw_scores(29, 1)) is None
+    scores, _, queries = draw_scores(60, 1)
+    assert describe_reliability(scores, np.ones(60), queries) is None
+
+
+@pytest.mark.parametrize("answers", [150, 2000])
+def test_calibrated_scores_say_what_people_say(answers: int) -> None:
+    found = describe_reliability(*draw_scores(answers, 1))
+    assert found is not None and found["area"] > 0.9
+    assert found["expected_error"] < (0.08 if answers < 1000 else 0.03)
+    assert sum(one["pairs"] for one in found["curve"]) == answers

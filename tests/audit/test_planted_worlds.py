@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from querytruth.audit.allocation import estimate_total, estimate_truth
+from querytruth.audit.pair_audit import estimate_total, estimate_truth
 from querytruth.audit.query_audit import estimate_mean, estimate_ratio, estimate_share
 from tests.audit.planted_worlds import (
     JUDGED,

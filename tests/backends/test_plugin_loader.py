@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from builders.generated.definition import GeneratedDefinition
 from flows.definition_loader import load_definition
@@ -18,9 +17,9 @@ from querytruth.backends.models.stored_answers import reply_key
 from querytruth.backends.plugins import PluginPackage
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.backends.web.image_search import IMAGE_SEARCHES, load_image_search
-from querytruth.cli.app import app
 from querytruth.errors import UserError
 from querytruth.sets import set_files
+from tests.command_runner import invoke
 from tests.flows.test_recall_set import CAPTIONS, draw
 from tests.small_sets import publish_small_set, small_tables
 
@@ -169,10 +168,10 @@ def test_an_exporter_and_an_importer_are_formats_of_the_commands(drop: Drop, tmp
     drop("querytruth.formats.exporters", "texts", EXPORTER)
     drop("querytruth.formats.importers", "texts", IMPORTER)
     stored = publish_small_set(tmp_path, small_tables())
-    exported = CliRunner().invoke(app, ["export", str(stored.path), "texts", str(tmp_path / "out")])
+    exported = invoke("export", stored.path, "texts", tmp_path / "out")
     assert exported.exit_code == 0 and "everything but the queries" in exported.output
     source = tmp_path / "out" / "texts.txt"
-    imported = CliRunner().invoke(app, ["import", "texts", str(source), str(tmp_path / "again")])
+    imported = invoke("import", "texts", source, tmp_path / "again")
     assert imported.exit_code == 0, imported.output
     queries = set_files.read_set(set_files.find_set("again", tmp_path)).tables.queries
     assert set(queries["text"]) == {" ".join(text.split()) for text in stored.tables.queries["text"]}

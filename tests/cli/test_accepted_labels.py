@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from querytruth.audit.answers import load_audit, take_answers
+from querytruth.audit.definition import AuditKeys
 from querytruth.audit.judge import JudgeLabels
 from querytruth.audit.judge_card import estimate_precisions
 from querytruth.audit.pool import pool_set
-from querytruth.audit.steps import AuditSize, start_audit
+from querytruth.audit.steps import start_audit
 from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_records import QueryDecision
@@ -52,7 +53,7 @@ def answered(tmp_path: Path) -> StoredSet:
     labels = [label(*pair) for pair in pairs]
     record = {"name": "seer", "revision": "1", "parameters": {}, "digest": "judge_1"}
     judged = JudgeLabels(labels, ["seen"] * len(labels), record)
-    start_audit(stored.path, pooled, "audit", AuditSize(300), depth=20, seed=0, judged=judged)
+    start_audit(stored.path, pooled, AuditKeys(), judged)
     audit = load_audit(stored.path, "audit")[0]
     answers = [
         QueryDecision(query, query, "grade", image, relevance=int(is_relevant(query, image)), view="audit",
@@ -102,7 +103,7 @@ def test_a_version_with_labels_is_intact_and_rebuilds_to_the_same_digest(
     pooled = pool_set(stored.path, [trec], 20)
     labels = [1 + place % 2 for place in range(len(pooled.pool.pairs))]
     judged = JudgeLabels(labels, ["seen"] * len(labels), {"name": "seer", "revision": "1", "parameters": {}})
-    start_audit(stored.path, pooled, "audit", AuditSize(100), depth=20, seed=0, judged=judged)
+    start_audit(stored.path, pooled, AuditKeys(judgments=100), judged)
     audit = load_audit(stored.path, "audit")[0]
     texts = dict(zip(queries, stored.tables.queries["text"], strict=True))
     graded = dict(zip(zip(audit.pool["query_id"], audit.pool["image_id"], strict=True), labels, strict=True))

@@ -36,9 +36,9 @@ def audit(run: Run, eccv: EccvSet, folder: Path, *size: object, unsure: int = 0)
     out = ["--out", folder / "sets"]
     runs = [word for path in eccv.runs for word in ("--run", path)]
     run("audit", "start", "eccv", *runs, "--depth", 60, *size, *out)
-    run("audit", "export-csv", "eccv", "--to", folder / "audit.csv", *out)
+    run("review", "export-csv", "--audit", "audit", "eccv", "--to", folder / "audit.csv", *out)
     fill(folder / "audit.csv", eccv.truth, unsure)
-    run("audit", "import-csv", "eccv", folder / "audit.csv", "--reviewer", "lin", *out)
+    run("review", "import-csv", "--audit", "audit", "eccv", folder / "audit.csv", "--reviewer", "lin", *out)
     report = json.loads(run("audit", "report", "eccv", "--json", *out)[0])
     return {row["measure"]: row for row in report["truth"]} | {"report": report}
 
@@ -108,9 +108,8 @@ def test_a_plan_shows_costs_and_writes_nothing(run: Run, eccv: EccvSet, tmp_path
     runs = [word for path in eccv.runs for word in ("--run", path)]
     words = ["audit", "plan", "eccv", *runs, "--depth", 30, "--out", tmp_path / "sets", "--json"]
     before = sorted((tmp_path / "sets").rglob("*"))
-    few, many = (json.loads(run(*words, "--width", width)[0]) for width in (0.2, 0.05))
-    assert few["judgments_for_width"] < many["judgments_for_width"]
-    assert few["judgments"] <= many["judgments"] == 100 and many["hours"] >= few["hours"] > 0  # the first ones
+    few, many = (json.loads(run(*words, "--judgments", number)[0]) for number in (50, 500))
+    assert few["expected_width"] > many["expected_width"] and many["hours"] > few["hours"] > 0
     assert few["pace_is_assumed"]
     assert sum(row["pairs"] for row in few["strata"]) == 1332 * len(eccv.stored.tables.images)
     assert sorted((tmp_path / "sets").rglob("*")) == before
@@ -130,9 +129,9 @@ def test_wrong_use_is_one_line(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
     assert "is no audit of this set (it has: none yet)" in run("audit", "report", "eccv", *out, code=1)[1]
     for name, one in (("a", first), ("b", other)):
         run("audit", "start", "eccv", "--run", one, "--name", name, *out)
-        run("audit", "export-csv", "eccv", "--name", name, "--to", f"{name}.csv", *out)
+        run("review", "export-csv", "--audit", name, "eccv", "--to", f"{name}.csv", *out)
     assert "0 of 270 pairs are answered" in run("audit", "report", "eccv", "--name", "a", *out, code=1)[1]
-    assert "is not the sample of a" in run("audit", "import-csv", "eccv", "b.csv", "--name", "a", *out, code=1)[1]
+    assert "is not the sample of a" in run("review", "import-csv", "--audit", "a", "eccv", "b.csv", *out, code=1)[1]
     assert "is the sample of an audit" in run("review", "import-csv", "eccv", "a.csv", *out, code=1)[1]
     pool = tmp_path / "sets" / "eccv" / "audits" / "a" / "pool.parquet"
     pool.write_bytes(pool.read_bytes()[:-1] + b"x")

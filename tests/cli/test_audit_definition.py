@@ -39,7 +39,7 @@ def test_the_starter_shows_every_key_with_its_default(tmp_path: Path) -> None:
     [
         ("kind: recall\n" + BARE, "is of kind 'recall'.*querytruth init audit"),
         (BARE + "judgements: 20\n", "key 'judgements' is unknown.*judgments"),
-        (BARE + "width: 0.1\nqueries: 20\n", "width is about single pairs, leave out queries"),
+        (BARE + "until: recall=0.9\nqueries: 20\n", "until says itself how much is judged, leave out queries"),
         (BARE + "strata: {floors: 3}\n", r"key 'strata.floors' is unknown.*floor"),
         (BARE + "name: No Name\n", "key 'name'"),
         ("runs: [a]\n", "key 'set' is missing"),
@@ -61,7 +61,7 @@ def test_a_definition_draws_what_the_options_draw(run: Run, audited: AuditedSet)
     assert (other["name"], other["seed"]) == ("other", 3)
     assert "he file, or say --set" in run("audit", "plan", "audit.yaml", "--depth", 4, code=2)[1]
     without = run("audit", "plan", "small", "--set", "depth=4", "--out", "sets", code=2)[1]
-    assert "it changes a key of a definition" in without
+    assert "change keys of a definition" in without
     assert "querytruth audit plan new.yaml" in run("init", "audit", "--out", "new.yaml")[0]
 
 

@@ -78,8 +78,6 @@ def test_wrong_extensions_are_one_line(run: Run, audited: AuditedSet) -> None:
     judge = ["--judge", "replay", "--judge-option", f"replies={record(audited.run, wrong=0)}"]
     error = run("audit", "extend", "small", "--run", "tiny.trec", *judge, *OUT, code=1)[1]
     assert "has no judge" in error and "leave out --judge" in error
-    for ignored in (["--run", "tiny.trec"], ["--judgments", 50], judge):
-        assert "one after the other" in run("audit", "extend", "small", "--width", 0.1, *ignored, *OUT, code=2)[1]
     assert (
         "is no audit of this set"
         in run("audit", "extend", "small", "--name", "b", "--run", "tiny.trec", *OUT, code=1)[1]
@@ -105,19 +103,3 @@ def test_the_same_judge_labels_the_added_pairs_and_another_is_refused(run: Run, 
         "judged_zero.added1.no",
     }
     assert any("added1" in name for name in names) and extended["extensions"][0]["without_grade"] == 0
-
-
-@pytest.mark.thorough
-def test_answers_decide_how_many_judgments_a_width_needs(run: Run, audited: AuditedSet) -> None:
-    start = ["audit", "start", "small", "--run", audited.run, "--depth", 4, "--judgments", 20, *OUT]
-    run(*start)
-    narrow = ["audit", "extend", "small", "--width", 0.1, *OUT]
-    assert "wait for an answer" in run(*narrow, code=1)[1]
-    assert "one after the other" in run(*narrow, "--run", "few.trec", code=2)[1]
-    before = read_audit(audited.folder)
-    audited.answer(len(before.sample))
-    manifest = json.loads(run(*narrow, "--json")[0])
-    assert manifest["extensions"][-1]["width"] == 0.1
-    audit = read_audit(audited.folder)
-    assert audit.sample.head(len(before.sample))[PAIR].equals(before.sample[PAIR])
-    assert manifest["extensions"][-1]["drawn"] == len(audit.sample) - len(before.sample)

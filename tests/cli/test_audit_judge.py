@@ -70,10 +70,10 @@ def test_labels_divide_the_strata_and_the_report_has_the_judges_card(run: Run, s
     assert sum(row["pairs"] for row in started["strata"]) == 16
     assert json.loads(run("audit", "start", *given, "--json")[0]) == started
     out = ["--out", small.parent / "sets"]
-    shown = run("audit", "export-csv", "small", *out, "--to", "a.csv")
+    shown = run("review", "export-csv", "--audit", "audit", "small", *out, "--to", "a.csv")
     assert "seer" not in Path("a.csv").read_text("utf-8-sig") and "yes" not in Path("a.csv").read_text("utf-8-sig")
     fill(Path("a.csv"), TRUTH)
-    run("audit", "import-csv", "small", "a.csv", "--reviewer", "lin", *out)
+    run("review", "import-csv", "--audit", "audit", "small", "a.csv", "--reviewer", "lin", *out)
     report = json.loads(run("audit", "report", "small", "--json", *out)[0])
     agreement = report["judge"]["agreement"]
     assert agreement["pairs"] == 16 and agreement["relevant_by_people"] == 5 / 16
@@ -103,7 +103,7 @@ def test_a_contestant_a_judge_without_grades_and_a_missing_image_are_one_line(ru
     publish_small_set(small.parent / "other", small_tables(), images=False, name="bare")
     bare = ["bare", *words(small, mute)[1:-1], small.parent / "other" / "sets"]
     assert "is not at hand, so that no judge can see it" in run("audit", "start", *bare, code=1)[1]
-    assert "--judge-option is KEY=VALUE" in run("audit", "plan", *words(small, mute), "--judge-option", "x", code=2)[1]
+    assert "write KEY=VALUE" in run("audit", "plan", *words(small, mute), "--judge-option", "x", code=2)[1]
 
 
 @pytest.mark.thorough
@@ -112,9 +112,9 @@ def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: 
     evaluated = ["evaluate", "small", "--run", small, *out, "--metrics", "p@1", "--no-page", "--corrected"]
     assert "has no report of an audit of this version" in run(*evaluated, code=1)[1]
     run("audit", "start", "small", "--run", small, "--depth", 4, *out)
-    run("audit", "export-csv", "small", *out, "--to", "a.csv")
+    run("review", "export-csv", "--audit", "audit", "small", *out, "--to", "a.csv")
     fill(Path("a.csv"), TRUTH)
-    run("audit", "import-csv", "small", "a.csv", *out)
+    run("review", "import-csv", "--audit", "audit", "small", "a.csv", *out)
     run("audit", "report", "small", *out)
     rows = json.loads(run(*evaluated, "--json")[0])["corrected"]
     assert {row["system"] for row in rows} == {"tiny-clip"}
@@ -129,4 +129,4 @@ def test_evaluate_shows_the_corrected_figures_of_the_audited_results_alone(run: 
     other.write_text("\n".join(f"{query} Q0 {image_id_of('cat')} 0 1 x" for query in TRUTH) + "\n")
     wrong = [other if word == small else word for word in evaluated]
     assert "has no report of an audit of this version with these results" in run(*wrong, code=1)[1]
-    assert "audits are of a SET" in run(*evaluated, "--direction", "image_to_text", code=2)[1]
+    assert "is of a SET, text to image" in run(*evaluated, "--direction", "image_to_text", code=2)[1]

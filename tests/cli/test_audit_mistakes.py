@@ -12,6 +12,12 @@ from tests.cli.test_audit_judge import record
 from tests.flows.audited_set import AuditedSet, make_audited_set
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 
+ASKED = (
+    ["audit", "report", "small"],
+    ["review", "import-csv", "small", "a.csv", "--audit", "audit"],
+    ["review", "export-csv", "small", "--audit", "audit"],
+)
+
 
 @pytest.fixture
 def audited(tmp_path: Path, run: Run) -> AuditedSet:
@@ -23,21 +29,21 @@ def audited(tmp_path: Path, run: Run) -> AuditedSet:
 
 @pytest.mark.thorough
 def test_a_version_that_changed_since_is_refused_by_all_that_need_it(run: Run, audited: AuditedSet) -> None:
-    run("audit", "export-csv", "small", "--to", "a.csv", "--out", "sets")
+    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", "--out", "sets")
     shutil.rmtree(audited.path)
-    for words in (["report", "small"], ["import-csv", "small", "a.csv"], ["export-csv", "small"]):
-        error = run("audit", *words, "--out", "sets", code=1)[1]
+    for words in ASKED:
+        error = run(*words, "--out", "sets", code=1)[1]
         assert "small" in error and "Traceback" not in error, words
     publish_small_set(audited.run.parent / "other", small_tables(graded=False))
     shutil.copytree(audited.run.parent / "other" / "sets" / "small" / "v1", audited.path)
-    for words in (["report", "small"], ["import-csv", "small", "a.csv"], ["export-csv", "small"]):
-        error = run("audit", *words, "--out", "sets", code=1)[1]
+    for words in ASKED:
+        error = run(*words, "--out", "sets", code=1)[1]
         assert "is of small/v1 as it was before that version changed" in error, words
 
 
 @pytest.mark.thorough
 def test_a_sample_of_another_version_is_no_sample_of_this_audit(run: Run, audited: AuditedSet) -> None:
-    run("audit", "export-csv", "small", "--to", "a.csv", "--out", "sets")
+    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", "--out", "sets")
     audited.answer(16)
     assert publish_decisions(audited.path).version == 2
     lines = audited.run.read_text().splitlines()
@@ -46,8 +52,8 @@ def test_a_sample_of_another_version_is_no_sample_of_this_audit(run: Run, audite
     again = ["audit", "start", "small", "--run", later, "--depth", 4, "--out", "sets"]
     assert "is an audit of another version" in run(*again, code=1)[1]
     run(*again, "--name", "second")
-    error = run("audit", "import-csv", "small", "a.csv", "--name", "second", "--out", "sets", code=1)[1]
-    assert "is not the sample of second (audit of small/v1" in error and "export-csv small --name second" in error
+    error = run("review", "import-csv", "--audit", "second", "small", "a.csv", "--out", "sets", code=1)[1]
+    assert "is not the sample of second (audit of small/v1" in error and "export-csv small --audit second" in error
 
 
 @pytest.mark.thorough

@@ -25,9 +25,9 @@ def answered(run: Run, small: Path) -> Path:
     """An audit with a judge that errs twice, answered by a person; returns the folder."""
     run("audit", "start", *test_audit_judge.words(small, test_audit_judge.record(small, wrong=2)))
     out = ["--out", small.parent / "sets"]
-    run("audit", "export-csv", "small", "--to", "a.csv", *out)
+    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", *out)
     fill(Path("a.csv"), test_audit_judge.TRUTH, unsure=1)
-    run("audit", "import-csv", "small", "a.csv", "--reviewer", "lin", *out)
+    run("review", "import-csv", "--audit", "audit", "small", "a.csv", "--reviewer", "lin", *out)
     return small.parent
 
 
@@ -58,9 +58,9 @@ def test_the_chinese_page_has_the_same_figures(run: Run, answered: Path) -> None
 def test_more_judgments_narrow_the_interval_and_a_census_has_none(run: Run, small: Path) -> None:
     out = ["--out", small.parent / "sets"]
     run("audit", "start", "small", "--run", small, "--depth", 4, *out)
-    run("audit", "export-csv", "small", "--to", "a.csv", *out)
+    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", *out)
     fill(Path("a.csv"), test_audit_judge.TRUTH)
-    run("audit", "import-csv", "small", "a.csv", *out)
+    run("review", "import-csv", "--audit", "audit", "small", "a.csv", *out)
     page, report = write_report(run, small.parent)
     assert report["width"]["now"] == report["width"]["then"] == 0
     assert "no interval left to narrow" in page

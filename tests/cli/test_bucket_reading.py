@@ -19,7 +19,7 @@ pytestmark = pytest.mark.thorough
 def url(run: Run, tmp_path: Path, object_service: ObjectService) -> str:
     """A small set in the bucket and in `sets/`; two results of systems in `oracle` and `random`."""
     publish_small_set(tmp_path, small_tables())
-    run("publish", "small", "--to", object_service.url, "--out", "sets")
+    run("publish", "small", "--with-places", "--to", object_service.url, "--out", "sets")
     for name in ("oracle", "random"):
         run("evaluate", "sets/small", "--baseline", name, "--report", name)
     return f"{object_service.url}/small"

@@ -95,7 +95,7 @@ def test_no_definition_and_no_option_leads_to_this_machine(tmp_path: Path) -> No
         assert not server.asked and not server.connections
         unknown = run(tmp_path, "collect", "g.yaml", "--set", "collect.networks_for_tests=[127.0.0.0/8]", code=1)
         assert "key 'collect.networks_for_tests' is unknown" in unknown.stderr
-    assert "No such option" in run(tmp_path, "collect", "g.yaml", "--networks-for-tests", "x", code=2).stderr
+    assert "is no option of" in run(tmp_path, "collect", "g.yaml", "--networks-for-tests", "x", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_no_definition_and_no_option_leads_to_this_machine(tmp_path: Path) -> No
 )
 def test_a_fault_in_the_definition_is_told(chosen: Path, override: str, fault: str) -> None:
     with pytest.raises(UserError) as error:
-        collect(chosen / "g.yaml", set_=[f"out={chosen / 'datasets'}", override])
+        collect(chosen / "g.yaml", overrides=[f"out={chosen / 'datasets'}", override])
     assert fault in str(error.value)
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from PIL import Image
 
-from querytruth.cli.app import app
+from tests.command_runner import invoke
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -138,9 +139,9 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
         (["build", "precision", "gone.yaml"], 1, "querytruth init"),
         (["export", "nothing", "trek", "out"], 1, "did you mean 'trec'?"),
         (["init", "precison"], 1, "did you mean 'precision'?"),
-        (["build", "precision"], 2, "Missing argument"),
-        (["verify"], 2, "Missing argument"),
-        (["nonsense"], 2, "No such command"),
+        (["build", "precision"], 2, "DEFINITION.yaml (command line): is missing"),
+        (["verify"], 2, "SET (command line): is missing"),
+        (["nonsense"], 2, "is no command of querytruth"),
         (["build", "precision", "x.yaml", "--workers", "many"], 2, "--workers"),
     ],
 )
@@ -148,8 +149,7 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
 def test_a_wrong_call_is_one_line_and_says_what_next(run: Run, words: list[str], code: int, line: str) -> None:
     done = run(*words, code=code)
     assert line in done.stderr
-    if code == 1:
-        assert done.stderr.strip().splitlines()[-1].startswith("error ")
+    assert done.stderr.strip().splitlines()[-1].startswith("error ")
 
 
 @pytest.mark.thorough
@@ -172,10 +172,10 @@ def test_a_damaged_set_ends_with_1_and_names_the_file(
 def test_every_command_has_help_with_an_example(run: Run) -> None:
     top = run("--help").stdout
     single = ["demo", "init", "show", "verify", "lint", "diff", "rebuild", "export", "publish", "fetch", "apply"]
-    single += ["topics", "objects", "collect", "health", "import", "evaluate", "compare", "stability", "train"]
+    single += ["topics", "objects", "collect", "import", "evaluate", "compare", "search", "train"]
     for words in [*single, "build precision", "review export-csv", "review import-csv"]:
         assert words.split()[0] in top
-        assert "Example: querytruth" in CliRunner().invoke(app, [*words.split(), "--help"]).output
+        assert "Example: querytruth" in invoke(*words.split(), "--help").output
 
 
 @pytest.mark.thorough
@@ -201,3 +201,20 @@ def test_the_command_starts_without_heavy_libraries() -> None:
     code = f"import sys, querytruth.cli.app; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.thorough
+def test_a_definition_names_its_kind_and_what_was_refused_is_listed_by_name(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for number in range(2):
+        noise = np.random.default_rng(number).integers(0, 256, (30, 40, 3), dtype=np.uint8)
+        Image.fromarray(noise).resize((640, 480)).save(tmp_path / f"photos/{number}.png")
+    (tmp_path / "photos/notes.jpg").write_text("no image", "utf-8")
+    (tmp_path / "mine.yaml").write_text("kind: gallery\nname: mine\nimages: photos\n", "utf-8")
+    run("build", "mine.yaml")
+    assert "notes.jpg" in run("show", "mine", "--rejected", "all").stdout
+    (refused,) = json.loads(run("show", "mine", "--rejected", "not_an_image", "--json").stdout)
+    assert (refused["item"], refused["stage"], refused["bucket"]) == ("notes.jpg", "scan", "quarantined")
+    assert "choose from all, not_an_image (1)" in run("show", "mine", "--rejected", "blurred", code=1).stderr
+    (tmp_path / "none.yaml").write_text("name: mine\n", "utf-8")
+    assert "key 'kind' is missing" in run("build", "none.yaml", code=1).stderr

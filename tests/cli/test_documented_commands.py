@@ -2,21 +2,20 @@
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from flows.definition_loader import load_definition
 from querytruth.backends.models.chat import load_chat_model
-from querytruth.cli.app import app
+from querytruth.cli.app import COMMANDS, app
+from querytruth.cli.command_line import describe_commands
 from querytruth.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md"), *ROOT.glob("querytruth/*.py")])
-COMMANDS = get_command(app)  # once: some 900 lines are looked up
 _LINE = re.compile(r"(?m)^    \s*(?:\$ |Example: )?(querytruth [a-z][^\n]*)|`(querytruth [a-z][^`\n]*)`")
 
 
@@ -31,21 +30,17 @@ def documented(page: Path) -> Iterator[list[str]]:
 
 
 def unknown_parts(words: list[str]) -> list[str]:
-    command: Any = COMMANDS
-    while hasattr(command, "commands") and words and not words[0].startswith("-"):
-        default = getattr(command, "default_name", None)
-        if words[0] not in command.commands and default is None:
-            return [words[0]] if re.fullmatch(r"[a-z][a-z-]+", words[0]) else []
-        is_named = words[0] in command.commands
-        command, words = command.commands[words[0] if is_named else default], words[1:] if is_named else words
-    parts = [
-        command,
-        *getattr(command, "commands", {}).values(),
-    ]  # of a group: of its commands
-    parameters = [parameter for part in parts for parameter in part.params]
-    known = {name for one in parameters for name in (*one.opts, *one.secondary_opts)} | {"--help"}
+    command, words = app, list(words)
+    while words and words[0] in command and not words[0].startswith("-"):
+        command = command[words.pop(0)]
+    if command.default_command is None and words and not words[0].startswith("-"):
+        return [words[0]] if re.fullmatch(r"[a-z][a-z-]+", words[0]) else []
+    # Of a group: also those of its commands.
+    parts = [command, *(command[name] for name in command if not name.startswith("-"))]
+    options = [one for part in parts if part.default_command for one in part.assemble_argument_collection()]
+    known = {name for one in options for name in one.names}
     given = [word.partition("=")[0].rstrip(".,;:)") for word in words if re.match(r"--[a-z]", word)]
-    return [option for option in given if option not in known]
+    return [option for option in given if option not in known | {"--help", "--install-completion", "--version"}]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -54,6 +49,18 @@ def test_documented_commands_and_options_exist(page: Path) -> None:
         pytest.skip("tells of commands that were renamed")
     faults = [(" ".join(words), unknown) for words in documented(page) if (unknown := unknown_parts(words))]
     assert not faults
+
+
+def test_the_reference_is_what_the_commands_say_of_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)  # cyclopts writes `python -m …` where it finds one
+    assert (ROOT / "docs" / "reference.md").read_text("utf-8") == describe_commands(app), "run make reference"
+
+
+def test_the_list_of_commands_says_what_each_says_itself() -> None:
+    for panel in COMMANDS.values():
+        for name, (_, about) in panel.items():
+            own = " ".join(app[name].help.split())
+            assert own.split()[:5] == about.split()[:5], f"{name}: the list says {about!r}, the command {own!r}"
 
 
 def test_the_documents_hold_commands() -> None:

@@ -200,30 +200,30 @@ def test_two_runs_are_compared_on_the_same_queries(run: Run, tmp_path: Path) -> 
 def test_smaller_sets_within_one_order_systems_alike_or_not(run: Run, tmp_path: Path) -> None:
     album(tmp_path, sizes="[5]")
     run("build", "recall", "album.yaml")
-    _, err = run("stability", "album-5", "album", code=1)
+    _, err = run("compare", "album-5", "--with", "album", code=1)
     assert "have 0 evaluated systems in common, at least two are needed" in err.replace("\n", " ")
     for name in ("album", "album-5"):
         run("evaluate", name, "--baseline", "random", "--baseline", "oracle", "--baseline", "lexical", "--no-page")
-    told = json.loads(run("stability", "album-5", "album", "--metrics", "hit@1,rr@10", "--json")[0])
+    told = json.loads(run("compare", "album-5", "--with", "album", "--metrics", "hit@1,rr@10", "--json")[0])
     assert told["means"]["oracle"] == {"hit@1": [1, 1], "rr@10": [1, 1]}
     first = told["metrics"][0]
     assert (first["systems"], first["pairs"], first["correlation"]) == (3, 3, 1)
-    out, _ = run("stability", "album-5", "album")
+    out, _ = run("compare", "album-5", "--with", "album")
     assert "3 systems on both sets" in out and "album-5/v1" in out
-    _, err = run("stability", "album-5", "album", "--metrics", "p@7", code=1)
+    _, err = run("compare", "album-5", "--with", "album", "--metrics", "p@7", code=1)
     assert "p@7" in err and "is not in all results" in err
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["evaluate", "small"], "name a system"),
-        (["evaluate", "small", "--qrels", "t.qrels", "--baseline", "oracle"], "name a SET, or give --qrels"),
-        (["evaluate", "--baseline", "oracle"], "name a SET, or give --qrels"),
-        (["evaluate", "small", "--similarities", "m.npy"], "go together"),
-        (["evaluate", "small", "--baseline", "oracle", "--direction", "up"], "not 'up'"),
+        (["evaluate", "small"], "name one: model"),
+        (["evaluate", "small", "--qrels", "t.qrels", "--baseline", "oracle"], "name a set, or give qrels"),
+        (["evaluate", "--baseline", "oracle"], "name a set, or give qrels"),
+        (["evaluate", "small", "--similarities", "m.npy"], "give all three"),
+        (["evaluate", "small", "--baseline", "oracle", "--direction", "up"], "is 'up'"),
         (["evaluate", "small", "--run", "a.trec", "--direction", "both"], "a run answers one way"),
-        (["compare", "small", "a.trec"], "at least two runs"),
+        (["compare", "small", "a.trec"], "give two or more runs"),
     ],
 )
 def test_a_wrong_call_ends_with_2(run: Run, words: list[str], says: str) -> None:
@@ -232,28 +232,28 @@ def test_a_wrong_call_ends_with_2(run: Run, words: list[str], says: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "says", "code"),
     [
-        (["--run", "nan.trec"], "q1 (read run): has the score nan"),
-        (["--run", "strange.trec"], "q99 (read run): is a query that the qrels do not know"),
-        (["--run", "twice.trec"], "q1 (read run): image right1 came back twice"),
-        (["--run", "none.trec"], "none.trec"),
-        (["--run", "run.xml"], "run.xml line 1 (read run file): has 1 fields"),
-        (["--run", "good.trec", "--metrics", "ndgc@10"], "did you mean 'ndcg'?"),
-        (["--run", "good.trec", "--metrics", "recall@10"], "has two meanings"),
-        (["--baseline", "oracle", "--k", "5", "--metrics", "ndcg@10"], "is less than 10"),
-        (["--model", "nowhere"], "needs pictures and texts"),
-        (["--model", "nowhere", "--index", "lsh"], "is no index"),
+        (["--run", "nan.trec"], "q1 (read run): has the score nan", 1),
+        (["--run", "strange.trec"], "q99 (read run): is a query that the qrels do not know", 1),
+        (["--run", "twice.trec"], "q1 (read run): image right1 came back twice", 1),
+        (["--run", "none.trec"], "none.trec", 1),
+        (["--run", "run.xml"], "run.xml line 1 (read run file): has 1 fields", 1),
+        (["--run", "good.trec", "--metrics", "ndgc@10"], "did you mean 'ndcg'?", 2),
+        (["--run", "good.trec", "--metrics", "recall@10"], "has two meanings", 2),
+        (["--baseline", "oracle", "--k", "5", "--metrics", "ndcg@10"], "is less than 10", 1),
+        (["--model", "nowhere"], "needs pictures and texts", 1),
+        (["--model", "nowhere", "--index", "lsh"], "not one of its values", 2),
     ],
 )
-def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path, words: list[str], says: str) -> None:
+def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path, words: list[str], says: str, code: int) -> None:
     qrels(tmp_path / "t.qrels")
     write_run(tmp_path / "good.trec", [("q1", "right1", 1.0)])
     write_run(tmp_path / "nan.trec", [("q1", "right1", float("nan"))])
     write_run(tmp_path / "strange.trec", [("q99", "right1", 1.0)])
     write_run(tmp_path / "twice.trec", [("q1", "right1", 1.0), ("q1", "right1", 2.0)])
     (tmp_path / "run.xml").write_text("<run/>")
-    out, err = run("evaluate", "--qrels", "t.qrels", *words, code=1)
+    out, err = run("evaluate", "--qrels", "t.qrels", *words, code=code)
     assert says in err.replace("\n", " ") and not out
     assert err.count("error") == 1
 
@@ -272,7 +272,7 @@ def test_pages_run_nothing_that_stands_in_queries(run: Run, tmp_path: Path) -> N
 
 @pytest.mark.thorough
 def test_the_command_says_something_at_once_and_explains_itself(tmp_path: Path) -> None:
-    for name in ("evaluate", "compare", "stability"):
+    for name in ("evaluate", "compare"):
         done: Any = subprocess.run(
             [sys.executable, "-m", "querytruth", name, "--help"], capture_output=True, text=True, cwd=tmp_path
         )

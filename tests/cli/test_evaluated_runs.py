@@ -63,7 +63,7 @@ def test_two_runs_of_one_file_name_do_not_overwrite_each_other(run: Run, tmp_pat
     evaluate(run, "small", "--run", monday)
     before = stored.read_bytes()
     _, err = run("evaluate", "small", "--run", friday, "--out", "sets", code=1)
-    assert "has the result of another run (search.trec on small/v1)" in err and "--name" in err
+    assert "has the result of another run (search.trec on small/v1)" in err and "another name" in err
     assert stored.read_bytes() == before, "the first result is as it was"
     assert figure(evaluate(run, "small", "--run", friday, "--name", "friday"), "hit@1") == 0.5
     named = json.loads((stored.parent.parent / "friday" / "result.json").read_text("utf-8"))
@@ -203,5 +203,5 @@ def test_sets_are_compared_by_the_queries_that_all_results_have(run: Run, tmp_pa
     for version in ("v1", "v2"):
         evaluate(run, f"small/{version}", "--run", mine)
         evaluate(run, f"small/{version}", "--baseline", "random")
-    out, _ = run("stability", "small/v1", "small/v2", "--out", "sets", "--metrics", "hit@1", "--json")
+    out, _ = run("compare", "small/v1", "--with", "small/v2", "--out", "sets", "--metrics", "hit@1", "--json")
     assert json.loads(out)["means"]["mine"] == {"hit@1": [1, 1]}

@@ -83,8 +83,10 @@ def test_a_folder_of_runs_that_name_files_is_evaluated(run: Run, tmp_path: Path)
     assert [one["system"]["name"] for one in results] == ["with folders", "without"]
     values = {one["figures"][0]["value"] for one in results}
     assert len(values) == 1 and values.pop() > 0
-    assert "is no column that names pictures" in run(*words, "--ids", "filename", code=1)[1]
-    assert "is not in the gallery" in run(*words, code=1)[1]
+    assert "did you mean 'file_name'?" in run(*words, "--ids", "filename", code=2)[1]
+    matched = json.loads(run(*words)[0])["results"]  # also where nobody says what the runs name
+    assert [one["figures"][0]["value"] for one in matched] == [one["figures"][0]["value"] for one in results]
+    assert [one["counts"]["ids_of_others"] for one in matched] == [{"images": {"file_name": 2}}] * 2
 
 
 def definition(run: Run, tmp_path: Path, url: str) -> list[str]:

@@ -37,7 +37,7 @@ def search(tmp_path: Path) -> Iterator[Loopback]:
 def test_a_trial_says_what_to_write(run: Run, search: Loopback, tmp_path: Path) -> None:
     file = tmp_path / "my-search.yaml"
     file.write_text(WRITTEN.format(url=search.url))
-    trial = ("systems", "try", "my-search.yaml", "a dog, wet", "--set", "small", "--out", "sets")
+    trial = ("search", "--trial", "--system", "my-search.yaml", "small", "a dog, wet", "--out", "sets")
     _, told = run(*trial, code=1)
     assert 'lists of the answer: data."page-1" (photo, match), data.facets (colour)' in told
     file.write_text(file.read_text().replace("results: hits", "results: 'data.\"page-1\"'"))

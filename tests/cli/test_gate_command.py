@@ -72,15 +72,18 @@ def test_slices_of_a_set_are_gated_besides_all_queries(run: Run, tmp_path: Path)
 
 
 def test_what_cannot_be_gated_is_refused_in_one_line(run: Run, judged: Path) -> None:
-    assert "not between 0 and 1" in run(*arguments("same")[:-1], "0", code=1)[1]
-    assert "do not fit together" in run(*arguments("same", "--margin", 0.1), code=1)[1]
-    assert "is no budget" in run(*arguments("same", "--max-latency", "p97=1"), code=1)[1]
-    assert "is no aspect=value" in run(*arguments("same", "--slice", "zh"), code=1)[1]
+    assert "not between 0 and 1" in run(*arguments("same")[:-1], "0", code=2)[1]
+    assert "do not fit together" in run(*arguments("same", "--margin", 0.1), code=2)[1]
+    assert "is no budget" in run(*arguments("same", "--max-latency", "p97=1"), code=2)[1]
+    assert "is no aspect=value" in run(*arguments("same", "--slice", "zh"), code=2)[1]
 
 
 def test_the_same_from_python(judged: Path) -> None:
     report = qt.gate(
-        None, candidate=judged / "bad.trec", baseline=judged / "old.trec", margins={"hit@1": 0.01},
+        None, candidate=judged / "bad.trec", baseline=judged / "old.trec", metric="hit@1", margin=0.01,
         qrels=judged / "truth.qrels",
     )  # fmt: skip
     assert report.verdict == "FAIL" and report.checks[0].difference < -0.1
+    assert repr(report).startswith("FAIL: bad against old, 90% intervals\n") and report.table["metric"].tolist() == [
+        "hit@1"
+    ]

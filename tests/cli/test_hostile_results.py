@@ -29,7 +29,7 @@ def _list_result_commands(version: Path, whole: Path) -> list[list[str]]:
         ["gate", spec, "--candidate", report, "--baseline", rival, "--metric", "hit@1", "--margin", "0.1"],
         ["search", spec, "a dog, wet", "--run", report, "--page", "search.html"],
         ["leaderboard", spec, "--to", "board.html"],
-        ["history", spec, "--to", "history.html"],
+        ["compare", spec, "--history", "--page", "history.html"],
         ["shortcuts", spec, "--to", "shortcuts"],
         ["overlap", spec, "--against", str(whole)],
         ["audit", "plan", spec, "--run", report, "--run", rival, "--depth", "1"],
@@ -48,11 +48,11 @@ def _list_stored_commands(version: Path, whole: Path) -> list[list[str]]:
         ["gate", spec, "--candidate", sent, "--baseline", mine, "--metric", "hit@1", "--margin", "0.1", *latency],
         ["search", spec, "a dog, wet", "--run", sent, "--page", "search.html"],
         ["leaderboard", spec, "--to", "board.html"],
-        ["history", spec, "--to", "history.html"],
+        ["compare", spec, "--history", "--page", "history.html"],
         ["evaluate", spec, "--baseline", "oracle"],
         ["audit", "plan", spec, "--run", sent, "--depth", "1"],
         ["audit", "report", spec, "--name", "first"],
-        ["audit", "export-csv", spec, "--name", "first"],
+        ["review", "export-csv", "--audit", "first", spec],
     ]
 
 

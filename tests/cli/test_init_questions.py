@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from builders.recall.definition import RecallDefinition
 from flows.definition_loader import load_definition
 
-QUESTIONS = ("The pictures' folder", "The endpoint's address", "The model that writes the captions", "zh or en")
+QUESTIONS = ("The images' folder", "The endpoint's address", "The model that writes the captions", "zh or en")
 
 
 class Typist:
@@ -27,6 +28,7 @@ class Typist:
 
     def read_until(self, text: str) -> None:
         while text not in self.screen:
+            assert select.select([self.terminal], [], [], 60)[0], f"no {text!r} in {self.screen!r}"
             self.screen += os.read(self.terminal, 4096).decode()
 
     def type(self, text: str) -> None:
@@ -73,7 +75,7 @@ def test_four_answers_make_a_definition_that_can_be_built(tmp_path: Path) -> Non
 def test_enter_alone_takes_what_stands_in_brackets(tmp_path: Path) -> None:
     typist = answer(tmp_path, ["", "", "", ""])
     assert typist.leave() == 0
-    assert "[pictures]" in typist.screen and "[Qwen/Qwen3-VL-8B-Instruct]" in typist.screen
+    assert "(pictures)" in typist.screen and "(Qwen/Qwen3-VL-8B-Instruct)" in typist.screen
     definition = read_definition(tmp_path)
     assert definition.images == str(tmp_path / "pictures") and definition.captions.model == "qwen_vl"
     assert definition.captions.prompt == ["zh/caption"]

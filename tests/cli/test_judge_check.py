@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from querytruth.audit.definition import AuditSize
 from querytruth.audit.judge_card import draw_roc
 from querytruth.audit.judge_check import check_judge, choose_near_misses
 from querytruth.audit.pool import pool_set
-from querytruth.audit.steps import AuditSize, plan_audit
+from querytruth.audit.steps import plan_audit
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
@@ -56,9 +57,9 @@ def answered(run: Run, small: Path) -> Path:
     """An audit of all 16 pairs, answered by a person; returns the version."""
     out = ["--out", small.parent / "sets"]
     run("audit", "start", "small", "--run", small, "--depth", 4, *out)
-    run("audit", "export-csv", "small", "--to", "a.csv", *out)
+    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", *out)
     fill(Path("a.csv"), test_audit_judge.TRUTH)
-    run("audit", "import-csv", "small", "a.csv", "--reviewer", "lin", *out)
+    run("review", "import-csv", "--audit", "audit", "small", "a.csv", "--reviewer", "lin", *out)
     return small.parent / "sets" / "small" / "v1"
 
 

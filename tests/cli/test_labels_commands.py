@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from builders.precision.label_files import read_label_csv
-from querytruth.cli.app import app
 from querytruth.errors import UserError
+from tests.command_runner import invoke
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 from tests.worlds import chat_reply
 
@@ -35,7 +34,7 @@ def coco(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=True)
+    done = invoke(*arguments)
     if done.exception is not None:
         raise done.exception
     return done.output

@@ -14,7 +14,8 @@ import pytest
 
 import querytruth as qt
 from querytruth.evaluation.judged_sets import map_ids
-from querytruth.sets.set_files import locate_images
+from querytruth.review.review_exports import read_result_pool
+from querytruth.sets.set_files import locate_images, read_set
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, send_raw, stay_silent
 from tests.small_sets import image_id_of, publish_small_set, small_tables
 
@@ -52,6 +53,20 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
     (tmp_path / "mine.yaml").write_text(json.dumps(options))
     yield running
     running.server.close()
+
+
+def test_a_service_is_asked_for_the_pool_of_a_review(tmp_path: Path, service: Service) -> None:
+    stored = read_set(tmp_path / "sets/small/v1")
+    service.odd["-1"] = answer_with(["cat", "dog"])
+
+    pool = read_result_pool(stored, [], 10, [tmp_path / "mine.yaml"])
+
+    judged = set(zip(stored.tables.qrels["query_id"], stored.tables.qrels["image_id"], strict=True))
+    asked = {
+        (query, image) for query in stored.tables.queries["query_id"] for image in stored.tables.images["image_id"]
+    }
+    assert pool.pairs and set(pool.pairs) <= asked - judged
+    assert not any("left out" in note for note in pool.notes)
 
 
 EVALUATE = ("evaluate", "small", "--out", "sets", "--system", "mine.yaml", "--metrics", "hit@1", "--json", "--no-page")
@@ -126,10 +141,11 @@ def test_every_fault_is_counted_exactly(run: Run, service: Service) -> None:
 
 
 def test_an_answer_after_429_and_a_broken_connection(run: Run, service: Service) -> None:
-    bad = iter([CannedResponse("", 429, {"Retry-After": "0"}), send_raw(b"HTTP/1.1 200 OK\r\n")])
+    bad: dict[str, LoopbackAnswer] = {"-1": CannedResponse("", 429, {"Retry-After": "0"})}
+    bad["a dog, wet"] = send_raw(b"HTTP/1.1 200 OK\r\n")
 
     def answer(request: ReceivedRequest, whole: Callable[[ReceivedRequest], Any] = service.answer) -> Any:
-        return next(bad, None) or whole(request)
+        return bad.pop(parse_qs(urlsplit(request.path).query)["q"][0], None) or whole(request)
 
     service.server.answer = answer
     assert evaluate(run)["figures"][0]["value"] == 1.0
@@ -146,7 +162,7 @@ def test_what_cannot_be_evaluated_is_one_line(run: Run, service: Service) -> Non
 def test_the_key_is_in_no_file(run: Run, service: Service, tmp_path: Path) -> None:
     service.odd["a dog, wet"] = CannedResponse(f"bad key {KEY}", status=401)
     run(*EVALUATE[:-2])
-    _, err = run("systems", "try", "mine.yaml", "a dog, wet", code=1)
+    _, err = run("search", "--trial", "--system", "mine.yaml", "a dog, wet", code=1)
     assert "http_401" in err and KEY not in err
     held = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
     assert not held and list((tmp_path / "sets/.systems").iterdir())
@@ -154,18 +170,18 @@ def test_the_key_is_in_no_file(run: Run, service: Service, tmp_path: Path) -> No
 
 def test_a_trial_shows_what_answers_map_to(run: Run, service: Service) -> None:
     service.odd["dogs"] = answer_with(["dog", "nowhere"])
-    out, _ = run("systems", "try", "mine.yaml", "dogs", "--set", "small", "--out", "sets")
+    out, _ = run("search", "--trial", "--system", "mine.yaml", "small", "dogs", "--out", "sets")
     assert "holiday/dog 1.jpg" in out and "no image of the set" in out and "1 map to nothing of small" in out
-    found = json.loads(run("systems", "try", "mine.yaml", "dogs", "--json")[0])
+    found = json.loads(run("search", "--trial", "--system", "mine.yaml", "dogs", "--json")[0])
     assert [hit["id"] for hit in found["hits"]] == ["holiday/dog 1.jpg", "holiday/nowhere 1.jpg"]
     service.odd["dogs"] = CannedResponse("", status=500)
-    assert "gave no answer (http_500" in run("systems", "try", "mine.yaml", "dogs", code=1)[1]
+    assert "gave no answer (http_500" in run("search", "--trial", "--system", "mine.yaml", "dogs", code=1)[1]
 
 
 @pytest.mark.slow
 def test_a_trial_page_has_thumbnails(run: Run, service: Service, tmp_path: Path) -> None:
     service.odd["dogs"] = answer_with(["dog", "nowhere"])
-    run("systems", "try", "mine.yaml", "dogs", "--set", "small", "--out", "sets", "--page", "try.html")
+    run("search", "--trial", "--system", "mine.yaml", "small", "dogs", "--out", "sets", "--page", "try.html")
     assert (tmp_path / "try.html").read_text("utf-8").count("data:image/jpeg") == 1
 
 
@@ -242,9 +258,9 @@ def test_one_image_is_tried(run: Run, tmp_path: Path) -> None:
     options = {"system": "http", "method": "POST", "id": "name", "url": f"{service.server.url}/json"}
     (tmp_path / "mine.yaml").write_text(json.dumps(options | {"body": {"photo": "{image}"}}))
     dog = next(path for path in tmp_path.glob("sets/small/v1/images/*/*.jpg") if NAMES[path.stem] == "dog")
-    shown, _ = run("systems", "try", "mine.yaml", dog, "--set", "small", "--out", "sets")
+    shown, _ = run("search", "--trial", "--system", "mine.yaml", "small", dog, "--out", "sets")
     assert "a dog, wet" in shown and "0 map to nothing of small" in shown
-    _, told = run("systems", "try", "mine.yaml", "a dog", code=1)
+    _, told = run("search", "--trial", "--system", "mine.yaml", "a dog", code=1)
     assert "a dog (try system): cannot be read" in told and "name the file of an image" in told
     service.server.close()
 
@@ -259,4 +275,7 @@ def test_one_image_is_tried(run: Run, tmp_path: Path) -> None:
 )
 def test_a_search_is_by_texts_or_by_images(run: Run, tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     (tmp_path / "mine.yaml").write_text(json.dumps({"system": "http", "url": "http://127.0.0.1:9/", **options}))
-    assert f"http (load search system): {reason}. Next: " in run("systems", "try", "mine.yaml", "x", code=1)[1]
+    assert (
+        f"http (load search system): {reason}. Next: "
+        in run("search", "--trial", "--system", "mine.yaml", "x", code=1)[1]
+    )

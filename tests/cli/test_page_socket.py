@@ -24,7 +24,7 @@ def test_a_named_address_is_listened_at() -> None:
         ("0.0.0.0", "is every address"),
         ("::", "is every address"),
         ("no such host", "cannot be resolved"),
-        ("192.0.2.1", "cannot be listened at"),
+        ("192.0.2.1", "cannot be opened"),
     ],
 )
 def test_what_is_no_address_of_this_machine_is_one_line(host: str, reason: str) -> None:
@@ -33,7 +33,7 @@ def test_what_is_no_address_of_this_machine_is_one_line(host: str, reason: str) 
 
 
 def test_a_port_in_use_is_named() -> None:
-    with open_page_socket("127.0.0.1", 0) as first, pytest.raises(UserError, match=r"port .* cannot be listened at"):
+    with open_page_socket("127.0.0.1", 0) as first, pytest.raises(UserError, match=r"port .* cannot be opened"):
         open_page_socket("127.0.0.1", first.getsockname()[1])
 
 

@@ -124,9 +124,9 @@ def test_a_stored_result_lies_beside_the_set_and_another_table_does_not_replace_
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({}, "needs one system"),
-        ({"baseline": "oracle", "model": "clip"}, "needs one system"),
-        ({"baseline": "oracle", "direction": "sideways"}, "is no direction"),
+        ({}, "the system .evaluate.: is missing"),
+        ({"baseline": "oracle", "model": "clip"}, "evaluate them one by one"),
+        ({"baseline": "oracle", "direction": "sideways"}, "must be 'text_to_image'"),
         ({"baseline": "oracel"}, "did you mean 'oracle'"),
         ({"run": pd.DataFrame({"query_id": ["a"], "score": [1.0]})}, "has no column image_id"),
         ({"run": {}}, "holds no rows"),
@@ -182,7 +182,7 @@ def test_typed_definitions_dicts_and_files_build_the_same_version(
     )
     assert not qt.build("album.yaml").is_new
     assert qt.plan(typed)["pictures"] == 4
-    assert qt.diff(first, again).comparability == "the versions say the same: figures are comparable"
+    assert qt.load(first).diff(again).comparability == "the versions say the same: figures are comparable"
 
 
 @pytest.mark.parametrize(
@@ -210,23 +210,23 @@ def test_a_wrong_definition_is_one_line(make: Any, item: str, reason: str) -> No
 def test_decisions_are_applied_and_the_versions_differ(small: StoredSet) -> None:
     loaded = qt.load(small)
     assert qt.verify(loaded) == []
-    findings = qt.lint(loaded)
+    findings = qt.load(loaded).lint()
     assert list(findings.columns) == ["check", "severity", "count", "says", "examples"]
     append_decisions(small.path.parent, [QueryDecision(query_id_of("cat"), "'cat'\nasleep", "drop")])
-    done = qt.apply(loaded)
+    done = qt.load(loaded).apply()
     assert done.is_new and done.set.name == "small/v2" and len(done.set.queries) == 3
-    found = qt.diff(loaded, done)
+    found = qt.load(loaded).diff(done)
     assert list(found.changes["change"]) == ["removed"] and "1 queries removed" in repr(found)
     assert "the queries differ" in found._repr_html_()
     with pytest.raises(qt.UserError, match="is not the newest version"):
-        qt.apply(loaded)
+        qt.load(loaded).apply()
     (done.path / "queries.parquet").write_bytes(b"damaged")
     assert any(line.startswith("queries.parquet") for line in qt.verify(done))
 
 
 def test_a_set_goes_out_in_a_format_and_comes_back(small: StoredSet) -> None:
-    assert isinstance(qt.export(small, "beir", "out/small", allow_loss=True), list)
+    assert isinstance(qt.load(small).export("beir", "out/small", allow_loss=True), list)
     back = qt.import_set("beir", "out/small", "sets/back")
     assert back.is_new and back.set.manifest["kind"] == "imported" and len(back.set.queries) == 4
     with pytest.raises(qt.UserError, match="is no format"):
-        qt.export(small, "beri", "out/other")
+        qt.load(small).export("beri", "out/other")

@@ -235,7 +235,6 @@ def test_in_a_shell_an_error_is_one_line_too(pets: Path, tmp_path: Path) -> None
 def test_what_is_no_other_command_is_the_name_of_a_set(pets: Path, command: Command) -> None:
     ended = command("review", "nothing-here", "--out", pets)
     assert ended.code == 1 and "choose from pets" in ended.err
-    assert command("review", "page", "nothing-here", "--out", pets).err == ended.err
     assert command("review", "--no-open", "nothing-here", "--out", pets).err == ended.err
     assert "import-csv" in command("review", "--help").out
     assert command("review", "pets", "--out", pets, "--port", "70000").code == 2

@@ -38,7 +38,7 @@ def test_results_of_a_run_are_marked_by_the_sets_judgments(small: Path, run: Run
 
 
 def test_the_page_is_in_chinese_where_that_is_asked(small: Path, run: Run) -> None:
-    run("search", *SMALL, "a dog, wet", "--run", "my.trec", "--language", "zh", "--page", "pages/zh.html")
+    run("search", *SMALL, "a dog, wet", "--run", "my.trec", "--page-language", "zh", "--page", "pages/zh.html")
     page = (small / "pages/zh.html").read_text()
     assert "2 张相关图片中有 1 张在这 3 个结果里；1 个结果未判断。" in page and "不相关" in page
 
@@ -67,9 +67,9 @@ def test_mistakes_are_one_line(small: Path, run: Run) -> None:
     _, said = run("search", *SMALL, "沙滩上的狗", "--run", "my.trec", code=1)
     assert "has no results" in said
     _, said = run("search", *SMALL, "a dog, wet", code=2)
-    assert "--model, --system or --run" in said
-    _, said = run("search", *SMALL, "a dog, wet", "--run", "my.trec", "--language", "english", code=1)
-    assert "no language" in said
+    assert "name one: model, system or run" in said
+    _, said = run("search", *SMALL, "a dog, wet", "--run", "my.trec", "--page-language", "english", code=2)
+    assert "choose from en, zh" in said
 
 
 @pytest.mark.thorough

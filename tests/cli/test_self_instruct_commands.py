@@ -75,7 +75,10 @@ def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_pa
             f"topics: {{model: openai_compatible, options: {{base_url: {server.url}, name: stub}}, rounds: 6}}\n"
             "objects: {embedder: char_ngrams, rounds: 3}\n"
         )
-        assert "has no run of objects that ended. Next: run" in run(tmp_path, "health", "g.yaml", code=1).stderr
+        assert (
+            "has no run of objects that ended. Next: run"
+            in run(tmp_path, "objects", "g.yaml", "--health", code=1).stderr
+        )
         run(tmp_path, "topics", "g.yaml")
         run(tmp_path, "objects", "g.yaml")
         other = ("--set", "strategy=visual_elements")
@@ -84,10 +87,9 @@ def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_pa
     assert "how it went: datasets/tiny/review/objects-health.html" in shown
     page = (tmp_path / "datasets" / "tiny" / "review" / "objects-health.html").read_text("utf-8")
     assert "Runs side by side" in page and "visual elements" in page
-    rows = json.loads(run(tmp_path, "health", "g.yaml", "--json").stdout)
+    rows = json.loads(run(tmp_path, "objects", "g.yaml", "--health", "--json").stdout)
     assert {row["strategy"]: row["is_current"] for row in rows} == {"self_instruct": False, "visual_elements": True}
     assert all(row["objects"] > 0 and 0 < row["new"] <= 1 and row["tokens_per_object"] > 0 for row in rows)
-    table = run(tmp_path, "health", "g.yaml").stdout
+    table = run(tmp_path, "objects", "g.yaml", "--health").stdout
     assert "self instruct" in table and "visual elements" in table and "tokens an object" in table
-    assert "Example: querytruth health" in run(tmp_path, "health", "--help").stdout
-    assert "none of topics, objects" in run(tmp_path, "health", "g.yaml", "--stage", "collect", code=2).stderr
+    assert "say querytruth topics DEFINITION.yaml --health" in run(tmp_path, "health", "g.yaml", code=2).stderr

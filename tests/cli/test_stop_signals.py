@@ -9,7 +9,7 @@ import pytest
 STOP_ITSELF = """
 import os, sys
 from querytruth.cli import app
-app.app = lambda: os.kill(os.getpid(), int(sys.argv[1]))
+app.run_command = lambda *_: os.kill(os.getpid(), int(sys.argv[1]))
 app.main()
 """
 

@@ -1,7 +1,6 @@
 """Commands and functions on sets in object storage."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ Run = Callable[..., tuple[str, str]]
 @pytest.fixture
 def published(run: Run, tmp_path: Path, object_service: ObjectService) -> str:
     publish_small_set(tmp_path, small_tables())
-    out, _ = run("publish", "small", "--to", object_service.url, "--out", "sets")
+    out, _ = run("publish", "small", "--with-places", "--to", object_service.url, "--out", "sets")
     assert out.startswith(f"{object_service.url}/small/v1: published; 12 files sent")
     return f"{object_service.url}/small"
 
@@ -28,7 +27,9 @@ def published(run: Run, tmp_path: Path, object_service: ObjectService) -> str:
 @pytest.mark.thorough
 def test_commands_that_read_a_set_take_its_url(run: Run, published: str, object_service: ObjectService) -> None:
     before = {key: object_service.ask("GET", key) for key in object_service.list_keys()}
-    again = json.loads(run("publish", "small", "--to", object_service.url, "--out", "sets", "--json")[0])
+    again = json.loads(
+        run("publish", "small", "--with-places", "--to", object_service.url, "--out", "sets", "--json")[0]
+    )
     assert again == {"url": f"{published}/v1", "is_new": False, "sent_files": 0, "sent_bytes": 0}
     assert f"{published}/v1: intact, every object read again" in run("verify", f"{published}/v1")[0]
     assert f"small/v1 precision set in {published}/v1" in run("show", published)[0]
@@ -51,7 +52,7 @@ def test_python_reads_a_set_by_its_url(published: str, object_service: ObjectSer
     assert there.queries.equals(here.queries) and there.name == "small/v1"
     assert len(there.locate_images()) == len(here.locate_images()) == 4
     assert qt.verify(published) == []
-    assert not qt.publish(here, object_service.url).is_new
+    assert not qt.load(here).publish(object_service.url, with_places=True).is_new
 
 
 @pytest.mark.thorough
@@ -66,15 +67,13 @@ def test_errors_are_one_line_without_secrets(
     for url in ("s3://me:very-secret@bucket/small", "s3://very-secret@bucket/small"):
         for words in (("show", url), ("publish", "small", "--out", "sets", "--to", url)):
             assert "very-secret" not in "".join(run(*words, code=1))
-    assert "is no address of a folder in a bucket" in run("publish", "small", "--out", "sets", "--to", "x", code=1)[1]
+    assert (
+        "is no address of a folder in a bucket"
+        in run("publish", "small", "--with-places", "--out", "sets", "--to", "x", code=1)[1]
+    )
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     err = run("show", published, code=1)[1]
     assert "check AWS_ACCESS_KEY_ID" in err and SECRET_KEY not in err and "Traceback" not in err
-
-
-def test_without_the_library_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    assert 'pip install "querytruth[s3]"' in run("show", "s3://bucket/small", code=1)[1]
 
 
 @pytest.mark.thorough
@@ -88,7 +87,7 @@ def test_a_fetched_set_is_worked_on_and_published_again(
     qt.load("small")
     decide(Path("datasets/small"))
     run("apply", "small")
-    assert "small/v2: published" in run("publish", "small", "--to", object_service.url)[0]
+    assert "small/v2: published" in run("publish", "small", "--with-places", "--to", object_service.url)[0]
     assert "fetched" in run("fetch", published, "--to", "elsewhere")[0]
     assert Path("elsewhere/small/decisions.jsonl").read_bytes() == Path("datasets/small/decisions.jsonl").read_bytes()
     assert "intact" in run("verify", published)[0]
@@ -110,10 +109,13 @@ def decide(folder: Path) -> None:
 @pytest.mark.thorough
 def test_nothing_is_written_beside_a_copy(run: Run, published: str) -> None:
     copy = qt.load(published).path
-    for write in (lambda: decide(copy.parent), lambda: qt.apply(copy)):
+    for write in (lambda: decide(copy.parent), lambda: qt.load(copy).apply()):
         with pytest.raises(qt.UserError, match="which can be read here and not written"):
             write()
-    for words in (("apply", published), ("review", "import-csv", published, "x.csv"), ("calibrate", published)):
+    for words in (
+        ("apply", published),
+        ("review", "import-csv", published, "x.csv"),
+    ):
         assert "run querytruth fetch" in run(*words, code=1)[1]
     assert not (copy.parent / "decisions.jsonl").exists()
 

@@ -76,9 +76,11 @@ def expect_no_key(folder: Path, *printed: str) -> None:
 def test_a_key_is_sent_and_left_nowhere(run: Run, service: Service, tmp_path: Path) -> None:
     printed = list(run("evaluate", "small", "--out", "sets", "--system", "mine.yaml", "--metrics", "hit@1"))
     assert service.keys >= 4, "the key was sent"
-    printed += run("systems", "try", "mine.yaml", "a dog", "--set", "small", "--out", "sets", "--page", "try.html")
+    printed += run(
+        "search", "--trial", "--system", "mine.yaml", "small", "a dog", "--out", "sets", "--page", "try.html"
+    )
     printed += run("leaderboard", "small", "--out", "sets", "--to", "board.html")
-    printed += run("history", "small", "--out", "sets", "--metric", "hit@1", "--to", "history.html")
+    printed += run("compare", "small", "--history", "--out", "sets", "--metrics", "hit@1", "--page", "history.html")
     assert (tmp_path / "sets/.systems/answers.sqlite").is_file() and (tmp_path / "try.html").is_file()
     expect_no_key(tmp_path, *printed)
 
@@ -89,7 +91,7 @@ def test_a_key_is_sent_and_left_nowhere(run: Run, service: Service, tmp_path: Pa
 def test_a_refusal_that_repeats_the_key_does_not_show_it(run: Run, service: Service, tmp_path: Path) -> None:
     service.is_bad = True
     printed = list(run("evaluate", "small", "--out", "sets", "--system", "mine.yaml", "--metrics", "hit@1", code=1))
-    printed += run("systems", "try", "mine.yaml", "a dog", code=1)
+    printed += run("search", "--trial", "--system", "mine.yaml", "a dog", code=1)
     assert all("error" in text for text in printed[1::2])
     expect_no_key(tmp_path, *printed)
 
@@ -102,5 +104,5 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(run: Run, tmp_path
     )
     given = {"system": kind, "uri" if kind == "milvus" else "url": address, **more}
     (tmp_path / "mine.yaml").write_text(json.dumps(given))
-    out, err = run("systems", "try", "mine.yaml", "a dog", code=1)
+    out, err = run("search", "--trial", "--system", "mine.yaml", "a dog", code=1)
     assert "password or a key" in err and KEY not in out + err

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from querytruth.cli.app import app
 from querytruth.errors import UserError
+from tests.command_runner import invoke
 from tests.flows.bars_set import write_bars_set
-
-RUN = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +30,11 @@ def definition(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.thorough
 def test_training_says_where_the_model_lies_and_what_to_do_next(definition: Path) -> None:
     call = ["train", str(definition), "--workers", "1"]
-    shown = RUN.invoke(app, call, catch_exceptions=False)
+    shown = invoke(*call, catch=False)
     assert shown.exit_code == 0 and "querytruth: reading" in shown.stderr
     assert "epoch 1/1: loss" in shown.stderr and "pairs/s" in shown.stderr
     assert "R@10" in shown.stdout and "bars-model-test/v1 --model" in shown.stdout
-    told = json.loads(RUN.invoke(app, [*call, "--json"], catch_exceptions=False).stdout)
+    told = json.loads(invoke(*call, "--json", catch=False).stdout)
     assert not told["is_new"] and told["epochs"] == 1 and set(told["figures"]) == {
         "text_to_image", "image_to_text", "mean",
     }  # fmt: skip
@@ -46,7 +43,7 @@ def test_training_says_where_the_model_lies_and_what_to_do_next(definition: Path
 @pytest.mark.thorough
 def test_an_ablation_prints_a_row_for_each_part(definition: Path) -> None:
     call = ["train", str(definition), "--workers", "1", "--ablate", "--set", "augmentation=null"]
-    shown = RUN.invoke(app, [*call, "--set", "name=bare", "--set", "loss.smoothing=0"], catch_exceptions=False)
+    shown = invoke(*call, "--set", "name=bare", "--set", "loss.smoothing=0", catch=False)
     titles = [line.split("|")[1].strip() for line in shown.stdout.splitlines() if line.startswith("| ")]
     assert titles == ["", "all of it", "mean pooling", "no hard negatives", "none of these"]
 
@@ -56,8 +53,8 @@ def test_a_place_that_cannot_be_written_is_one_line(definition: Path, tmp_path: 
     (tmp_path / "models").write_text("a file where a folder must be")
     call = ["train", str(definition), "--set", f"out={tmp_path / 'models'}"]
     with pytest.raises(UserError, match=r"is a file, where sets need a folder\. Next: give another folder as out"):
-        RUN.invoke(app, call, catch_exceptions=False)
+        invoke(*call, catch=False)
 
 
 def test_help_has_an_example() -> None:
-    assert "querytruth train training.yaml" in RUN.invoke(app, ["train", "--help"]).stdout
+    assert "querytruth train training.yaml" in invoke("train", "--help").stdout

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import querytruth as qt
+from querytruth.api.evaluations import Evaluation
 from querytruth.sets.benchmark_set import Tables
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
@@ -61,7 +62,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def results(world: Path) -> Iterator[dict[str, qt.Evaluation]]:
+def results(world: Path) -> Iterator[dict[str, Evaluation]]:
     """Each index behind HTTP, evaluated as a live system."""
 
     def answer(request: ReceivedRequest) -> LoopbackAnswer:
@@ -83,7 +84,7 @@ def results(world: Path) -> Iterator[dict[str, qt.Evaluation]]:
 
 @pytest.mark.thorough
 def test_an_exact_index_behind_http_returns_what_our_own_search_returns(
-    world: Path, results: dict[str, qt.Evaluation]
+    world: Path, results: dict[str, Evaluation]
 ) -> None:
     queries = np.stack([ASKED[int(text[1:])] for text in qt.load(world).queries["text"]])
     images = np.stack([GALLERY[IDS.index(image)] for image in qt.load(world).images["image_id"]])
@@ -96,17 +97,17 @@ def test_an_exact_index_behind_http_returns_what_our_own_search_returns(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("index", list(INDEXES)[2:])
-def test_a_damaged_index_is_found(world: Path, results: dict[str, qt.Evaluation], index: str) -> None:
+def test_a_damaged_index_is_found(world: Path, results: dict[str, Evaluation], index: str) -> None:
     exact, damaged = results["exact"], results[index]
     (row,) = qt.compare(world, {"exact": exact, "damaged": damaged}, metrics=["hit@1"]).table.to_dict("records")
     assert row["p_holm"] < 0.001 and row["wins"] > 5 * row["losses"]
-    gated = qt.gate(world, candidate=damaged, baseline=exact, margins={"hit@1": 0.01})
+    gated = qt.gate(world, candidate=damaged, baseline=exact, metric="hit@1", margin=0.01)
     assert gated.verdict == "FAIL"
 
 
 @pytest.mark.thorough
-def test_whole_int8_is_no_damage(world: Path, results: dict[str, qt.Evaluation]) -> None:
+def test_whole_int8_is_no_damage(world: Path, results: dict[str, Evaluation]) -> None:
     exact, quantized = results["exact"], results["int8"]
     (row,) = qt.compare(world, {"exact": exact, "int8": quantized}, metrics=["hit@1"]).table.to_dict("records")
     assert row["p_holm"] > 0.05 and abs(row["difference"]) < 0.01
-    assert qt.gate(world, candidate=quantized, baseline=exact, margins={"hit@1": 0.02}).verdict == "PASS"
+    assert qt.gate(world, candidate=quantized, baseline=exact, metric="hit@1", margin=0.02).verdict == "PASS"

@@ -77,7 +77,7 @@ MUTANTS = [
         "synchronous=OFF",
         REPLIES,
     ),
-    Mutant("condition of a manifest", BUCKETS, ', IfNoneMatch="*"', "", f"{OBJECT_FAULTS}::one_wins"),
+    Mutant("condition of a manifest", BUCKETS, '"create"', '"overwrite"', f"{OBJECT_FAULTS}::one_wins"),
     Mutant(
         "second look for the objects", UPLOAD, "if missing else []:", "if False else []:", f"{OBJECT_FAULTS}::confirmed"
     ),
@@ -95,7 +95,7 @@ MUTANTS = [
         "",
         f"{UPLOADS}::changed_object",
     ),
-    Mutant("condition of a replaced object", BUCKETS, ", IfMatch=tag", "", f"{BUCKET}::between"),
+    Mutant("condition of a replaced object", BUCKETS, '{"e_tag": tag}', '"overwrite"', f"{BUCKET}::between"),
     Mutant("condition of a reply", ANSWERS, f"if {PUT_NEW}:", f"if {PUT} is None:", f"{BUCKET}::gives_way"),
     Mutant("a confirmed reply", ANSWERS, f"if {PUT_NEW}:", "if True:", f"{BUCKET_FAULTS}::killed_leaves"),
     Mutant(

@@ -59,7 +59,8 @@ def metric_value(
         divisor = min(len(relevant), k) if options["norm"] == "min" and cut is not None else len(relevant)
         return sum(precision_at(rank) for rank in ranks) / divisor
     if name == "ap_graded":
-        return sum(precision_at(rank) * first[rank - 1] / top for rank in ranks) / len(relevant)
+        one = max(top, 2) if options["scale"] == "fixed" else top
+        return sum(precision_at(rank) * first[rank - 1] / one for rank in ranks) / len(relevant)
     if name == "ap_trapezoid":
         before = {rank: precision_at(rank - 1) if rank > 1 else precision_at(1) for rank in ranks}
         return sum((precision_at(rank) + before[rank]) / 2 for rank in ranks) / len(relevant)

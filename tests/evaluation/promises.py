@@ -16,8 +16,7 @@ import pandas as pd
 from scipy.stats import binom
 
 from querytruth.array_types import FloatArray, RowIndices
-from querytruth.audit.allocation import StratumCounts, estimate_total, estimate_truth
-from querytruth.audit.pair_audit import allocate_more, find_further
+from querytruth.audit.pair_audit import estimate_total, estimate_truth
 from querytruth.audit.query_audit import estimate_mean, estimate_ratio, estimate_share
 from querytruth.evaluation.leaderboard import rank_systems
 from querytruth.evaluation.release_gate import GATE_LEVEL, find_p_values
@@ -400,27 +399,3 @@ def check_pair_audits(rng: Rng, draws: int) -> Iterator[Cell]:
             most = 1.15 if prevalence < 0.05 else 1.05
             world_name = f"{prevalence:.0%} relevant, {judge} judge"
             yield Cell("audit.width", world_name, float(np.mean(widths)), 0, most, 0, 10**9)
-
-
-def check_planned_audits(rng: Rng, draws: int) -> Iterator[Cell]:
-    """Audits to a width: a pilot of 100, then what its answers and later ones show to be lacking. `gain`: the width
-    beside the one that was asked for."""
-    sizes, is_judged = np.array([1332, 20_000]), np.array([True, False])
-    for prevalence in (0.02, 0.1, 0.3):
-        for width in (0.1, 0.05):
-            true = np.array([1199, round(20_000 * prevalence)])
-            truth, held, widths = true[1] / true.sum(), [], []
-            for _ in range(draws // 4):
-                drawn, found = np.array([15, 85]), np.zeros(2, dtype=np.int64)
-                more = drawn
-                while more.any():
-                    left = true - found, (sizes - true) - (drawn - more - found)
-                    found = found + rng.hypergeometric(*left, more)
-                    counts = StratumCounts(sizes, drawn, found)
-                    more = allocate_more(counts, find_further(counts, is_judged, width))
-                    drawn = drawn + more
-                share = estimate_truth(counts.pick(is_judged), counts.pick(~is_judged)).missing_share
-                held.append(bool(share.low <= truth <= share.high))
-                widths.append(float(share.high - share.low) / width)
-            world = f"{prevalence:.0%} of 20,000 relevant, width {width}"
-            yield Cell("audit.planned", world, float(np.mean(held)), 0.92, 1, float(np.mean(widths)), draws // 4)

@@ -33,7 +33,7 @@ METRIC_NAMES += [
     "ap",
     "ap@r",
 ]
-METRIC_NAMES += ["ap(norm=min)", "ap_graded@3", "ap_graded", "ap_trapezoid@4", "ap_trapezoid"]
+METRIC_NAMES += ["ap(norm=min)", "ap_graded@3", "ap_graded", "ap_graded(scale=set)", "ap_trapezoid@4", "ap_trapezoid"]
 
 
 @st.composite

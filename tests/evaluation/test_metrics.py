@@ -95,6 +95,15 @@ def test_grades() -> None:
     assert one(judgments, ["c"], "p@1") == 1, "every grade above 0 counts as relevant"
 
 
+def test_graded_ap_weighs_a_grade_alike_in_every_set() -> None:
+    """A query alone scores what it scores beside one with a grade 2; `scale=set` is the other reading."""
+    alone = ranked({"q1": {"a": 1}}, {"q1": {"a": 1.0}})
+    assert compute_metric(alone, parse_metric("ap_graded@10")).tolist() == [0.5]
+    assert compute_metric(alone, parse_metric("ap_graded@10(scale=set)")).tolist() == [1]
+    four = ranked({"q1": {"a": 4, "b": 2}}, {"q1": {"a": 2.0, "b": 1.0}})
+    assert compute_metric(four, parse_metric("ap_graded@10")).tolist() == [0.75], "a higher grade counts 1"
+
+
 def test_the_highest_grade_is_that_of_the_whole_set() -> None:
     found = ranked({"q1": {"a": 1}, "q2": {"b": 2}}, {"q1": {"a": 1.0}, "q2": {"b": 1.0}})
     assert compute_metric(found, parse_metric("ap_graded@10")).tolist() == [0.5, 1]

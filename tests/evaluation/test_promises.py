@@ -56,7 +56,6 @@ def test_an_audit_of_whole_queries_holds_where_few_pairs_are_relevant() -> None:
         promises.check_plans,
         promises.check_query_audits,
         promises.check_pair_audits,
-        promises.check_planned_audits,
     ],
 )
 def test_all_promises_are_kept(check: Callable[[np.random.Generator, int], Iterable[Cell]]) -> None:

@@ -8,7 +8,7 @@ import querytruth as qt
 from flows.evaluation import evaluate_systems
 from querytruth.errors import UserError
 from querytruth.evaluation.judged_sets import load_judged_qrels, load_judged_set, select_part
-from querytruth.evaluation.steps import EvaluationOptions
+from querytruth.evaluation.requests import EvaluationOptions
 from querytruth.evaluation.systems import make_baseline
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 
@@ -32,7 +32,7 @@ def test_a_part_has_its_queries_and_the_whole_gallery(version: Path) -> None:
 
 def test_the_figures_are_those_of_its_queries_in_the_whole(version: Path) -> None:
     whole = qt.evaluate(version, baseline="random", metrics=["rr@10"])
-    english = qt.evaluate(version, baseline="random", metrics=["rr@10"], part={"language": "en"})
+    english = qt.evaluate(version, baseline="random", metrics=["rr@10"], language="en")
     assert english.result.set_name.endswith("(language=en)")
     expected = whole.per_query["rr@10"].loc[[query_id_of("cat"), query_id_of("dog")]]
     assert english.per_query["rr@10"].sort_index().to_dict() == expected.sort_index().to_dict()
@@ -40,30 +40,28 @@ def test_the_figures_are_those_of_its_queries_in_the_whole(version: Path) -> Non
 
 def test_a_run_of_the_whole_set_loses_no_query_that_counts(version: Path) -> None:
     full = qt.evaluate(version, baseline="oracle").run[["query_id", "image_id", "score"]]
-    found = qt.evaluate(version, run=full, part={"level": 2}, metrics=["hit@1"])
+    found = qt.evaluate(version, run=full, level=2, metrics=["hit@1"])
     assert found["hit@1"] == 1 and found.result.counts["queries"] == 1 and not len(found.result.left_out)
 
 
 def test_its_result_lies_apart_from_the_whole_sets(version: Path) -> None:
     part = select_part(load_judged_set(version), {"language": "en"})
-    options = EvaluationOptions(["hit@1"], page=False)
+    options = EvaluationOptions(metrics=["hit@1"], page=False)
     (stored,) = evaluate_systems(part, [make_baseline("oracle")], ("text_to_image",), options)
     assert stored.folder == version.parent / "evaluations" / "v1" / "parts" / "language-en" / "oracle"
     assert not (version.parent / "evaluations" / "history.jsonl").exists()
     with pytest.raises(UserError, match="has the result of another run"):  # the folder of the part, for the whole set
-        report = EvaluationOptions(["hit@1"], report=stored.folder)
+        report = EvaluationOptions(metrics=["hit@1"], report=stored.folder)
         list(evaluate_systems(load_judged_set(version), [make_baseline("oracle")], ("text_to_image",), report))
 
 
 def test_its_result_is_not_taken_for_one_of_the_whole_set(version: Path, tmp_path: Path) -> None:
-    part = qt.evaluate(
-        version, baseline="oracle", metrics=["hit@1"], part={"level": 2}, report=tmp_path / "part"
-    ).folder
+    part = qt.evaluate(version, baseline="oracle", metrics=["hit@1"], level=2, report=tmp_path / "part").folder
     assert part is not None
-    for other in (None, {"language": "en"}):
+    for other in ({}, {"language": "en"}):
         with pytest.raises(UserError, match=r"answers only a part of the set \(level=2\)"):
-            qt.evaluate(version, run=part, part=other)
-    narrower = qt.evaluate(version, run=part, metrics=["hit@1"], part={"level": 2, "language": "zh"})
+            qt.evaluate(version, run=part, **other)
+    narrower = qt.evaluate(version, run=part, metrics=["hit@1"], level=2, language="zh")
     assert list(narrower.per_query.index) == [query_id_of("狗")] and narrower["hit@1"] == 1
 
 

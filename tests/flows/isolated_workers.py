@@ -34,7 +34,7 @@ class WorkerMachines:
     def read_log(self, name: str) -> str:
         return (self.place / f"{name}.log").read_text("utf-8", "replace")
 
-    def wait_for(self, name: str, text: str, seconds: float = 60) -> None:
+    def wait_for(self, name: str, text: str, seconds: float = 240) -> None:
         end = time.monotonic() + seconds
         while text not in self.read_log(name):
             assert time.monotonic() < end and self.processes[name].poll() is None, self.read_log(name)[-3000:]

@@ -5,7 +5,6 @@
 The replies are those of written_phrasings.yaml; the questions become those that are asked now.
 """
 
-import json
 import re
 import tempfile
 from collections.abc import Sequence
@@ -21,8 +20,7 @@ from builders.precision.tag_tree import LANGUAGES
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
-from querytruth.sample_album.album import read_album, read_annotations
-from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, write_sample_album
 from tests.flows.transcript_recording import IDENTITY, format_header, format_line
 
 TRANSCRIPT = SAMPLE_DEFINITIONS_FOLDER / "phrasings.jsonl"
@@ -76,13 +74,12 @@ def _match_question(name: str) -> re.Pattern[str]:
     return re.compile("".join(f"(?P<{part}>.*)" if n % 2 else re.escape(part) for n, part in enumerate(parts)))
 
 
-def record_phrasings(annotations: dict[str, Any]) -> str:
-    """The transcript of a build with these annotations, by a writer of the texts written by hand."""
+def record_phrasings() -> str:
+    """The transcript of a build of the sample album, by a writer of the texts written by hand."""
     writer = PhrasingWriter(load_written_texts())
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "annotations.json"
-        file.write_text(json.dumps(annotations), "utf-8")
-        given = [f"annotations={file}", f"out={folder}"]
+        write_sample_album(Path(folder))
+        given = [f"annotations={folder}/annotations.json", f"images={folder}/pictures", f"out={folder}"]
         definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "phrasings.yaml", given, "precision")
         with patch("querytruth.backends.models.chat.load_chat_model", lambda *_, **__: writer):
             build_set(definition)
@@ -90,4 +87,4 @@ def record_phrasings(annotations: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    TRANSCRIPT.write_text(record_phrasings(read_annotations(read_album())), "utf-8")
+    TRANSCRIPT.write_text(record_phrasings(), "utf-8")

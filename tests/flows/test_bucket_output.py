@@ -9,16 +9,17 @@ import pytest
 
 import querytruth as qt
 from flows.definition_loader import load_definition
+from querytruth.api.loaded_set import SetBuild
 from querytruth.errors import UserError
 from tests.images import make_jpeg
 from tests.object_service import SECRET_KEY, ObjectService
 
 
 @pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, object_service: ObjectService) -> Callable[..., qt.SetBuild]:
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, object_service: ObjectService) -> Callable[..., SetBuild]:
     """Builds a gallery of some colours on the machine with this name, which has its own working directory."""
 
-    def call(machine: str, colours: list[tuple[int, int, int]]) -> qt.SetBuild:
+    def call(machine: str, colours: list[tuple[int, int, int]]) -> SetBuild:
         home = tmp_path / machine
         images = home / "images"
         images.mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ RED, GREEN, BLUE = (200, 20, 20), (20, 200, 20), (20, 20, 200)
 
 @pytest.mark.thorough
 def test_builds_on_two_machines_follow_each_other(
-    build: Callable[..., qt.SetBuild], object_service: ObjectService, tmp_path: Path
+    build: Callable[..., SetBuild], object_service: ObjectService, tmp_path: Path
 ) -> None:
     first = build("here", [RED, GREEN])
     assert first.is_new and first.result.url == f"{object_service.url}/colours/v1"
@@ -56,7 +57,7 @@ def test_builds_on_two_machines_follow_each_other(
 
 @pytest.mark.thorough
 def test_a_version_that_was_built_and_not_stored_is_stored_by_the_next_build(
-    build: Callable[..., qt.SetBuild], object_service: ObjectService
+    build: Callable[..., SetBuild], object_service: ObjectService
 ) -> None:
     build("here", [RED])
     build("here", [RED, GREEN])
@@ -70,7 +71,7 @@ def test_a_version_that_was_built_and_not_stored_is_stored_by_the_next_build(
 
 @pytest.mark.thorough
 def test_a_version_that_two_machines_built_is_refused_before_the_work(
-    build: Callable[..., qt.SetBuild], object_service: ObjectService, tmp_path: Path
+    build: Callable[..., SetBuild], object_service: ObjectService, tmp_path: Path
 ) -> None:
     build("here", [RED])
     shutil.copytree(tmp_path / "here", tmp_path / "there")

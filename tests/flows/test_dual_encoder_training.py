@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from flows.definition_loader import load_definition
 from flows.training import TrainingResult, format_ablation_table, run_ablation, train_dual_encoder
 from querytruth.backends.models.embedders import EmbedderOptions, load_image_text_embedder
 from querytruth.backends.steps import BuildRun, SilentReporter, active_run
-from querytruth.cli.app import app
 from querytruth.dual_encoder import embedder as dual_encoder
 from querytruth.dual_encoder.checkpoints import create_tokenizer, read_checkpoint
 from querytruth.dual_encoder.training_data import (
@@ -34,6 +32,7 @@ from querytruth.dual_encoder.training_data import (
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.set_files import verify_set
+from tests.command_runner import invoke
 from tests.flows.bars_set import write_bars_set
 
 SMALL = {
@@ -114,7 +113,7 @@ def test_the_test_part_is_a_set_of_its_own_and_none_of_it_was_trained_on(bars: T
 def test_evaluate_gives_the_figures_of_the_training(bars: TrainingResult) -> None:
     metrics = "hit@1,hit@5,hit@10,rr"
     call = ["evaluate", str(bars.test_set), "--model", str(bars.folder), "--metrics", metrics, "--direction", "both"]
-    result = CliRunner().invoke(app, [*call, "--no-page", "--json"], catch_exceptions=False)
+    result = invoke(*call, "--no-page", "--json", catch=False)
     assert result.exit_code == 0
     found = {
         one["direction"]: {row["metric"]: row["value"] for row in one["figures"]} for one in _results(result.stdout)

@@ -68,7 +68,7 @@ def build_and_compare(folder: Path, source: Path) -> tuple[int, int]:
     data = json.loads(source.read_text())
     for number, record in enumerate(data["annotations"]):
         record["attributes"] = [("red", "green", "blue")[number % 3]]
-        del record["segmentation"]
+        record.pop("segmentation", None)
     names = [category["name"] for category in sorted(data["categories"], key=lambda category: category["id"])]
     (folder / "boxes.json").write_text(json.dumps(data))
     with (folder / "labels.csv").open("w", newline="") as file:
@@ -127,4 +127,4 @@ def _join(queries: pd.DataFrame, qrels: pd.DataFrame, images: pd.DataFrame) -> p
 def test_all_families_have_the_truth_of_sql(
     tmp_path: Path, shared: Callable[[str], Path], name: str, questions: int, judgments: int
 ) -> None:
-    assert build_and_compare(tmp_path, shared("boxes_only") / name) == (questions, judgments)
+    assert build_and_compare(tmp_path, shared(f"boxes_only/{name}")) == (questions, judgments)

@@ -48,7 +48,7 @@ def test_the_run_completes_with_a_good_service_and_fails_with_a_worse_one(tmp_pa
         world.prefect("work-pool", "create", POOL, "--type", "process")
         world.start_worker()
         places = {"of": "nightly", "system": "mine.yaml", "baseline": "old.trec", "out": "sets"}
-        gated = {"metrics": ["hit@1"], "margins": [0.2]}
+        gated = {"metric": ["hit@1"], "margin": [0.2]}
         world.deploy("flows.prefect_runs.gate_flow.gate", "nightly", **places, **gated)
         good = world.start_run("gate/nightly")
         message = world.wait_until(good, "Passed", "Worse", "Undecided", "Failed", "Crashed", seconds=300)

@@ -6,10 +6,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from pydantic import ValidationError
 
 from flows.prefect_runs import gate_flow
 from flows.prefect_runs.gate_flow import GateParameters, gate_service
-from querytruth.errors import UserError
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
@@ -35,7 +35,7 @@ def service(tmp_path: Path) -> Iterator[Loopback]:
 
 def parameters(folder: Path, margin: float, **more: object) -> GateParameters:
     places = {"of": "small", "out": folder / "sets", "system": str(folder / "mine.yaml")}
-    places |= {"baseline": str(folder / "old.trec"), "metrics": ["hit@1"], "margins": [margin]}
+    places |= {"baseline": str(folder / "old.trec"), "metric": ["hit@1"], "margin": [margin]}
     return GateParameters(**(places | more))
 
 
@@ -50,5 +50,5 @@ def test_the_state_is_the_verdict(service: Loopback, tmp_path: Path, monkeypatch
     assert (state.type.value, state.name) == ("COMPLETED", "Undecided")
     assert len(service.asked) == 2 * asked  # nothing is replayed
     assert gate_service(parameters(tmp_path, 0.01, max_latency=["p50=0.0001"])).name == "Worse"
-    with pytest.raises(UserError, match="is no budget"):
+    with pytest.raises(ValidationError, match="is no budget"):
         gate_service(parameters(tmp_path, 0.01, max_latency=["fast"]))

@@ -24,7 +24,7 @@ from pathlib import Path
 import querytruth.backends.models.chat.openai_compatible, sqlalchemy, pandas, pyarrow.parquet
 from querytruth.audit import judge_check
 from querytruth.audit.judge import judge_pool, load_judge
-from querytruth.audit.steps import AuditSize
+
 from querytruth.audit.pool import pool_set
 from querytruth.audit.report import report_audit
 from querytruth.audit.steps import start_audit
@@ -39,7 +39,7 @@ def work(name):
         pooled = pool_set(audited.path, [audited.run], 4)
         judge = load_judge(JudgeOptions(model="openai_compatible", options=given["judge"]), pooled, [audited.run])
         judged = judge_pool(judge, pooled)
-        start_audit(audited.path, pooled, "audit", AuditSize(), depth=4, seed=0, judged=judged)
+        start_audit(audited.path, pooled, AuditKeys(depth=4), judged)
         for number in range(4, 17, 4):  # as a person saves a file again and again
             audited.answer(number)
         check_judge(audited.path, "audit", judge, given["probed"])

@@ -75,7 +75,7 @@ def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> Non
 
     def answer(asked: ReceivedRequest) -> CannedResponse:
         time.sleep(0.05)
-        return said(f"街边有{make_word(stable_hash(asked.body.decode()))}")
+        return said(f"街边有{make_word(stable_hash(asked.body.decode()))}。")  # else one may seem cut off
 
     def prepared(name: str) -> Path:
         server.asked.clear()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from typer.testing import CliRunner
 
 from builders.publication import publish_decisions
 from flows.definition_loader import parse_definition
@@ -14,13 +13,13 @@ from flows.rebuild import rebuild_tables
 from flows.review_site import open_review_site
 from flows.set_kinds import build_set
 from querytruth.backends.steps import BuildRun, active_run
-from querytruth.cli.app import app
 from querytruth.errors import UserError
 from querytruth.review.server import create_app
 from querytruth.sets.decision_log import append_decisions, find_lost_decisions
 from querytruth.sets.decision_records import HumanCaption, QueryDecision
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.set_files import StoredSet
+from tests.command_runner import invoke
 from tests.review.server.pages import DOOR, HOME, TOKEN
 from tests.small_sets import publish_small_set, small_tables
 
@@ -87,14 +86,14 @@ def test_an_apply_a_build_and_a_rebuild_refuse_and_say_which_are_gone(
 @pytest.mark.thorough
 def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callable[[Path], object]) -> None:
     spec = str(decided / "v2")
-    assert "intact" in CliRunner().invoke(app, ["verify", spec]).output
+    assert "intact" in invoke("verify", spec).output
     lose(decided / LOG)
     for command, code in (
         (["verify", spec], 1),
         (["lint", spec, "--json"], 1),
         (["diff", str(decided / "v1"), spec], 0),
     ):
-        done = CliRunner().invoke(app, command)
+        done = invoke(*command)
         assert "decisions in effect in v2 are gone" in " ".join(done.output.split()), command
         assert done.exit_code == code
     site = open_review_site(decided / "v2", "lin")

@@ -78,7 +78,7 @@ def test_an_evaluation_leaves_its_figures_and_the_page_of_every_result(world: Pr
     write_album(world.place, "figures", CAPTIONS)
     world.deploy("flows.recall_set.recall_set", "monthly", called="figures", definition="figures.yaml")
     assert world.wait_until(world.start_run("recall-set/figures"), "Published", "Failed").startswith("published")
-    world.deploy("flows.prefect_runs.evaluate_flow.evaluate", "on-demand", of="figures", baselines=["oracle", "random"])
+    world.deploy("flows.prefect_runs.evaluate_flow.evaluate", "on-demand", of="figures", baseline=["oracle", "random"])
     run = world.start_run("evaluate/on-demand")
     assert world.wait_until(run, "Evaluated", "Failed", "Crashed") == "evaluated 2 systems on figures/v1"
     shown = world.artifacts()
@@ -173,7 +173,7 @@ def test_an_audit_waits_until_people_have_judged_its_sample_and_reports(world: P
     world.deploy("flows.audit.audit", "with-people", definition="audit.yaml")
     run = world.start_run("audit/with-people")
     asked = world.wait_for_question(run, "an audit of small/v1, waits for people: 16 of 16 pairs are open")
-    assert "querytruth audit export-csv small --name audit" in asked
+    assert "querytruth review export-csv small --audit audit" in asked
     audited.answer(12)
     world.answer(run)
     world.wait_for_question(run, "4 of 16 pairs are open, 0 disputed")

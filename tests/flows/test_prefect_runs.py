@@ -24,7 +24,7 @@ from flows.prefect_runs.build_run import is_transient
 from flows.prefect_runs.evaluate_flow import EvaluationParameters
 from flows.prefect_runs.flow_runner import capture_final_state
 from flows.prefect_runs.one_off_run import run_flow
-from flows.prefect_runs.parameters import GeneratedBuild, RecallBuild
+from flows.requests import GeneratedBuild, RecallBuild
 from flows.set_kind import SetKind
 from querytruth.backends.images.rendering import make_contact_sheet
 from querytruth.backends.steps import BuildRun, active_run

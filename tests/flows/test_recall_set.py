@@ -323,7 +323,7 @@ def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, end
     described = build(from_endpoint(images, endpoint, "descriptions={}"))
     assert truth(described)[CAPTIONS["street"]] == {"street", "street2"}
     evidence = set(set_files.read_set(described.path).tables.qrels["evidence"].dropna())
-    assert evidence == {"all of it is said of this picture: 街边有一辆公交车和一个穿黑衣服的人。"}
+    assert evidence == {"its captions say all of it: 街边有一辆公交车和一个穿黑衣服的人。"}
     assert described.manifest["notes"]["ambiguity"]["seen"]["descriptions"] == "openai_compatible"
     with pytest.raises(UserError, match="options without a model"):
         load_definition(None, from_endpoint(images, endpoint, "descriptions.options={a: 1}"), "recall")

@@ -7,13 +7,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from builders.publication import BuiltTables, publish_built, publish_decisions
 from flows.definition_loader import parse_definition
 from flows.import_set import import_set
 from flows.rebuild import list_outside_names, rebuild_tables
-from querytruth.cli.app import app
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.records import are_own_ids
@@ -22,6 +20,7 @@ from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.published_files import image_roots, is_own_version
 from querytruth.sets.set_files import StoredSet
+from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.resealed_sets import reseal
 from tests.small_sets import SMALL_SET_GRADES, publish_small_set, small_tables
@@ -48,7 +47,7 @@ def test_a_rebuild_does_not_run_the_definition_of_a_stranger(received: StoredSet
 
 
 def test_the_person_reads_the_lines_and_refuses(received: StoredSet) -> None:
-    done = CliRunner().invoke(app, ["rebuild", str(received.path), "--check", "--trust-definition"], input="n\n")
+    done = invoke("rebuild", received.path, "--check", "--trust-definition", typed="n\n")
     assert "captions.options.base_url: http://127.0.0.1:9/v1" in done.output
     assert "captions.options.key_env: MY_KEY" in done.output and "Build with them?" in done.output
     assert isinstance(done.exception, UserError)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from querytruth.audit.overlap_page import render_overlap_page
-from querytruth.audit.shortcuts_page import render_shortcuts_page
+from querytruth.audit.shortcuts import render_shortcuts_page
 from querytruth.review.search_views import render_search, render_system_trial
 from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage

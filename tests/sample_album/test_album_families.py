@@ -1,14 +1,13 @@
 """The sample album's questions about numbers, sizes, places, absence and colours, against the drawn scenes."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from querytruth.sample_album.album import AlbumImage, read_annotations
-from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
+from querytruth.sample_album.album import AlbumImage
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, write_sample_album
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
 from tests.family_oracle import Box, judge
@@ -19,10 +18,10 @@ pytestmark = pytest.mark.thorough  # a set is built
 
 
 @pytest.fixture(scope="module")
-def tables(album: list[AlbumImage], tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder: Path = tmp_path_factory.mktemp("families")
-    (folder / "annotations.json").write_text(json.dumps(read_annotations(album)))
-    places = [f"annotations={folder / 'annotations.json'}", f"out={folder}"]
+    write_sample_album(folder)
+    places = [f"annotations={folder / 'annotations.json'}", f"images={folder / 'pictures'}", f"out={folder}"]
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "families.yaml", places, "precision")
     return set_files.read_set(build_set(definition).path).tables
 

@@ -1,14 +1,12 @@
 """The sample album's questions in other words: what was written by hand, and what becomes of it."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from querytruth.sample_album.album import AlbumImage, read_annotations
-from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER
+from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, write_sample_album
 from querytruth.sets import set_files
 from tests.flows.phrasing_recording import TRANSCRIPT, load_written_texts, record_phrasings
 
@@ -16,11 +14,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 pytestmark = pytest.mark.thorough  # sets are built
 
 
-def test_the_transcript_answers_every_question_and_each_text_ends_as_intended(
-    album: list[AlbumImage], tmp_path: Path
-) -> None:
-    (tmp_path / "annotations.json").write_text(json.dumps(read_annotations(album)))
-    places = [f"annotations={tmp_path / 'annotations.json'}", f"out={tmp_path}"]
+def test_the_transcript_answers_every_question_and_each_text_ends_as_intended(tmp_path: Path) -> None:
+    write_sample_album(tmp_path)
+    places = [f"annotations={tmp_path / 'annotations.json'}", f"images={tmp_path / 'pictures'}", f"out={tmp_path}"]
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "phrasings.yaml", places, "precision")
     built = build_set(definition)
     written = load_written_texts()
@@ -38,5 +34,5 @@ def test_the_transcript_answers_every_question_and_each_text_ends_as_intended(
         assert lines and "".join(lines) in (DOCS / page).read_text("utf-8"), "the page shows what was rejected"
 
 
-def test_the_transcript_is_the_one_of_the_written_texts(album: list[AlbumImage]) -> None:
-    assert TRANSCRIPT.read_text("utf-8") == record_phrasings(read_annotations(album))
+def test_the_transcript_is_the_one_of_the_written_texts() -> None:
+    assert TRANSCRIPT.read_text("utf-8") == record_phrasings()

@@ -52,12 +52,12 @@ def test_gc_names_the_leftovers_and_removes_them_unless_it_is_a_dry_run(
     torn.parent.mkdir(parents=True)
     torn.write_bytes(b"left")
     make_old(tmp_path)
-    set_commands.gc("pets", tmp_path, 24, dry_run=True)
+    set_commands.gc("pets", out=tmp_path, hours=24, dry_run=True)
     assert torn.exists() and "1 files would be removed" in capsys.readouterr().err
-    set_commands.gc("pets", tmp_path, 24)
+    set_commands.gc("pets", out=tmp_path, hours=24)
     assert not torn.exists() and "1 files removed" in capsys.readouterr().err
     with pytest.raises(UserError, match="is no folder there"):
-        set_commands.gc("nobody", tmp_path, 24)
+        set_commands.gc("nobody", out=tmp_path, hours=24)
 
 
 def test_a_version_that_a_killed_build_did_not_put_in_place_is_a_leftover_and_one_being_written_is_not(
@@ -71,5 +71,5 @@ def test_a_version_that_a_killed_build_did_not_put_in_place_is_a_leftover_and_on
     make_old(tmp_path)
     os.utime(running)
     assert find_leftovers(tmp_path / "pets", time.time() - DAY) == [killed / "images" / "a.jpg"]
-    set_commands.gc("pets", tmp_path, 24)
+    set_commands.gc("pets", out=tmp_path, hours=24)
     assert running.is_dir() and not killed.exists()

@@ -269,7 +269,7 @@ def test_a_large_file_goes_in_parts_that_may_fail(fault: str, service: ObjectSer
 def test_a_list_goes_on_over_its_pages_and_begins_again_where_one_is_cut(
     service: ObjectService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket, "_LISTED_AT_ONCE", 2)
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "2")
     for name in ("a", "b 1", "ü", "deep/c", "d"):
         service.ask("PUT", f"sets/{quote(name)}", b"xyz")
     service.ask("PUT", "setsbeside", b"x")

@@ -10,7 +10,7 @@ from builders.precision.tag_tree import LabelConcept
 # Measure words by Chinese name; a label without one has no Chinese question.
 _MEASURE_WORDS = {
     "个": "人 瓶子 杯子 酒杯 碗 苹果 橙子 披萨 甜甜圈 三明治 热狗 花瓶 球 背包 手提包 行李箱 时钟 马桶 水槽 遥控器 "
-    "键盘 鼠标 泰迪熊 红绿灯 消防栓 停车让行标志 停车计时器 飞盘 风筝 棒球手套 滑板 蛋糕 烤面包机 吹风机",
+    "键盘 鼠标 泰迪熊 红绿灯 消防栓 停止标志 停车计时器 飞盘 风筝 棒球手套 滑板 蛋糕 烤面包机 吹风机",
     "只": "狗 猫 鸟 羊 熊 长颈鹿 鸭子 鸡 兔子 猴子 蝴蝶",
     "头": "牛 大象 猪",
     "匹": "马 斑马",

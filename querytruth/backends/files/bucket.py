@@ -1,7 +1,8 @@
-"""A bucket of an S3 service: the only code that connects to one.
+"""A bucket of any service that obstore knows (S3, Google Cloud, Azure), a folder, or the memory of this process: the
+only code that connects to one.
 
-The endpoint, the region and the credentials are those of the environment, as Amazon's own tools read them. Every
-request has limits: seconds to connect and to wait, attempts, bytes.
+The endpoint, the region and the credentials are those of the environment; for S3 also those of Amazon's own files
+(~/.aws, AWS_PROFILE). Every request has limits: seconds to connect and to wait, attempts, bytes.
 
 Progress of transfers: what shows it is chosen once, by the command line, and reached from any depth.
 """
@@ -9,36 +10,57 @@ Progress of transfers: what shows it is chosen once, by the command line, and re
 from __future__ import annotations
 
 import os
+import random
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from configparser import ConfigParser, Error
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import timedelta
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
+
+import obstore
+from obstore import exceptions
+from obstore.store import LocalStore, MemoryStore, from_url
 
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.web.offline import is_offline
 from querytruth.errors import Redaction, UserError, first_line
 
+T = TypeVar("T")
 R = TypeVar("R")
 _STAGE = "object storage"
 _ATTEMPTS = 5  # of a request, with growing pauses between them
-_CONNECT_SECONDS, _WAIT_SECONDS = 10, 60
-_DEADLINE_SECONDS, _LEAST_BYTES_PER_SECOND = 120, 100_000  # of a whole object
+_PAUSE_SECONDS = 0.1, 5.0  # before the second attempt, and at most
+_AT_ONCE = 8  # transfers
 _PART_BYTES = 8 << 20  # of a large upload
-_PIECE_BYTES = 1 << 20
-_LISTED_AT_ONCE = 1000  # objects in one answer, at most
-_DELETED_AT_ONCE = 1000
-_TAKEN = {409, 412}  # a condition that does not hold; two writers at once
+_PIECE_BYTES = 16 << 20  # of a download: what one request asks for
+_CLIENT = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "300s", "allow_http": True}
+_NOT_THERE = (exceptions.NotFoundError, FileNotFoundError)
+_TAKEN = (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileExistsError, *_NOT_THERE)
+_REFUSALS = ("InvalidAccessKeyId", "credential", "must be specified")
+_REFUSED = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError)
+_FAILED = (exceptions.BaseError, OSError, ValueError)  # ValueError: a store that cannot be made of the environment
+_SECRETS = (
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY",
+    "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET", "GOOGLE_SERVICE_ACCOUNT_KEY",
+)  # fmt: skip
+_CREDENTIALS = {
+    "s3": "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do",
+    "gs": "check GOOGLE_APPLICATION_CREDENTIALS and what it may do",
+    "az": "check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and what they may do",
+}
+_OTHER_SOURCES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                  "AWS_CONTAINER_CREDENTIALS_FULL_URI")  # fmt: skip
+_IN_PROFILE = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "region", "endpoint_url")
 _UNKNOWN = "find out what else writes to the bucket; delete that object, or use another folder"
 _NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
 # Takes a title, the number of bytes in all, and "bytes"; what it opens takes those of each file.
 BarFactory = Callable[[str, int, str], AbstractContextManager[Callable[[int], Any]]]
-
-
-class _CutBodyError(OSError):
-    """An object's body that ended too early."""
 
 
 class ObjectTooLargeError(UserError):
@@ -56,67 +78,43 @@ class Bucket:
     """Objects of one bucket by key. May be used by several threads."""
 
     def __init__(self, folder: BucketFolder) -> None:
-        """Connects to nothing yet. Raises UserError where the library is not installed or the run is offline."""
-        if is_offline():
+        """Connects to nothing yet. Raises UserError where the environment says nothing usable or the run is offline."""
+        self._folder = folder
+        if is_offline() and folder.is_remote:
             next_step = (
                 "leave out --offline (rebuild: --online), or work on files: a fetched set, a reply store on disk"
             )
             raise UserError(_STAGE, folder, "cannot be reached: --offline connects to nothing", next_step)
-        try:
-            import s3fs
-        except ModuleNotFoundError as error:
-            reason = f"needs the library {error.name}, which is not installed"
-            raise UserError(_STAGE, folder, reason, 'pip install "querytruth[s3]"') from None
-        self._name = folder.bucket
-        self._files = s3fs.S3FileSystem(
-            skip_instance_cache=True,
-            use_listings_cache=False,
-            config_kwargs={
-                "retries": {"mode": "standard", "total_max_attempts": _ATTEMPTS},
-                "connect_timeout": _CONNECT_SECONDS,
-                "read_timeout": _WAIT_SECONDS,
-            },
-        )
-        self._files.retries = 1  # botocore repeats a request already
+        with self._translated(str(folder)):
+            self._once, self._patient = _open_store(folder, 1), _open_store(folder, _ATTEMPTS)
 
     def url_of(self, key: str) -> str:
         """Returns the URL of an object."""
-        return f"s3://{self._name}/{key}"
+        return self._folder.url_of(key)
 
     def list_sizes(self, prefix: str) -> dict[str, int]:
         """Returns the bytes of each object below the prefix, by key. Raises UserError."""
         return {key: listed.size for key, listed in self.list_objects(prefix).items()}
 
     def list_objects(self, prefix: str) -> dict[str, ListedObject]:
-        """Returns what the service states of each object below the prefix, by key. Raises UserError."""
-        return self._try(prefix, lambda: self._list_pages(prefix))
+        """Returns what the service states of each object below the prefix, which is "" or ends with a slash, by key.
+        Raises UserError."""
 
-    def _list_pages(self, prefix: str) -> dict[str, ListedObject]:
-        """What s3fs finds, too, which asks twice more where there is nothing."""
-        listed: dict[str, ListedObject] = {}
-        request: dict[str, Any] = {"Bucket": self._name, "Prefix": prefix, "MaxKeys": _LISTED_AT_ONCE}
-        while True:
-            answer = self._files.call_s3("list_objects_v2", **request)
-            for entry in answer.get("Contents", ()):
-                listed[entry["Key"]] = ListedObject(int(entry["Size"]), _seconds(entry.get("LastModified")))
-            if not answer.get("IsTruncated"):
-                return listed
-            request["ContinuationToken"] = answer["NextContinuationToken"]
+        def list_all() -> dict[str, ListedObject]:
+            found = (one for page in obstore.list(self._once, prefix or None) for one in page)
+            return {one["path"]: ListedObject(one["size"], one["last_modified"].timestamp()) for one in found}
+
+        return self._try(prefix, list_all)
 
     def list_names(self, prefix: str) -> list[str]:
         """Returns the names of the folders and objects right below the prefix, which ends with a slash. Raises
         UserError."""
 
-        def list_or_none() -> list[str]:
-            try:
-                found: list[str] = self._files.ls(f"{self._name}/{prefix}", detail=False, refresh=True)
-                return found
-            except FileNotFoundError as error:
-                if _error_code(error) == "NoSuchBucket":
-                    raise
-                return []
+        def list_level() -> Iterable[str]:
+            found = obstore.list_with_delimiter(self._once, prefix or None)
+            return [*found["common_prefixes"], *(one["path"] for one in found["objects"])]
 
-        return [place.rstrip("/").rpartition("/")[2] for place in self._try(prefix, list_or_none)]
+        return [place.rstrip("/").rpartition("/")[2] for place in self._try(prefix, list_level)]
 
     def read(self, key: str, max_bytes: int) -> bytes | None:
         """Returns an object's bytes, None where there is none. Raises UserError, also for more than `max_bytes`."""
@@ -141,92 +139,101 @@ class Bucket:
         `restart` is called before the first piece of each attempt: a connection may end in the middle. With `start`,
         the `max_bytes` from that byte on are all that is asked for. Raises UserError, ObjectTooLargeError for more
         than `max_bytes`."""
-        deadline = _DEADLINE_SECONDS + max_bytes / _LEAST_BYTES_PER_SECOND
 
         def read_all() -> str | None:
             restart()
             try:
-                return self._stream_once(key, write, max_bytes, start, deadline)
-            except FileNotFoundError as error:
-                if _error_code(error) == "NoSuchBucket":
+                return self._stream_once(key, write, max_bytes, start)
+            except _NOT_THERE as error:
+                if _names_bucket(error):
                     raise
                 return None
 
         return self._try(key, read_all)
 
-    def _stream_once(
-        self, key: str, write: Callable[[bytes], object], max_bytes: int, start: int | None, seconds: float
-    ) -> str:
-        from fsspec.asyn import sync
-
-        ends = time.monotonic() + seconds
-        part = {} if start is None else {"Range": f"bytes={start}-{start + max_bytes - 1}"}
-        response = self._files.call_s3("get_object", Bucket=self._name, Key=key, timeout=seconds, **part)
-
-        async def write_body() -> None:
-            count = 0
-            async with response["Body"] as body:
-                while piece := await _read_piece(body):
-                    count += len(piece)
-                    if count > max_bytes:
-                        reason = f"has more than the {max_bytes:,} bytes that it may have"
-                        raise ObjectTooLargeError(_STAGE, self.url_of(key), reason, _UNKNOWN)
-                    write(piece)
-
-        sync(self._files.loop, write_body, timeout=max(0.001, ends - time.monotonic()))
-        return str(response["ETag"])
+    def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int, start: int | None) -> str:
+        """Reads what is larger than a piece in several requests, each with its own limit of time; the tag keeps them to
+        one content."""
+        place, options = start or 0, dict[str, Any]()
+        while True:
+            is_part = start is not None or max_bytes > _PIECE_BYTES
+            left = max_bytes - (place - (start or 0))
+            if is_part:
+                options["range"] = (place, place + max(1, min(left, _PIECE_BYTES)))
+            try:
+                found = obstore.get(self._once, key, options=cast(Any, options))
+            except exceptions.GenericError:
+                facts = obstore.head(self._once, key)
+                if facts["size"] or not is_part:
+                    raise
+                return facts["e_tag"] or ""  # no service gives a part of an empty object
+            size = found.meta["size"]
+            if start is None and size > max_bytes:
+                reason = f"has more than the {max_bytes:,} bytes that it may have"
+                raise ObjectTooLargeError(_STAGE, self.url_of(key), reason, _UNKNOWN)
+            data, tag = bytes(found.bytes()), found.meta["e_tag"] or ""
+            write(data)
+            place += len(data)
+            if not is_part or not data or place >= min(size, (start or 0) + max_bytes):
+                return tag
+            options["if_match"] = tag
 
     def put_file(self, key: str, path: Path) -> None:
-        """Stores a file's bytes, in parts where it is large. Raises UserError."""
-        place, options = f"{self._name}/{key}", {"chunksize": _PART_BYTES, "max_concurrency": 2}
-        self._try(key, lambda: self._files.put_file(str(path), place, **options))
+        """Stores a file's bytes, in parts where it is large; a part is repeated by itself. Raises UserError."""
+        with self._translated(self.url_of(key)):
+            obstore.put(self._patient, key, path, chunk_size=_PART_BYTES, max_concurrency=2)
 
     def put(self, key: str, data: bytes) -> None:
         """Stores an object. Raises UserError."""
-        self._try(key, lambda: self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data))
+        self._try(key, lambda: obstore.put(self._once, key, data, use_multipart=False))
 
     def delete(self, keys: list[str]) -> None:
         """Removes objects, and leaves out those that are gone. Raises UserError."""
-        for start in range(0, len(keys), _DELETED_AT_ONCE):
-            self._delete_together(keys[start : start + _DELETED_AT_ONCE])
 
-    def _delete_together(self, keys: list[str]) -> None:
-        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        self._try(keys[0], lambda: self._files.call_s3("delete_objects", Bucket=self._name, Delete=wanted))
+        def delete(some: list[str]) -> None:
+            try:
+                obstore.delete(self._once, some)
+            except _NOT_THERE as error:
+                if _names_bucket(error) or len(some) < 2:
+                    return
+                for key in some:
+                    delete([key])
+
+        self._try(keys[0], lambda: delete(keys))
 
     def put_new(self, key: str, data: bytes) -> bool:
         """Stores an object where none is, in one step; False where one is there, which may be that of an attempt whose
         answer was lost. Raises UserError."""
-
-        return self._put_if(key, data, IfNoneMatch="*")
+        return self._put_if(key, data, "create")
 
     def put_changed(self, key: str, data: bytes, tag: str) -> bool:
         """Replaces an object whose tag is still this one, in one step; False where it is another, which may be that of
         an attempt whose answer was lost, and where there is none. Raises UserError."""
-        return self._put_if(key, data, IfMatch=tag)
+        return self._put_if(key, data, {"e_tag": tag})
 
-    def _put_if(self, key: str, data: bytes, **condition: str) -> bool:
+    def _put_if(self, key: str, data: bytes, mode: Any) -> bool:
         def put_or_leave() -> bool:
             try:
-                self._files.call_s3("put_object", Bucket=self._name, Key=key, Body=data, **condition)
-            except OSError as error:
-                if _http_status(error) in _TAKEN or _error_code(error) == "NoSuchKey":
-                    return False
-                raise
+                obstore.put(self._once, key, data, mode=mode, use_multipart=False)
+            except _TAKEN as error:
+                if _names_bucket(error):
+                    raise
+                return False
             return True
 
         return self._try(key, put_or_leave)
 
     def _try(self, key: str, work: Callable[[], R]) -> R:
-        """Does the work, again where its answer was cut off. Raises UserError."""
+        """Does the work, again where the service fails: also a conditional write, of which the caller looks at what is
+        stored. Raises UserError."""
         with self._translated(self.url_of(key)):
-            for attempt in range(1, _ATTEMPTS + 1):
+            for attempt in range(1, _ATTEMPTS):
                 try:
                     return work()
-                except _cut_answers():
-                    if attempt == _ATTEMPTS:
-                        raise
-        raise AssertionError("the last attempt returns or raises")
+                except (exceptions.GenericError, exceptions.PreconditionError):  # PreconditionError: of a later piece
+                    longest = min(_PAUSE_SECONDS[1], _PAUSE_SECONDS[0] * 2**attempt)
+                    time.sleep(random.uniform(longest / 2, longest))
+            return work()
 
     @contextmanager
     def _translated(self, item: str) -> Iterator[None]:
@@ -234,55 +241,89 @@ class Bucket:
             yield
         except UserError:
             raise
-        except FileNotFoundError:
-            raise UserError(_STAGE, item, f"bucket {self._name} is not there", "check the address") from None
-        except _service_errors() as error:
-            secrets = [os.environ.get(name, "") for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
-            reason = Redaction(secrets)(first_line(error))
-            next_step = _NEXT_STEP
-            if isinstance(error, PermissionError) or type(error).__name__ == "NoCredentialsError":
-                next_step = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do"
-            raise UserError(_STAGE, item, f"the service failed ({reason})", next_step) from None
+        except (exceptions.NotSupportedError, NotImplementedError):
+            reason = "cannot replace an object on a condition"
+            raise UserError(_STAGE, item, reason, "choose a bucket, or a file or a database for replies") from None
+        except _FAILED as error:
+            if _names_bucket(error):
+                reason = f"bucket {self._folder.bucket} is not there"
+                raise UserError(_STAGE, item, reason, "check the address") from None
+            next_step = _CREDENTIALS.get(self._folder.scheme, _NEXT_STEP) if _is_refused(error) else _NEXT_STEP
+            next_step = _UNKNOWN if "object with invalid path" in str(error) else next_step  # such as a/../b
+            raise UserError(_STAGE, item, f"the service failed ({_describe(error)})", next_step) from None
 
 
-async def _read_piece(body: Any) -> bytes:
-    try:
-        piece: bytes = await body.read(_PIECE_BYTES)
-        return piece
-    except _service_errors() as error:
-        raise _CutBodyError(first_line(error)) from None
+def _open_store(folder: BucketFolder, attempts: int) -> Any:
+    """Returns obstore's store of a bucket. Raises UserError for S3 without any credentials."""
+    if folder.scheme == "memory":
+        return _memory(folder.bucket)
+    if folder.scheme == "file":
+        return LocalStore("/")
+    return from_url(f"{folder.scheme}://{folder.bucket}", **client_settings(folder.scheme, attempts))
 
 
-def _cut_answers() -> tuple[type[Exception], ...]:
-    """The errors of answers that end too early: botocore repeats only requests without an answer."""
-    import aiohttp
-
-    return _CutBodyError, aiohttp.ClientPayloadError
+@cache
+def _memory(_name: str) -> MemoryStore:
+    return MemoryStore()
 
 
-def _service_errors() -> tuple[type[Exception], ...]:
-    import aiohttp
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    return OSError, BotoCoreError, ClientError, aiohttp.ClientError
-
-
-def _seconds(moment: Any) -> float:
-    return moment.timestamp() if isinstance(moment, datetime) else 0.0
+def client_settings(scheme: str, attempts: int = _ATTEMPTS) -> dict[str, Any]:
+    """Returns the settings of obstore's client for a service. Raises UserError for S3 without any credentials."""
+    first, longest = (timedelta(seconds=seconds) for seconds in _PAUSE_SECONDS)
+    backoff = {"init_backoff": first, "max_backoff": longest, "base": 2}
+    retry = {"max_retries": attempts - 1, "backoff": backoff, "retry_timeout": timedelta(seconds=300)}
+    config = _read_profile() if scheme in ("s3", "s3a") else {}
+    return {"config": config, "client_options": _CLIENT, "retry_config": retry}
 
 
-def _response_of(error: BaseException) -> dict[str, Any]:
-    """Returns the service's answer that an error is made of; empty where there is none."""
-    response: dict[str, Any] = getattr(error.__cause__, "response", None) or {}
-    return response
+def _read_profile() -> dict[str, str]:
+    """Returns what Amazon's files say where the environment has no keys. Raises UserError where nothing has any."""
+    given = os.environ
+    config: dict[str, str] = {}
+    if given.get("AWS_ACCESS_KEY_ID") or any(given.get(name) for name in _OTHER_SOURCES):
+        return config
+    name = given.get("AWS_PROFILE") or given.get("AWS_DEFAULT_PROFILE") or "default"
+    for variable, usual, sections in (
+        ("AWS_CONFIG_FILE", "~/.aws/config", (name, f"profile {name}")),
+        ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", (name,)),
+    ):
+        parser = ConfigParser(interpolation=None)
+        try:
+            parser.read(Path(given.get(variable) or usual).expanduser(), "utf-8")
+        except (Error, OSError, ValueError):
+            continue
+        for section in sections:
+            if parser.has_section(section):
+                config |= {key: value for key, value in parser.items(section) if key in _IN_PROFILE}
+    has_role = name == "default" and given.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"  # of the machine
+    if "aws_access_key_id" not in config and not has_role:
+        raise UserError(_STAGE, f"the profile {name} of AWS", "has no keys", _CREDENTIALS["s3"])
+    return config
 
 
-def _http_status(error: BaseException) -> int:
-    return int(_response_of(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+def _names_bucket(error: BaseException) -> bool:
+    """Whether the service says that the bucket itself is not there."""
+    return any(code in str(error) for code in ("NoSuchBucket", "ContainerNotFound", "bucket does not exist"))
 
 
-def _error_code(error: BaseException) -> str:
-    return str(_response_of(error).get("Error", {}).get("Code", ""))
+def _is_refused(error: BaseException) -> bool:
+    return isinstance(error, _REFUSED) or any(word in str(error) for word in _REFUSALS)
+
+
+def _describe(error: Exception) -> str:
+    """Returns what a service said, in one line without secrets; obstore's text ends in lines for its developers."""
+    text = re.sub(r"\?\S+", "", first_line(error))
+    return Redaction([os.environ.get(name, "") for name in _SECRETS])(text)[:300]
+
+
+def map_at_once(work: Callable[[T], R], items: Sequence[T], at_once: int = _AT_ONCE) -> Iterator[R]:
+    """Yields the results of transfers, several of which are under way at once, in the order of the items. Raises the
+    first error, and begins no other then."""
+    with ThreadPoolExecutor(max(1, min(at_once, len(items))), thread_name_prefix="objects") as pool:
+        try:
+            yield from pool.map(work, items)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager

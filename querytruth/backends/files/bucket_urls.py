@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from querytruth.errors import UserError
 
 _STAGE = "object storage"
-_SCHEME = re.compile(r"s3a?:/{1,2}(?=[^/])", re.IGNORECASE)  # pathlib makes one slash of two
+# pathlib makes one slash of two, or of three
+_SCHEME = re.compile(r"(?:(s3|gs|az|memory)a?:/{1,2}|(file):/{1,3})(?=[^/])", re.IGNORECASE)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,62}")
 _PART = re.compile(r"[A-Za-z0-9._=+ -]{1,255}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
-_FORM = "write s3://bucket/folder; the endpoint and the credentials come from the environment (AWS_…)"
+_FORM = "write s3://bucket/folder (gs://, az://); the endpoint and the credentials come from the environment (AWS_…)"
 
 
 def is_object_url(text: str) -> bool:
@@ -43,30 +44,43 @@ def join_set_url(spec: str, out: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class BucketFolder:
-    """A folder of a bucket; `prefix` is "" or ends without a slash."""
+    """A folder of a bucket; `prefix` is "" or ends without a slash. `scheme`: s3, gs, az, memory, or file, whose bucket
+    has no name and is the whole file system."""
 
     bucket: str
     prefix: str
+    scheme: str = "s3"
 
     @classmethod
     def parse(cls, url: str) -> BucketFolder:
         """Returns the folder of a URL. Raises UserError for any other form, with a password not even named."""
-        rest = _SCHEME.sub("", url, count=1)
+        found = _SCHEME.match(url)
+        scheme = (found[1] or found[2]).lower() if found else ""
+        rest = url[found.end() :] if found else url
         if "@" in rest:
-            raise UserError(_STAGE, "s3://…@…", "holds a user or a password", _FORM)
-        bucket, *parts = rest.rstrip("/").split("/")
+            raise UserError(_STAGE, f"{scheme}://…@…", "holds a user or a password", _FORM)
+        bucket, *parts = (f"/{rest}" if scheme == "file" else rest).rstrip("/").split("/")
         is_name = all(_PART.fullmatch(part) and part.strip(".") for part in parts)
-        if not is_object_url(url) or not _BUCKET.fullmatch(bucket) or not is_name:
+        if not found or not (_BUCKET.fullmatch(bucket) or scheme == "file") or not is_name:
             raise UserError(_STAGE, url, "is no address of a folder in a bucket", _FORM)
-        return cls(bucket, "/".join(parts))
+        return cls(bucket, "/".join(parts), scheme)
 
     def __str__(self) -> str:
         """The URL."""
-        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+        return self.url_of(self.prefix).rstrip("/")
+
+    def url_of(self, key: str) -> str:
+        """Returns the URL of an object in the bucket."""
+        return f"{self.scheme}://{self.bucket}/{key}"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it lies on another machine."""
+        return self.scheme not in ("file", "memory")
 
     def below(self, name: str) -> BucketFolder:
         """Returns a folder below this one."""
-        return BucketFolder(self.bucket, f"{self.prefix}/{name}".lstrip("/"))
+        return replace(self, prefix=f"{self.prefix}/{name}".lstrip("/"))
 
     def set_url(self, name: str, version: int | None = None) -> SetUrl:
         """Returns the address of a set in the folder."""
@@ -91,7 +105,7 @@ class SetUrl:
         name = whole.rpartition("/")[2]
         if not _NAME.fullmatch(name):
             raise UserError(_STAGE, url, "names no set", "write s3://bucket/folder/name or s3://bucket/folder/name/v3")
-        return cls(BucketFolder(folder.bucket, whole), name, version)
+        return cls(replace(folder, prefix=whole), name, version)
 
     def __str__(self) -> str:
         """The URL."""

@@ -13,6 +13,7 @@ import io
 import os
 import stat
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
 
@@ -37,8 +38,10 @@ from querytruth.backends.images.image_colours import WHITE, choose_ground, flatt
 from querytruth.backends.images.image_headers import check_png, count_gif_frames, find_picture_page, read_webp_size
 from querytruth.backends.images.source_names import is_allowed_url
 from querytruth.backends.images.worker_messages import open_file
+from querytruth.backends.web.offline import is_offline
 
 GREY_SIDE = 320  # px: the longer side of the grey image is at most this, and over half of it where the file has as much
+_IN_BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _LEAST_FRAME = 5000  # pixels that each frame counts as at least: a million tiny frames also take time
 _SCANS = 30  # scans of the largest image that a JPEG may take the time of; a usual progressive one has about 10
 _BAND = 1 << 20  # pixels converted at a time, to bound memory
@@ -302,15 +305,35 @@ def read_bounded(location: str, limit: int) -> bytes:
             return file.read(limit + 1)
     if not is_allowed_url(location):
         raise OSError(None, "cannot be read: a scheme that is not allowed")
-    import fsspec
-
     try:
-        with fsspec.open(location, "rb") as remote_file:
+        with fsspec_for(location).open(location, "rb") as remote_file:
             return read_stream(remote_file, limit + 1)
     except (OSError, MemoryError):
         raise
     except Exception as error:  # each file system has its own errors; their texts may hold a URL with a password
         raise OSError(None, f"cannot be read: {type(error).__name__}") from None
+
+
+def fsspec_for(url: str) -> Any:
+    """Returns fsspec, which reads what lies in buckets by obstore, as all else there is read. Raises PermissionError
+    where the run is offline: obstore's own connections are not seen by the check of Python's sockets."""
+    if is_offline() and any(f"{protocol}://" in url.lower() for protocol in _IN_BUCKETS):
+        raise PermissionError(errno.EACCES, "--offline allows no connection to a bucket")
+    return _fsspec()
+
+
+@cache
+def _fsspec() -> Any:
+    import fsspec
+    from obstore.fsspec import register
+
+    from querytruth.backends.files.bucket import client_settings  # it takes 20 ms, and few sources are in buckets
+
+    for protocol in _IN_BUCKETS:
+        if protocol not in fsspec.registry:  # a file system that the process chose itself stays
+            register(protocol)
+            fsspec.config.conf[protocol] = client_settings(protocol) | fsspec.config.conf.get(protocol, {})
+    return fsspec
 
 
 def read_stream(file: Any, limit: int) -> bytes:

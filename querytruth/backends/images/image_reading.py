@@ -263,9 +263,7 @@ def _read_local(known: dict[str, Any]) -> bytes:
 
 def _read_remote(known: dict[str, Any]) -> bytes:
     try:
-        import fsspec
-
-        with fsspec.open(known["path"], "rb") as file:
+        with image_decoding.fsspec_for(known["path"]).open(known["path"], "rb") as file:
             head = image_decoding.read_stream(file, image_decoding.HEAD_BYTES)
             _check_head(head, getattr(file, "size", None) or len(head), known)
             data = head + image_decoding.read_stream(file, MAX_FILE_BYTES + 1 - len(head))

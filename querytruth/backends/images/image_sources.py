@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
 from querytruth.backends.images import source_names, source_readers
-from querytruth.backends.images.image_decoding import HEAD_BYTES, head_digest
+from querytruth.backends.images.image_decoding import HEAD_BYTES, fsspec_for, head_digest
 from querytruth.errors import UserError
 
 _LISTS = (".txt", ".lst")
@@ -153,11 +153,9 @@ def _translate_read_errors(given: str) -> Iterator[None]:
 
 
 def _filesystem(url: str) -> tuple[Any, str]:
-    from fsspec.core import url_to_fs
-
     if not source_names.is_allowed_url(url):
         raise OSError(None, "of a scheme that is not allowed")
-    filesystem, path = url_to_fs(url)
+    filesystem, path = fsspec_for(url).url_to_fs(url)
     return filesystem, path
 
 

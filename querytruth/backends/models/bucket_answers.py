@@ -9,12 +9,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from querytruth.backends.files.bucket import Bucket
+from querytruth.backends.files.bucket import Bucket, map_at_once
 from querytruth.backends.models import bucket_objects
 from querytruth.backends.models.bucket_objects import MAX_ANSWER_BYTES, MAX_INDEX_BYTES, AnswerPlace, BucketAnswer
 from querytruth.errors import UserError
@@ -268,11 +267,4 @@ class BucketAnswers:
 
 def run_at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """Returns the results of several requests at a time, in the order of the items. Raises the first error."""
-    if len(items) < 2:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(items)), thread_name_prefix="replies") as pool:
-        try:
-            return list(pool.map(work, items))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    return list(map_at_once(work, items, _REQUESTS_AT_ONCE))

@@ -6,7 +6,7 @@
     <folder>/models/<sha256>                         one model with answers
     <folder>/index/pack-<sha256>                     copies of many replies, for those who need them all
     <folder>/index/refresh-<sha256>                  the answers that a refresh has set aside
-    <folder>/paces/<model>/<role>/<calls>-<at once>-<milliseconds>-<random>
+    <folder>/paces/<model>/role-<role>/<calls>-<at once>-<milliseconds>-<random>
     <folder>/leases.json                             open questions that a run is asking
 
 A reply is never replaced: a refresh sets generation N of an answer aside, and the next one is N + 1. Nothing is
@@ -173,10 +173,13 @@ def read_set_aside(url: str, data: bytes) -> tuple[str, list[AnswerPlace]]:
     return _named(url, parse)
 
 
+_ROLE = "role-"  # a name must not be empty
+
+
 def pace_name(row: dict[str, Any]) -> str:
     """Returns the name of a pace's object, which says it all."""
     numbers = f"{row['calls']}-{row['at_once']}-{round(row['seconds'] * 1000)}-{row['pace_id']}"
-    return f"{paces_prefix(row['identity'])}{quote(row['role'], safe='')}/{numbers}"
+    return f"{paces_prefix(row['identity'])}{_ROLE}{quote(row['role'], safe='')}/{numbers}"
 
 
 def paces_prefix(identity: str) -> str:
@@ -191,7 +194,7 @@ def read_pace(name: str) -> tuple[str, int, int, float] | None:
     if len(parts) != 4 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts[:3]):
         return None
     calls, at_once, milliseconds = map(int, parts[:3])
-    return unquote(role.rpartition("/")[2]), calls, at_once, milliseconds / 1000
+    return unquote(role.rpartition("/")[2].removeprefix(_ROLE)), calls, at_once, milliseconds / 1000
 
 
 def _index_object(kind: str, value: dict[str, Any]) -> tuple[str, bytes]:

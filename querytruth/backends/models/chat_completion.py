@@ -5,11 +5,13 @@ Endpoints differ, and gateways and proxies change answers: only a complete, unam
 The likely cause of an endpoint's failure, with its address: what a user can correct.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from querytruth.backends.files.text_formats import parse_json
-from querytruth.backends.models.chat import MAX_RAW_CHARACTERS, ChatAnswer, Failure, Reply
+from querytruth.backends.models.chat import MAX_RAW_CHARACTERS, ChatAnswer, Failure, Reply, write_score
 from querytruth.backends.web.timed_http import HttpResponse
 from querytruth.errors import Redaction
 
@@ -34,9 +36,15 @@ _API_FOLDERS = ("/v1", "/compatible-mode/v1", "/v1beta/openai", "/api/v3", "/v4"
 _ANSWERS_OF_OTHER_PATHS = frozenset({"not_found", "not_json", "not_an_answer", "redirected"})
 
 
-def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: Redaction) -> ChatAnswer:
+def parse_chat_completion(
+    answer: HttpResponse,
+    max_characters: int,
+    redaction: Redaction,
+    read: Callable[[Any], float | None] | None = None,
+) -> ChatAnswer:
     """Returns the reply in an answer with status 200; a failure for any other status, body or text. The text is
-    verbatim; token counts that are missing or invalid are None."""
+    verbatim; token counts that are missing or invalid are None. With `read`, the reply is the number that this finds in
+    the answer, and one in which it finds none is a failure."""
     raw = decode_redacted(answer.body, redaction)
     try:
         if answer.status != 200:
@@ -46,7 +54,7 @@ def parse_chat_completion(answer: HttpResponse, max_characters: int, redaction: 
         except (ValueError, RecursionError) as error:
             kind = answer.headers.get("content-type", "no content type")
             raise _NotAReply("not_json", "transient", f"{kind}, {len(answer.body)} bytes: {error}") from None
-        reply = _reply(envelope, raw, max_characters)
+        reply = _reply(envelope, raw, max_characters) if read is None else _read_number(envelope, raw, read)
         if redaction.contains_secret(reply.text):
             raise _NotAReply("echoes_the_key", "final", "the text holds the key that was sent")
         return reply
@@ -106,6 +114,54 @@ def _reply(envelope: Any, raw: str, max_characters: int) -> Reply:
     usage = envelope.get("usage")
     tokens = [_count(usage, name) for name in ("prompt_tokens", "completion_tokens")]
     return Reply(text, finish if isinstance(finish, str) and finish else "unknown", tokens[0], tokens[1], raw)
+
+
+def _read_number(envelope: Any, raw: str, read: Callable[[Any], float | None]) -> Reply:
+    if isinstance(envelope, dict) and envelope.get("error"):
+        raise _from_error(envelope["error"], "error_object", "transient")
+    try:
+        score = read(envelope)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
+        score = None
+    if score is None or not math.isfinite(score):
+        raise _NotAReply("no_score", "final", "the answer holds no score that can be trusted")
+    return Reply(write_score(score), "stop", raw=raw)
+
+
+_YES, _NO = frozenset(["yes", "是", "是的", "对", "符合"]), frozenset(["no", "否", "不", "不是", "不对", "不符合"])
+_MARKS = " \t\r\n▁ĠĊ\"'“”‘’.,。，!！:：*"  # around a word in a token
+_PLACES, _DOUBT = 4, 0.05  # tokens that may come before the answer; share that may be unknown
+
+
+def read_yes_share(envelope: Any) -> float | None:
+    """Returns the probability of yes among yes and no, in English or Chinese, of a completion with `logprobs`; None
+    where these are missing, no probabilities, or cut off so that the share is not known to within 0.05."""
+    for position in envelope["choices"][0]["logprobs"]["content"][:_PLACES]:
+        stated = [(str(one["token"]), float(one["logprob"])) for one in [*position["top_logprobs"], position]]
+        listed = dict(stated)
+        if any(not value <= 1e-6 or abs(listed[token] - value) > 0.01 for token, value in stated):  # also NaN
+            return None
+        shares = {token: math.exp(value) for token, value in listed.items()}
+        if sum(shares.values()) > 1.01:
+            return None
+        words = {token: token.strip(_MARKS).casefold() for token in shares}
+        yes, no = (sum(shares[token] for token, word in words.items() if word in known) for known in (_YES, _NO))
+        if yes + no >= 0.5:
+            # A word that is not listed is no likelier than the last that is, nor than all that is left.
+            hidden = max(min(min(shares.values()), 1 - sum(shares.values())), 0.0) if not (yes and no) else 0.0
+            return yes / (yes + no) if hidden / (yes + no + hidden) <= _DOUBT else None
+        if words[str(position["token"])]:
+            return None  # it began to say something else
+    return None
+
+
+def read_rank_score(envelope: Any) -> float | None:
+    """Returns the score of the one document in an answer of a rerank or score endpoint: `results` (Jina, Cohere, vLLM),
+    `data` (scores of vLLM) or a bare list (text-embeddings-inference); None where it is missing or there twice."""
+    rows = envelope if isinstance(envelope, list) else envelope.get("results", envelope.get("data"))
+    found = [row.get("relevance_score", row.get("score")) for row in rows if row.get("index", 0) == 0]
+    is_number = len(found) == 1 and isinstance(found[0], int | float) and not isinstance(found[0], bool)
+    return float(found[0]) if is_number else None
 
 
 def _text(message: dict[str, Any], finish: Any) -> str:

@@ -142,20 +142,24 @@ def download_hint(name: str) -> str:
 
 def resolve_model_revision(name: str, revision: str | None) -> tuple[str, str]:
     """Returns the name to show (of a folder its last part alone) and the revision: a digest of the folder's files, or
-    the commit. A branch of the hub is resolved to its commit, from the cache where possible. Raises UserError where
+    the commit. A branch is resolved to its commit by the hub, or, where that does not answer, by the cache. Raises
+    UserError where
     there is no such model."""
     if Path(name).is_dir():
         return Path(name).resolve().name, "files:" + _folder_digest(Path(name))
     if revision and re.fullmatch(r"[0-9a-f]{40}", revision):
         return name, revision
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import HfApi, hf_hub_download
 
-    try:
-        config = Path(hf_hub_download(name, "config.json", revision=revision))
+    try:  # not by a download, which is tried for half a minute where there is no network
+        commit = HfApi().model_info(name, revision=revision, timeout=10).sha
     except Exception as error:  # the hub has many exceptions with this meaning
+        with suppress(Exception):
+            config = Path(hf_hub_download(name, "config.json", revision=revision, local_files_only=True))
+            return name, config.parent.name
         next_step = "give a folder, or a name and the revision (40 hex digits) that the replies were made with"
         raise _not_found_error("load model", name, error, next_step) from None
-    return name, config.parent.name
+    return name, str(commit)
 
 
 def _folder_digest(folder: Path) -> str:

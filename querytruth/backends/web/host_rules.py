@@ -6,15 +6,16 @@ run tries it again.
 Rules of a site for crawlers: robots.txt (RFC 9309) and the header X-Robots-Tag.
 """
 
+import asyncio
 import math
 import re
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from urllib.parse import quote
 
 from querytruth.backends.web.web_records import FailedFetch, RefusedFetch
@@ -51,7 +52,7 @@ class RobotRules:
 def parse_robots(text: str) -> RobotRules:
     """Returns the rules for our agent: of all groups that name it, else of the groups for `*`, else none."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    named: list[str] = []
+    named: set[str] = set()
     in_rules = False
     for line in re.split(r"[\r\n]+", text.removeprefix("\ufeff")):
         field, colon, value = line.partition("#")[0].partition(":")
@@ -59,10 +60,10 @@ def parse_robots(text: str) -> RobotRules:
         if not colon:
             continue
         if field == "user-agent":
-            named = [] if in_rules else named
+            named = set() if in_rules else named
             in_rules = False
-            named.append(value.split("/")[0].strip().lower())
-            groups.setdefault(named[-1], [])
+            named |= {value.split("/")[0].strip().lower()} & {ROBOTS_AGENT, "*"}  # else many names times many rules
+            groups |= {name: groups.get(name, []) for name in named}
         elif field in ("allow", "disallow", "crawl-delay"):
             in_rules = True
             for name in named:
@@ -114,101 +115,76 @@ def _fits(pattern: str, target: str) -> bool:
     return not anchored or place == len(target)
 
 
-@dataclass(slots=True)
 class _Host:
-    under_way: int = 0
-    opens_at: float = 0.0
-    interval: float = 0.0
-    unreachable: int = 0
-    answered: bool = False
-    refused: set[str] = field(default_factory=set)
-    refuses_since: float | None = None
-    given_up: FailedFetch | None = None
+    def __init__(self, per_host: int) -> None:
+        self.slots, self.opens_at, self.interval = asyncio.Semaphore(per_host), 0.0, 0.0
+        self.unreachable, self.has_answered = 0, False
+        self.refused: set[str] = set()
+        self.refuses_since: float | None = None
+        self.given_up: FailedFetch | None = None
+        self.is_given_up = asyncio.Event()
+
+    def give_up(self, failed: FailedFetch) -> None:
+        self.given_up = failed
+        self.is_given_up.set()
+
+    async def wait_until_open(self) -> None:
+        while not self.given_up and (wait := self.opens_at - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self.is_given_up.wait()
 
 
 class HostThrottle:
-    """Shared by all threads; a host is a name with its port."""
+    """Turns with the hosts, for one event loop; a host is a name with its port."""
 
     def __init__(self, per_host: int, interval: float) -> None:
-        self._per_host, self._interval = per_host, interval
-        self._hosts: dict[str, _Host] = defaultdict(_Host)
-        self._changed = threading.Condition()
-        self._stopped = False
+        self._interval = interval
+        self._hosts: dict[str, _Host] = defaultdict(partial(_Host, per_host))
 
-    @contextmanager
-    def acquire(self, host: str, ends: float) -> Iterator[None]:
-        """Waits for a slot of the host. Raises RefusedFetch where it comes too late or the host was given up."""
-        with self._changed:
-            state = self._hosts[host]
-            while (wait := self._wait(state)) > 0:
-                left = ends - time.monotonic()
-                if left <= 0 or self._stopped:
-                    raise RefusedFetch("deadline", "transient", "the host's turn came too late")
-                self._changed.wait(min(wait, left))
+    @asynccontextmanager
+    async def acquire(self, host: str) -> AsyncIterator[None]:
+        """Waits for a slot of the host. Raises RefusedFetch where it was given up."""
+        state = self._hosts[host]
+        async with state.slots:
+            await state.wait_until_open()
             if state.given_up:
                 raise RefusedFetch(state.given_up.reason, "transient", state.given_up.detail)
-            state.under_way += 1
             state.opens_at = max(state.opens_at, time.monotonic() + max(self._interval, state.interval))
-        try:
             yield
-        finally:
-            with self._changed:
-                state.under_way -= 1
-                self._changed.notify_all()
 
-    def opens_at(self, host: str) -> float:
-        """Returns the time (monotonic clock) of the next slot."""
-        with self._changed:
-            return self._hosts[host].opens_at
+    async def wait_until_open(self, host: str) -> None:
+        """Waits until the host accepts the next request, or is given up."""
+        await self._hosts[host].wait_until_open()
 
     def set_interval(self, host: str, seconds: float) -> None:
         """Sets the shortest interval between two requests that the host's robots.txt asks for."""
-        with self._changed:
-            self._hosts[host].interval = seconds
+        self._hosts[host].interval = seconds
 
     def record_answer(self, host: str) -> None:
         """Records an answer other than 429 or 503."""
-        with self._changed:
-            state = self._hosts[host]
-            state.answered, state.unreachable, state.refuses_since = True, 0, None
-            state.refused.clear()
+        state = self._hosts[host]
+        state.has_answered, state.unreachable, state.refuses_since = True, 0, None
+        state.refused.clear()
 
     def record_unreachable(self, host: str, failed: FailedFetch) -> None:
         """Records a failed connection."""
-        with self._changed:
-            state = self._hosts[host]
-            state.unreachable += 1
-            if not state.answered and state.unreachable >= _DEAD_AFTER:
-                state.given_up = failed
-                self._changed.notify_all()
+        state = self._hosts[host]
+        state.unreachable += 1
+        if not state.has_answered and state.unreachable >= _DEAD_AFTER:
+            state.give_up(failed)
 
     def record_refusal(self, host: str, url: str, failed: FailedFetch, pause: float) -> None:
         """Records a 429 or 503. After several refused addresses the host is paused for `pause` seconds, and after
         minutes of refusals it is given up."""
-        now = time.monotonic()
-        with self._changed:
-            state = self._hosts[host]
-            state.refused.add(url)
-            if len(state.refused) < _REFUSES_AFTER:
-                return
-            state.refuses_since = now if state.refuses_since is None else state.refuses_since
-            state.opens_at = max(state.opens_at, now + pause)
-            if now - state.refuses_since > _PATIENCE:
-                state.given_up = failed
-                self._changed.notify_all()
-
-    def stop(self) -> None:
-        """Ends all waits."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-
-    def _wait(self, state: _Host) -> float:
-        if state.given_up:
-            return 0.0
-        if state.under_way >= self._per_host:
-            return 3600.0  # until a slot is released
-        return state.opens_at - time.monotonic()
+        now, state = time.monotonic(), self._hosts[host]
+        state.refused.add(url)
+        if len(state.refused) < _REFUSES_AFTER:
+            return
+        state.refuses_since = now if state.refuses_since is None else state.refuses_since
+        state.opens_at = max(state.opens_at, now + pause)
+        if now - state.refuses_since > _PATIENCE:
+            state.give_up(failed)
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

@@ -1,26 +1,22 @@
-"""Concurrent image fetches: many threads fetch into files, a thread per core decodes and stores them.
+"""Concurrent image fetches: many at a time into files, a thread per core decodes and stores them.
 
-A few files wait in between; those that are not stored when the process stops are fetched again.
-
-The queue of fetches: the next one goes to the host that has waited longest among those that are open.
-
-A slow host, or one that asks for a pause, delays only its own fetches: no thread waits for it while another is open.
+A few files wait in between; those that are not stored when the process stops are fetched again. The next fetch goes to
+the host that has waited longest among those that are open.
 
 Fetched images and their facts, decoded in worker processes.
 """
 
-import heapq
+import asyncio
 import os
 import queue
 import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
-from itertools import count
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from querytruth.backends.images import image_reading
 from querytruth.backends.images.image_reading import TRANSIENT_REASONS, ScannedImage, read_image
@@ -30,7 +26,6 @@ from querytruth.backends.web.crawler_client import CrawlerClient
 from querytruth.backends.web.page_store import FetchToStore, IncomingBody, PageStore, StoredFetch
 from querytruth.backends.web.web_records import FailedFetch, FetchedResource, WebRequest, parse_host
 
-T = TypeVar("T")
 # The leading number goes up when the same bytes give other facts.
 READER_VERSION = f"3 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
 DECODER_COUNT = os.cpu_count() or 1
@@ -38,86 +33,6 @@ _BINARY_FIELDS = ("outline", "patches", "thumbnail", "colours", "details")
 _FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", *_BINARY_FIELDS)
 _decoding = threading.BoundedSemaphore(DECODER_COUNT)  # limits the processes, whatever the number of threads
 FILES_PER_BATCH = 4  # files decoded and stored together
-
-
-@dataclass(slots=True)
-class _Waiting(Generic[T]):
-    jobs: deque[T] = field(default_factory=deque)
-    under_way: int = 0
-    is_listed: bool = False
-
-
-class FetchQueue(Generic[T]):
-    """Jobs by host. `opens_at` returns the time (monotonic clock) from which a host accepts the next request."""
-
-    def __init__(self, per_host: int, opens_at: Callable[[str], float]) -> None:
-        self._per_host, self._opens_at = per_host, opens_at
-        self._hosts: dict[str, _Waiting[T]] = defaultdict(_Waiting)
-        self._listed: list[tuple[float, int, str]] = []  # hosts with a job and a free slot, by opening time
-        self._later: list[tuple[float, int, str, T]] = []  # jobs to retry, by time
-        self._numbers, self._unfinished, self._stopped = count(), 0, False
-        self._changed = threading.Condition()
-
-    def put(self, host: str, job: T) -> None:
-        """Adds a job after the other jobs of its host."""
-        with self._changed:
-            self._unfinished += 1
-            self._hosts[host].jobs.append(job)
-            self._list(host)
-            self._changed.notify()
-
-    def take(self) -> tuple[str, T] | None:
-        """Waits for the next job and returns it with its host; None when all are done or the queue is stopped."""
-        with self._changed:
-            while self._unfinished and not self._stopped:
-                now = time.monotonic()
-                self._bring_forward(now)
-                if self._listed and self._listed[0][0] <= now:
-                    host = heapq.heappop(self._listed)[2]
-                    waiting = self._hosts[host]
-                    waiting.is_listed = False
-                    waiting.under_way += 1
-                    job = waiting.jobs.popleft()
-                    self._list(host)
-                    return host, job
-                moments = [host[0] for host in self._listed[:1]] + [job[0] for job in self._later[:1]]
-                self._changed.wait(min(moments) - now if moments else None)
-            return None
-
-    def done(self, host: str) -> None:
-        """Marks a taken job as finished."""
-        with self._changed:
-            self._unfinished -= 1
-            self._release(host)
-
-    def retry_later(self, host: str, job: T, pause: float) -> None:
-        """Puts a taken job back, before the other jobs of its host, after a pause in seconds."""
-        with self._changed:
-            heapq.heappush(self._later, (time.monotonic() + pause, next(self._numbers), host, job))
-            self._release(host)
-
-    def stop(self) -> None:
-        """Stops handing out jobs."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-
-    def _release(self, host: str) -> None:
-        self._hosts[host].under_way -= 1
-        self._list(host)
-        self._changed.notify_all()
-
-    def _bring_forward(self, now: float) -> None:
-        while self._later and self._later[0][0] <= now:
-            _, _, host, job = heapq.heappop(self._later)
-            self._hosts[host].jobs.appendleft(job)
-            self._list(host)
-
-    def _list(self, host: str) -> None:
-        waiting = self._hosts[host]
-        if waiting.jobs and not waiting.is_listed and waiting.under_way < self._per_host:
-            waiting.is_listed = True
-            heapq.heappush(self._listed, (self._opens_at(host), next(self._numbers), host))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,86 +117,104 @@ class _FetchedFile:
 
 
 class ImageFetchPool:
-    """One run with its threads."""
+    """One run. A slow host, or one that asks for a pause, delays only its own fetches: they take no slot meanwhile."""
 
     def __init__(self, store: PageStore, web: CrawlerClient) -> None:
         self._store, self._web = store, web
-        self._queue: FetchQueue[FetchJob] = FetchQueue(web.limits.per_host, web.throttle.opens_at)
-        self._to_store: queue.Queue[_FetchedFile | None] = queue.Queue(FILES_PER_BATCH)
-        self._results: queue.SimpleQueue[tuple[str, FetchedImage] | BaseException] = queue.SimpleQueue()
+        self._jobs: dict[str, deque[FetchJob]] = defaultdict(deque)  # by host
+        self._workers: Counter[str] = Counter()  # at a host
+        self._slots = asyncio.Semaphore(web.limits.concurrency)
+        self._group = asyncio.TaskGroup()
+        self._to_store: asyncio.Queue[_FetchedFile] = asyncio.Queue(FILES_PER_BATCH)
+        self._results: queue.SimpleQueue[tuple[str, FetchedImage] | BaseException | None] = queue.SimpleQueue()
 
     def run(self, requests: Sequence[WebRequest]) -> Iterator[tuple[str, FetchedImage]]:
         """Yields key and image of every request as they arrive. Raises StoreWriteError where the disk is full. All
-        threads end at once when the caller stops iterating."""
-        for request in requests:
-            self._queue.put(parse_host(request.url), FetchJob(request))
-        count = min(self._web.limits.concurrency, len(requests))
-        fetchers = [threading.Thread(target=self._fetch, name=f"fetch-{n}", daemon=True) for n in range(count)]
-        writers = [threading.Thread(target=self._write, name=f"store-{n}", daemon=True) for n in range(DECODER_COUNT)]
-        for thread in (*fetchers, *writers):
-            thread.start()
+        fetches end at once when the caller stops iterating."""
+        self._web.start(self._run(requests)).add_done_callback(lambda _run: self._results.put(None))
+        result: tuple[str, FetchedImage] | BaseException | None = None
         try:
-            for _ in requests:
-                result = self._results.get()
+            while (result := self._results.get()) is not None:
                 if isinstance(result, BaseException):
                     raise result
                 yield result
         except BaseException:
             self._web.stop()
+            while self._results.get() is not None:
+                pass
             raise
+
+    async def _run(self, requests: Sequence[WebRequest]) -> None:
+        for request in requests:
+            self._jobs[parse_host(request.url)].append(FetchJob(request))
+        writers = [asyncio.create_task(self._write()) for _ in range(DECODER_COUNT)]
+        try:
+            async with self._group:
+                for host, jobs in self._jobs.items():
+                    for _ in range(min(self._web.limits.per_host, len(jobs))):
+                        self._start_worker(host)
+        except BaseExceptionGroup as faults:  # raised again in the caller's thread
+            self._results.put(faults.exceptions[0])
         finally:
-            self._queue.stop()
-            for thread in fetchers:
-                thread.join()
-            for _ in writers:
-                self._to_store.put(None)
-            for thread in writers:
-                thread.join()
+            await self._to_store.join()
+            for writer in writers:
+                writer.cancel()
 
-    def _fetch(self) -> None:
-        while (taken := self._queue.take()) is not None:
-            host, job = taken
-            body: IncomingBody | None = None
-            try:
-                job.ends = job.ends or time.monotonic() + self._web.limits.seconds
-                body = self._store.open_incoming_body()
-                answer = self._web.fetch(job.request, body.file, job.ends)
-                pause = self._web.retry_delay(answer, job.attempt, job.ends)
-                if pause is not None and not self._web.stopped.is_set():
-                    body.close()
-                    job.attempt += 1
-                    self._queue.retry_later(host, job, pause)
-                    continue
-                self._to_store.put(_FetchedFile(job.request, answer, body))
-            except BaseException as error:  # raised again in the caller's thread
-                if body is not None:
-                    body.close()
-                self._results.put(error)
-            self._queue.done(host)
+    def _start_worker(self, host: str) -> None:
+        if self._workers[host] < self._web.limits.per_host:
+            self._workers[host] += 1
+            self._group.create_task(self._work(host))
 
-    def _write(self) -> None:
-        """Decodes and stores until no more files arrive, and closes every file."""
-        while (file := self._to_store.get()) is not None:
-            batch = [file, *self._waiting_files()]
-            try:
-                for result in self._decode_and_save(batch):
-                    self._results.put(result)
-            except BaseException as error:  # raised again in the caller's thread
-                self._results.put(error)
-            finally:
-                for one in batch:
-                    one.body.close()
+    async def _work(self, host: str) -> None:
+        jobs = self._jobs[host]
+        while jobs:
+            await self._web.throttle.wait_until_open(host)
+            async with self._slots:
+                if jobs:
+                    await self._try(host, jobs.popleft())
+        self._workers[host] -= 1
 
-    def _waiting_files(self) -> Iterator[_FetchedFile]:
-        for _ in range(FILES_PER_BATCH - 1):
-            try:
-                file = self._to_store.get_nowait()
-            except queue.Empty:
+    async def _try(self, host: str, job: FetchJob) -> None:
+        job.ends = job.ends or time.monotonic() + self._web.limits.seconds
+        body = self._store.open_incoming_body()
+        try:
+            answer = await self._web.try_fetch(job.request, body.file, job.ends)
+            pause = self._web.retry_delay(answer, job.attempt, job.ends)
+            if pause is None:
+                await self._to_store.put(_FetchedFile(job.request, answer, body))
                 return
-            if file is None:
-                self._to_store.put(None)  # for this thread or another
-                return
-            yield file
+        except BaseException:
+            body.close()
+            raise
+        body.close()
+        job.attempt += 1
+        self._group.create_task(self._try_again(host, job, pause))
+
+    async def _try_again(self, host: str, job: FetchJob, pause: float) -> None:
+        """Puts a job back, before the other jobs of its host, after a pause in seconds."""
+        await asyncio.sleep(pause)
+        self._jobs[host].appendleft(job)
+        self._start_worker(host)
+
+    async def _write(self) -> None:
+        while True:
+            batch = [await self._to_store.get()]
+            while len(batch) < FILES_PER_BATCH and not self._to_store.empty():
+                batch.append(self._to_store.get_nowait())
+            await asyncio.to_thread(self._keep, batch)
+            for _ in batch:
+                self._to_store.task_done()
+
+    def _keep(self, batch: Sequence[_FetchedFile]) -> None:
+        """Decodes, stores and closes the files."""
+        try:
+            for result in self._decode_and_save(batch):
+                self._results.put(result)
+        except BaseException as error:  # raised again in the caller's thread
+            self._results.put(error)
+        finally:
+            for one in batch:
+                one.body.close()
 
     def _decode_and_save(self, batch: Sequence[_FetchedFile]) -> list[tuple[str, FetchedImage]]:
         fetched = [one for one in batch if isinstance(one.answer, FetchedResource)]

@@ -10,14 +10,13 @@ Response bodies as streams: limited as sent and again as decompressed, never hel
 from __future__ import annotations
 
 import functools
-import http.client
 import logging
 import os
 import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -40,55 +39,47 @@ _ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 _log = logging.getLogger(__name__)
 
 
-def read_body_pieces(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
-    """Yields the decompressed body in pieces. Raises RefusedFetch where it is longer than `most` bytes, incomplete, or
-    in an unknown encoding."""
-    if response.length is not None and response.length > most:
-        raise RefusedFetch("too_many_bytes", "final", f"{response.length} bytes announced")
-    yield from decompress_pieces(_raw(response, most), response.headers.get("Content-Encoding") or "", most)
+class BodyUnpacker:
+    """Unpacks a body as it comes, at most one piece in memory. `encoding` is the header's value; `deflate` means zlib's
+    format, but some servers send it raw. Its methods raise RefusedFetch for an unknown encoding, and where the data is
+    damaged, incomplete or longer than `most` bytes, as sent or unpacked."""
 
+    def __init__(self, encoding: str, most: int) -> None:
+        self._encoding, self._most = encoding.strip().lower(), most
+        if self._encoding not in _ENCODINGS:
+            raise RefusedFetch("bad_encoding", "final", f"content encoding {self._encoding[:40]!r}")
+        self._unpacking = None if self._encoding in ("", "identity") else zlib.decompressobj(47)
+        self._received, self._unpacked, self._is_first = 0, 0, True
 
-def _raw(response: http.client.HTTPResponse, most: int) -> Iterator[bytes]:
-    received = 0
-    while piece := response.read(_PIECE):
-        received += len(piece)
-        if received > most:
-            raise RefusedFetch("too_many_bytes", "final", f"more than {most} bytes")
-        yield piece
-    if response.length:
-        raise RefusedFetch("incomplete", "transient", f"{response.length} bytes are missing", retry_in=0.0)
-
-
-def decompress_pieces(raw: Iterable[bytes], encoding: str, most: int) -> Iterator[bytes]:
-    """Yields decompressed pieces, at most one in memory; `encoding` is the header's value. `deflate` means zlib's
-    format, but some servers send it raw. Raises RefusedFetch for an unknown encoding, and where the data is damaged,
-    incomplete or longer than `most` bytes."""
-    encoding = encoding.strip().lower()
-    if encoding not in _ENCODINGS:
-        raise RefusedFetch("bad_encoding", "final", f"content encoding {encoding[:40]!r}")
-    if encoding in ("", "identity"):
-        yield from raw
-        return
-    unpacking, unpacked, is_first = zlib.decompressobj(47), 0, True
-    for packed in raw:
-        while not unpacking.eof:
+    def unpack(self, packed: bytes) -> Iterator[bytes]:
+        """Yields what a piece of the body holds."""
+        self._received += len(packed)
+        if self._received > self._most:
+            raise RefusedFetch("too_many_bytes", "final", f"more than {self._most} bytes")
+        if self._unpacking is None:
+            yield packed
+            return
+        while not self._unpacking.eof:
             try:
-                plain = unpacking.decompress(packed, _PIECE)
+                plain = self._unpacking.decompress(packed, _PIECE)
             except zlib.error as error:
-                if not is_first or encoding != "deflate":
-                    raise RefusedFetch("bad_encoding", "final", f"{encoding} body: {error}") from None
-                unpacking, is_first = zlib.decompressobj(-15), False
+                if not self._is_first or self._encoding != "deflate":
+                    raise RefusedFetch("bad_encoding", "final", f"{self._encoding} body: {error}") from None
+                self._unpacking, self._is_first = zlib.decompressobj(-15), False
                 continue
-            is_first = False
-            unpacked += len(plain)
-            if unpacked > most:
-                raise RefusedFetch("too_many_bytes", "final", f"more than {most} bytes once decompressed")
+            self._is_first = False
+            self._unpacked += len(plain)
+            if self._unpacked > self._most:
+                raise RefusedFetch("too_many_bytes", "final", f"more than {self._most} bytes once decompressed")
             yield plain
-            packed = unpacking.unconsumed_tail
+            packed = self._unpacking.unconsumed_tail
             if not packed and len(plain) < _PIECE:
                 break
-    if not unpacking.eof:
-        raise RefusedFetch("bad_encoding", "transient", f"{encoding} body ends too early", retry_in=0.0)
+
+    def end(self) -> None:
+        """Checks that the body was whole."""
+        if self._unpacking is not None and not self._unpacking.eof:
+            raise RefusedFetch("bad_encoding", "transient", f"{self._encoding} body ends too early", retry_in=0.0)
 
 
 class HttpCallError(Exception):
@@ -309,8 +300,10 @@ class TimedHttp:
 def _decompress(data: bytes, encoding: str, limit: int) -> bytes:
     plain = bytearray()
     try:
-        for piece in decompress_pieces([data], encoding, limit):
+        unpacker = BodyUnpacker(encoding, limit)
+        for piece in unpacker.unpack(data):
             plain += piece
+        unpacker.end()
     except RefusedFetch as refused:
         raise HttpCallError(refused.failure.reason, refused.failure.detail, bytes(plain) or data) from None
     return bytes(plain)

@@ -4,6 +4,7 @@
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from querytruth.backends.plugins import PluginPackage
@@ -14,14 +15,21 @@ from querytruth.sets.staging_folders import make_staging_folder, remove_abandone
 EXPORTERS = PluginPackage("querytruth.formats.exporters", "format", "export")
 
 
-def export_set(name: str, stored: StoredSet, out: Path, *, allow_loss: bool = False) -> list[str]:
+def export_set(
+    name: str, stored: StoredSet, out: Path, *, allow_loss: bool = False, with_places: bool = False
+) -> list[str]:
     """Exports a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
-    format leaves out. Raises UserError for an unknown format, and for a loss that changes metrics and is not allowed.
+    format leaves out, and how many places were: where images were taken goes out `with_places` alone, also what their
+    files say of it. Raises UserError for an unknown format, and for a loss that changes metrics and is not allowed.
     """
     plugin = EXPORTERS.import_plugin(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError("export", out, "exists and is not empty", "give a new folder")
     lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
+    if not with_places:
+        if placed := stored.tables.count_places():
+            lost.append(f"where {placed:,} of the images were taken (--with-places keeps it)")
+        stored = replace(stored, tables=stored.tables.without_places(), hides_places=True)
     beside = out.absolute().with_name(f".{out.absolute().name}.export")
     remove_abandoned_folders(beside)  # of an export that was killed
     temporary = make_staging_folder(beside)

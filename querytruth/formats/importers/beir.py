@@ -28,10 +28,12 @@ class BeirDocument(msgspec.Struct):
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Reads a split, by default `test`. Leaves out queries without judgments, which belong to other splits, except from
-    our own exports."""
-    names = ("corpus.jsonl", "queries.jsonl", f"qrels/{split or 'test'}.tsv")
-    corpus, queries, qrels = (text_files.find_file(source, [name], name) for name in names)
-    scores = list(_scores(qrels))
+    our own exports. Where there are no judgments at all, every query waits for its first."""
+    corpus, queries = (text_files.find_file(source, [name], name) for name in ("corpus.jsonl", "queries.jsonl"))
+    has_splits = split is not None or any((source / "qrels").glob("*.tsv"))
+    name = f"qrels/{split or 'test'}.tsv"
+    qrels = [text_files.find_file(source, [name], name)] if has_splits else []
+    scores = [score for path in qrels for score in _scores(path)]
     documents, texts = (
         [line for _, line in text_files.iterate_json_lines(path, BeirDocument)] for path in (corpus, queries)
     )
@@ -40,13 +42,13 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     is_own_export = are_own_ids((str(line._id) for line in documents), (str(line._id) for line in texts))
     images = pd.DataFrame([_image(line, is_own_export) for line in documents])
     query_frame = pd.DataFrame([_query(line, is_own_export) for line in texts])
-    if not is_own_export:
+    if not is_own_export and scores:
         query_frame = query_frame[query_frame["query"].isin({query for query, _, _ in scores})]
     return ImportedTables(
         queries=query_frame,
         images=images.assign(place=None),
         qrels=build_judgment_table(scores, "publisher"),
-        files=[corpus, queries, qrels],
+        files=[corpus, queries, *qrels],
         grades=list_grades((relevance for _, _, relevance in scores), "score"),
         title=f"{source.resolve().name}, {split or 'test'}",
         keeps_ids=is_own_export,

@@ -23,13 +23,14 @@ _QRELS_COLUMNS = {"query-id": "query_id", "corpus-id": "image_id", "score": "rel
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
     """Reads a split, by default `test` or the only one; ignores texts in the corpus."""
     files = set_description.find_config_files(source, split or "test")
-    corpus, queries, qrels = (_config(files, source, *names) for names in _CONFIGS)
+    corpus, queries = (_config(files, source, *names) for names in _CONFIGS[:2])
+    qrels = next((files[name] for name in _CONFIGS[2] if files.get(name)), [])  # none: judgments are to come
     places: list[str | None] = []
     batches = _ids(corpus, ["image"])
     images = _table(parquet_shards.extract_images(batches, image_store.put, places), "image_id", corpus[0])
     query_frame = _table(_ids(queries, ["text"]), "query_id", queries[0])
-    judged = parquet_shards.read_shards(qrels, _SCORES.names, ["judged-by", "evidence"])
-    qrels_table = parquet_shards.table_from_batches(judged, _QRELS_SCHEMA, qrels[0])
+    judged = parquet_shards.read_shards(qrels, _SCORES.names, ["judged-by", "evidence"]) if qrels else iter(())
+    qrels_table = parquet_shards.table_from_batches(judged, _QRELS_SCHEMA, qrels[0] if qrels else source)
     scores = qrels_table.to_pandas().rename(columns=_QRELS_COLUMNS)
     details = [files.get(name, []) for name in ("picture-details", "query-details")]
     tables = {

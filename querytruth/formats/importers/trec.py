@@ -1,7 +1,7 @@
 """TREC: qrels.txt (`query 0 image grade`) and queries.tsv (`query<tab>text`), as trec_eval takes them.
 
-Layout: usnistgov/trec_eval, README; our own export `trec` has the same. There is no list of images: the gallery
-consists of the judged ones.
+Layout: usnistgov/trec_eval, README; our own export `trec` has the same. Where there is no list of images, the
+gallery consists of the judged ones.
 """
 
 from collections.abc import Iterator
@@ -12,26 +12,39 @@ from querytruth.formats import importers
 from querytruth.formats.set_images import ImageStore
 from querytruth.records import are_own_ids
 
+_LIST = "images.txt"
+JUDGED_GALLERY_LIMITATION = (
+    "The gallery holds the pictures that were judged: others that were searched in are not known."
+)
+
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> importers.ImportedTables:
-    """Reads the folder. A grade below 0 counts as not relevant."""
-    qrels = find_file(source, ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"], "judgments")
+    """Reads the folder. A grade below 0 counts as not relevant. `images.txt`, where it is there, lists the gallery by
+    an id a line; with it, judgments may still be to come."""
+    listed = _read_listed_images(source)
+    names = ["qrels.txt", f"qrels.{split or 'test'}.txt", "qrels"]
+    has_qrels = not listed or any((source / name).is_file() for name in names)
+    qrels = [find_file(source, names, "judgments, and no images.txt")] if has_qrels else []
     queries = find_file(source, ["queries.tsv", "topics.tsv", f"queries.{split or 'test'}.tsv"], "queries")
-    judged = list(_judgments(qrels))
+    judged = [row for path in qrels for row in _judgments(path)]
     query_rows = [split_id_and_text(line, queries, number) for number, line in iterate_lines(queries) if line.strip()]
-    images = dict.fromkeys(image for _, image, _ in judged)
+    images = dict.fromkeys([*listed, *(image for _, image, _ in judged)])
     return importers.ImportedTables(
         queries=importers.build_query_table(query_rows, "query"),
         images=importers.build_image_table((image, image, None) for image in images),
         qrels=importers.build_judgment_table(judged, "publisher"),
-        files=[qrels, queries],
+        files=[*qrels, queries, *([source / _LIST] if listed else [])],
         grades=importers.list_grades((relevance for _, _, relevance in judged), "grade"),
         title=source.resolve().name,
-        known_limitations=[
-            "The gallery holds the pictures that were judged: others that were searched in are not known."
-        ],
+        known_limitations=[] if listed else [JUDGED_GALLERY_LIMITATION],
         keeps_ids=are_own_ids(images, dict(query_rows)),
     )
+
+
+def _read_listed_images(source: Path) -> list[str]:
+    if not (source / _LIST).is_file():
+        return []
+    return [line.strip() for _, line in iterate_lines(source / _LIST) if line.strip()]
 
 
 def _judgments(path: Path) -> Iterator[tuple[str, str, int]]:

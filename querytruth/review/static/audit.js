@@ -1,5 +1,5 @@
 // The drawn pairs of an audit, one large at a time. Nothing on it tells what the set, a model or others say of a pair.
-import { chip, element, photo } from "./elements.js";
+import { ask, chip, element, photo } from "./elements.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { grading, meaning } from "./parts.js";
 
@@ -23,8 +23,23 @@ function draw(card, queue) {
 }
 
 function answer(card, queue, grade, note = card.image.own?.note || "", goesOn = true) {
-  queue.submit({ key: card.key, grade, note }, card.key);
+  queue.submit({ key: card.key, grade, note }, card.key).then(() => continueQueue(queue));
   if (goesOn) queue.go(queue.at + 1);
+}
+
+// An audit until a goal plans its cards from the answers: more of them, and what is certified, before these run out.
+async function continueQueue(queue) {
+  const stated = document.getElementById("stated");
+  if (!stated || queue.done.filter((one) => !one).length > 2 || queue.waiting > 1) return;
+  const audit = queue.form.elements.audit.value;
+  const answer = await ask(`/api/audit/next?${new URLSearchParams({ audit })}`).catch((error) => queue.showError(error));
+  if (!answer?.stated) return;
+  stated.textContent = answer.stated;
+  const isLast = queue.done[queue.at] === 1 && queue.at === queue.order.length - 1;
+  const added = answer.keys.filter((one) => !queue.order.includes(one));
+  for (const key of added) { queue.order.push(key); queue.done.push(0); }
+  await queue.fetchCards(added);
+  queue.go(isLast ? queue.at + 1 : queue.at);
 }
 
 function number(card, queue, key) {

@@ -36,7 +36,10 @@ function save(card, queue) {
     if (area.value.trim() !== card.texts[area.name]) queue.submit({ image_id: card.image_id, language: area.name, text: area.value }, card.key);
   }
   const last = queue.at === queue.order.length - 1;
-  if (last) document.activeElement?.blur(); else queue.go(queue.at + 1).then(write);
+  if (last) return document.activeElement?.blur();
+  // Until the next picture is here, nothing more is written to this one.
+  for (const area of document.querySelectorAll(".caption")) area.readOnly = true;
+  queue.go(queue.at + 1).then(write);
 }
 
 const write = () => document.querySelector(".caption")?.focus();

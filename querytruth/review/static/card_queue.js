@@ -10,7 +10,7 @@ export const settings = JSON.parse(byId("queue-data").textContent);
 
 export class CardQueue {
   constructor(view, draw, keys, { home = "/api", images = "/image", doneLabel = "decided", always = {}, beside = [] } = {}) {
-    Object.assign(this, { view, draw, keys, home, images, doneLabel, always, beside, order: [], done: [], at: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
+    Object.assign(this, { view, draw, keys, home, images, doneLabel, always, beside, order: [], done: [], at: 0, shown: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
     this.form = byId("filters");
     const given = new URLSearchParams(location.search);
     for (const field of this.form.elements) {
@@ -72,6 +72,7 @@ export class CardQueue {
   }
 
   show() {
+    this.shown = this.at;
     byId("card").replaceChildren(...this.draw(this.card, this).filter(Boolean));
     history.replaceState(null, "", `${location.search}#${encodeURIComponent(this.order[this.at])}`);
     this.#progress();
@@ -236,7 +237,8 @@ export class CardQueue {
     byId("progress-bar").style.width = `${total ? 100 * done / total : 0}%`;
     byId("progress").setAttribute("aria-valuemax", total);
     byId("progress").setAttribute("aria-valuenow", done);
-    byId("place").textContent = total ? `${(this.at + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} ${this.doneLabel}` : "";
+    // The card that is seen: the next one may still be on its way.
+    byId("place").textContent = total ? `${(this.shown + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} ${this.doneLabel}` : "";
     this.times = this.times.filter((time) => Date.now() - time < 300_000);
     const minutes = this.times.length > 4 ? (Date.now() - this.times[0]) / 60_000 : 0;
     const pace = minutes ? this.times.length / minutes : 0;

@@ -39,7 +39,7 @@ export function leaveText(card) {
 export const gradeOf = (card, one) => (one.grades ? one.grades[shownText(card).query_id] : one.grade);
 
 export function head(card, queue) {
-  const chips = [`level ${card.level}`, card.topic, ...card.labels].filter(Boolean).map((name) => chip(name));
+  const chips = [card.labels.length > 0 && `level ${card.level}`, card.topic, ...card.labels].filter(Boolean).map((name) => chip(name));
   const doubts = card.flags.map((name) => chip(name.replaceAll("_", " "), "warm"));
   const [first, several] = [card.queries[0], card.queries.length > 1];
   return element("div", { class: "head" },

@@ -43,6 +43,8 @@ def test_an_unknown_model_names_the_nearest_and_all() -> None:
         "qwen",
         "qwen_vl",
         "replay",
+        "rerank",
+        "scores_file",
     ]
     with pytest.raises(UserError, match="did you mean 'qwen_vl'"):
         chat.load_chat_model("qwen-vl")

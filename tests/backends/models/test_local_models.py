@@ -347,15 +347,22 @@ def test_large_weights_are_told_apart_without_reading_them_whole(
 def test_a_commit_of_the_hub_needs_no_look_and_a_branch_becomes_one(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
-    commit = "0123456789abcdef" * 2 + "01234567"
+    commit, cached = "0123456789abcdef" * 2 + "01234567", "fedcba9876543210" * 2 + "fedcba98"
 
-    def download(name: str, file: str, revision: str | None) -> str:
-        if name == "nobody/none":
+    def describe(_hub: object, name: str, revision: str | None, timeout: float) -> huggingface_hub.ModelInfo:
+        if name != "q/w":
+            raise ConnectionError("token hf_secret was refused")
+        return huggingface_hub.ModelInfo(id=name, sha=commit)
+
+    def find_cached(name: str, file: str, revision: str | None, local_files_only: bool) -> str:
+        if name == "nobody/none" or not local_files_only:
             raise huggingface_hub.errors.LocalEntryNotFoundError("token hf_secret was refused")
-        return f"/cache/models--q/snapshots/{commit}/{file}"
+        return f"/cache/models--q/snapshots/{cached}/{file}"
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", describe)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", find_cached)
     assert resolve_model_revision("q/w", None) == ("q/w", commit)
+    assert resolve_model_revision("seen/before", None) == ("seen/before", cached), "without a network"
     assert resolve_model_revision("nobody/none", commit) == ("nobody/none", commit)
     with pytest.raises(UserError, match="the hub does not give it") as told:
         resolve_model_revision("nobody/none", "main")

@@ -135,7 +135,7 @@ def _write(location: str, who: int, start: Any, told: Any) -> None:
 
 @pytest.mark.thorough
 def test_processes_and_threads_that_answer_the_same_agree_on_the_first_reply(location: str) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     start, told = context.Event(), context.Queue()
     processes = [context.Process(target=_write, args=(location, n, start, told)) for n in range(4)]
     for process in processes:

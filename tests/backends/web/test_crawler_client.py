@@ -1,5 +1,6 @@
 """The crawler's way to the web, with every fault that hosts have."""
 
+import gc
 import gzip
 import io
 import ipaddress
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from querytruth.backends.web.crawler_client import CrawlerClient
-from querytruth.backends.web.pinned_connections import is_public
+from querytruth.backends.web.pinned_connections import Address, is_public
 from querytruth.backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebLimits, WebRequest
 from querytruth.errors import UserError
 from tests.backends.web.hostile_web import (
@@ -218,9 +219,11 @@ def test_the_last_word_is_asked_of_the_very_address_that_is_dialled(monkeypatch:
     """Even if a list of addresses were wrong."""
     web = CrawlerClient(QUICK_LIMITS, respect_robots=False)
     inside = ipaddress.ip_address("127.0.0.1")
-    monkeypatch.setattr(
-        "querytruth.backends.web.pinned_connections.AddressResolver.resolve_public", lambda *_: [inside]
-    )
+
+    async def wrong(*_: object) -> list[Address]:
+        return [inside]
+
+    monkeypatch.setattr("querytruth.backends.web.pinned_connections.AddressResolver.resolve_public", wrong)
     with refusing_to_dial() as dialled:
         assert fetch_failure_reason("http://public.example/", web) == "address_not_public"
     assert not is_public(inside) and not dialled
@@ -279,7 +282,7 @@ FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
         send_raw(OK + b"Transfer-Encoding: chunked\r\n\r\n" + b"%x\r\n" % 9000 + IMAGE[:900]), "incomplete"
     ),
     "pieces of no size": (send_raw(OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"), "incomplete"),
-    "torn down": (reset_connection(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:900]), "connection_failed"),
+    "torn down": (reset_connection(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:900]), "incomplete"),
     "hung up at once": (send_raw(b""), "connection_failed"),
     "no HTTP": (send_raw(b"SSH-2.0-OpenSSH_9.6\r\n" * 9), "bad_http"),
     "a header without an end": (send_raw(OK + b"X: " + b"y" * 70_000 + b"\r\n\r\n"), "bad_http"),
@@ -288,7 +291,15 @@ FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
     "silence after the head": (lambda link: (link.sendall(OK + b"\r\n"), stay_silent()(link)), "timeout"),  # type: ignore
     "a dribbled head": (send_slowly(OK, b"X"), "deadline"),
     "a dribbled body": (send_slowly(OK + b"Content-Length: 9000\r\n\r\n" + IMAGE[:99], b"x"), "deadline"),
-    "dribbled pieces": (send_slowly(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n\xff\r\n"), "deadline"),
+    "dribbled pieces": (
+        send_slowly(OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunked(IMAGE[:99]), b"1\r\n\xff\r\n"), "deadline"
+    ),
+    "dribbled pieces of something else": (
+        send_slowly(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n\xff\r\n"), "not_an_image"
+    ),
+    "pieces that stop having a size": (
+        send_raw(OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunked(IMAGE[:900]) + b"zz\r\n"), "incomplete"
+    ),
     "go on, go on": (send_slowly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "deadline"),
     "a bomb": (CannedResponse(BOMB, headers={"Content-Encoding": "gzip"}), "too_many_bytes"),
     "a bomb in zlib": (CannedResponse(ZLIB_BOMB, headers={"Content-Encoding": "deflate"}), "too_many_bytes"),
@@ -324,6 +335,10 @@ def test_every_fault_has_its_reason_in_time(fault: str) -> None:
         send_raw(OK + b"\r\n" + IMAGE),
         send_raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n" + IMAGE),
         send_raw(OK + b"Content-Length: %d\r\n\r\n" % len(IMAGE) + IMAGE + b"and more that nobody wants"),
+        send_raw(
+            OK + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(IMAGE) + IMAGE + b"\r\n<!-- more -->\r\n\r\n"
+        ),
+        send_raw(OK.replace(b"\r", b"") + b"Content-Type: image/jpeg\n\n" + IMAGE),
     ],
 )
 def test_what_is_odd_but_whole_is_taken(answer: LoopbackAnswer) -> None:
@@ -346,6 +361,29 @@ def test_the_rest_of_a_wrong_answer_is_not_the_next_one_s_beginning() -> None:
             assert fetch_once(f"{server.url}/lies", web)[1] == IMAGE
             time.sleep(0.15)
             assert fetch_once(f"{server.url}/good", web)[1] == IMAGE
+
+
+def test_of_many_open_connections_the_oldest_idle_ones_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("querytruth.backends.web.pinned_connections._MOST_OPEN", 2)
+    web = small_web(respect_robots=False)
+    with loopback(serving(jpeg())) as one, loopback(serving(jpeg())) as two, loopback(serving(jpeg())) as three:
+        for server in (one, two, one, three, one, two):
+            assert not fetch_failure_reason(f"{server.url}/gone_on", web)
+        assert [server.connections for server in (one, two, three)] == [1, 2, 1]
+
+
+def test_a_client_that_nobody_stopped_leaves_nothing_open() -> None:
+    handles = Path("/proc/self/fd")
+    if not handles.exists():
+        pytest.skip("no /proc")
+    with loopback(serving(jpeg())) as server:
+        assert not fetch_failure_reason(f"{server.url}/a")  # starts the loop
+        before = len(list(handles.iterdir()))
+        for number in range(20):
+            assert not fetch_failure_reason(f"{server.url}/{number}")
+        gc.collect()
+        time.sleep(0.1)
+        assert len(list(handles.iterdir())) <= before + 4
 
 
 def test_a_page_may_be_what_it_likes_and_an_image_of_few_bytes_is_for_the_decoder() -> None:

@@ -1,117 +1,129 @@
 """Turns with hosts, and which fetch is begun next."""
 
+import asyncio
 import threading
 import time
 from collections import Counter
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
 
 import pytest
 
-from querytruth.backends.web import host_rules as host_throttle
+from querytruth.backends.web import host_rules
 from querytruth.backends.web.host_rules import HostThrottle
-from querytruth.backends.web.image_fetch_pool import FetchQueue
-from querytruth.backends.web.web_records import FailedFetch, RefusedFetch
+from querytruth.backends.web.image_fetch_pool import ImageFetchPool
+from querytruth.backends.web.page_store import PageStore
+from querytruth.backends.web.web_records import FailedFetch, FetchResult, RefusedFetch, WebRequest
+from tests.backends.web.hostile_web import QUICK_LIMITS, small_web
 
+T = TypeVar("T")
 REFUSED = FailedFetch("rate_limited", "transient", "status 429", retry_in=9.0)
+GONE = FailedFetch("not_found", "final")
 
 
-def soon() -> float:
-    return time.monotonic() + 5
+def in_time(work: Coroutine[Any, Any, T], seconds: float = 5.0) -> T:
+    return asyncio.run(asyncio.wait_for(work, seconds))
 
 
-def test_a_slow_host_holds_up_its_own_jobs_only() -> None:
-    """One thread: the other host's jobs are all done before the slow one's second."""
-    opens = {"slow": time.monotonic() + 0.3, "quick": 0.0}
-    queue: FetchQueue[int] = FetchQueue(1, opens.__getitem__)
-    for number in range(3):
-        queue.put("slow", number)
-        queue.put("quick", number)
-    done = []
-    while (taken := queue.take()) is not None:
-        done.append(taken)
-        queue.done(taken[0])
-    assert done == [("quick", 0), ("quick", 1), ("quick", 2), ("slow", 0), ("slow", 1), ("slow", 2)]
-
-
-def test_a_host_gets_so_many_at_a_time_and_every_job_once() -> None:
-    queue: FetchQueue[int] = FetchQueue(2, lambda _host: 0.0)
-    for number in range(60):
-        queue.put(f"h{number % 3}", number)
-    under_way, most, done, lock = Counter[str](), Counter[str](), list[int](), threading.Lock()
-
-    def work() -> None:
-        while (taken := queue.take()) is not None:
-            host, job = taken
-            with lock:
-                under_way[host] += 1
-                most[host] = max(most[host], under_way[host])
-            time.sleep(0.001)
-            with lock:
-                under_way[host] -= 1
-                done.append(job)
-            queue.done(host)
-
-    threads = [threading.Thread(target=work) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert sorted(done) == list(range(60))
-    assert max(most.values()) <= 2
-
-
-def test_a_job_that_is_tried_again_comes_before_the_host_s_others_when_its_pause_is_over() -> None:
-    queue: FetchQueue[str] = FetchQueue(1, lambda _host: 0.0)
-    for job in ("a", "b", "c"):
-        queue.put("h", job)
-    order = []
-    for number in range(4):
-        taken = queue.take()
-        assert taken
-        order.append(taken[1])
-        if number == 0:
-            queue.retry_later("h", taken[1], 0.05)
-            time.sleep(0.1)
-        else:
-            queue.done("h")
-    assert order == ["a", "a", "b", "c"]
-    assert queue.take() is None
-
-
-def test_a_stopped_queue_lets_everybody_go() -> None:
-    queue: FetchQueue[int] = FetchQueue(1, lambda _host: time.monotonic() + 99)
-    queue.put("h", 1)
-    threading.Timer(0.1, queue.stop).start()
-    assert queue.take() is None
-    queue.done("h")
-    assert queue.take() is None
-
-
-def test_turns_are_few_and_apart() -> None:
-    turns = HostThrottle(per_host=1, interval=0.1)
-    start = time.monotonic()
-    for _ in range(3):
-        with turns.acquire("h", soon()):
-            pass
-    assert time.monotonic() - start > 0.19
-    with (
-        turns.acquire("h", soon()),
-        turns.acquire("other", soon()),
-        pytest.raises(RefusedFetch, match="turn came too late"),
-        turns.acquire("h", time.monotonic() + 0.1),
-    ):
+async def take_turn(turns: HostThrottle, host: str) -> None:
+    async with turns.acquire(host):
         pass
 
 
+def begun(folder: Path, urls: list[str], answers: Any, **limits: Any) -> list[str]:
+    """The addresses in the order in which their fetches are begun; `answers` is a coroutine in place of a fetch."""
+    web = small_web(limits=replace(QUICK_LIMITS, **limits))
+    order: list[str] = []
+
+    async def answer(request: WebRequest, _out: object, _ends: float) -> FetchResult:
+        order.append(request.url)
+        return await answers(web, request.url)  # type: ignore[no-any-return]
+
+    with mock.patch.object(web, "try_fetch", answer):
+        found = list(ImageFetchPool(PageStore(folder), web).run([WebRequest(url) for url in urls]))
+    assert {key for key, _ in found} == {WebRequest(url).key for url in urls}, "each ends, and once"
+    return order
+
+
+def test_a_slow_host_holds_up_its_own_jobs_only(tmp_path: Path) -> None:
+    """One at a time: the other host's are all done before the slow one's second."""
+
+    async def answer(web: Any, url: str) -> FetchResult:
+        if "slow" in url:
+            async with web.throttle.acquire("slow"):
+                pass
+        return GONE
+
+    urls = [f"http://{host}/{number}" for number in range(3) for host in ("slow", "quick")]
+    order = begun(tmp_path, urls, answer, concurrency=1, per_host=1, interval=0.2)
+    assert order[0] == "http://slow/0"
+    assert order[1:] == [f"http://quick/{n}" for n in range(3)] + ["http://slow/1", "http://slow/2"]
+
+
+def test_a_host_gets_so_many_at_a_time_and_every_job_once(tmp_path: Path) -> None:
+    under_way, most = Counter[str](), Counter[str]()
+
+    async def answer(_web: Any, url: str) -> FetchResult:
+        host = url[:9]
+        under_way[host] += 1
+        most[host] = max(most[host], under_way[host])
+        await asyncio.sleep(0.001)
+        under_way[host] -= 1
+        return GONE
+
+    urls = [f"http://h{number % 3}/{number}" for number in range(60)]
+    order = begun(tmp_path, urls, answer, concurrency=12, per_host=2)
+    assert sorted(order) == sorted(urls)
+    assert max(most.values()) == 2
+
+
+def test_a_job_that_is_tried_again_comes_before_the_host_s_others_when_its_pause_is_over(tmp_path: Path) -> None:
+    tried = Counter[str]()
+
+    async def answer(_web: Any, url: str) -> FetchResult:
+        tried[url] += 1
+        if url.endswith("a") and tried[url] == 1:
+            return FailedFetch("server_error", "transient", retry_in=0.0)
+        await asyncio.sleep(0.05)
+        return GONE
+
+    urls = [f"http://h/{letter}" for letter in "abcd"]
+    order = begun(tmp_path, urls, answer, concurrency=4, per_host=1)
+    assert [url[-1] for url in order] == ["a", "b", "a", "c", "d"]
+
+
+def test_turns_are_few_and_apart() -> None:
+    async def story() -> None:
+        turns = HostThrottle(per_host=1, interval=0.1)
+        start = time.monotonic()
+        for _ in range(3):
+            await take_turn(turns, "h")
+        assert time.monotonic() - start > 0.19
+        async with turns.acquire("h"), turns.acquire("other"):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(take_turn(turns, "h"), 0.1)
+        await take_turn(turns, "h")
+
+    in_time(story())
+
+
 def test_one_refused_address_pauses_nobody_and_many_pause_the_host() -> None:
-    turns = HostThrottle(per_host=8, interval=0)
-    for _ in range(20):
-        turns.record_refusal("h", "http://h/1", REFUSED, 0.3)
-    assert turns.opens_at("h") <= time.monotonic()
-    for number in range(5):
-        turns.record_refusal("h", f"http://h/{number}", REFUSED, 0.3)
-    start = time.monotonic()
-    with turns.acquire("h", soon()):
+    async def story() -> None:
+        turns = HostThrottle(per_host=8, interval=0)
+        for _ in range(20):
+            turns.record_refusal("h", "http://h/1", REFUSED, 0.3)
+        await asyncio.wait_for(turns.wait_until_open("h"), 0.1)
+        for number in range(5):
+            turns.record_refusal("h", f"http://h/{number}", REFUSED, 0.3)
+        start = time.monotonic()
+        await take_turn(turns, "h")
         assert time.monotonic() - start > 0.25
+
+    in_time(story())
 
 
 def test_an_answer_in_between_starts_the_count_anew() -> None:
@@ -120,29 +132,43 @@ def test_an_answer_in_between_starts_the_count_anew() -> None:
         turns.record_refusal("h", f"http://h/{number}", REFUSED, 60)
         if number % 4 == 3:
             turns.record_answer("h")
-    assert turns.opens_at("h") <= time.monotonic()
+    in_time(turns.wait_until_open("h"), 0.1)
 
 
-def test_a_host_that_refuses_everything_for_minutes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_throttle, "_PATIENCE", 0.1)
-    turns = HostThrottle(per_host=8, interval=0)
-    for number in range(5):
-        turns.record_refusal("h", f"http://h/{number}", REFUSED, 0)
-    with turns.acquire("h", soon()):
-        pass
-    time.sleep(0.15)
-    turns.record_refusal("h", "http://h/9", REFUSED, 60)
-    with pytest.raises(RefusedFetch) as told, turns.acquire("h", soon()):
-        pass
-    assert (told.value.failure.reason, told.value.failure.retry_in) == ("rate_limited", None)
+def test_a_host_that_refuses_everything_for_minutes_is_given_up_and_nobody_waits_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host_rules, "_PATIENCE", 0.1)
+
+    async def story() -> None:
+        turns = HostThrottle(per_host=1, interval=0)
+        for number in range(5):
+            turns.record_refusal("h", f"http://h/{number}", REFUSED, 0)
+        await take_turn(turns, "h")
+        await asyncio.sleep(0.15)
+        turns.set_interval("h", 60)
+        await take_turn(turns, "h")
+        waiting = [asyncio.create_task(take_turn(turns, "h")) for _ in range(3)]
+        await asyncio.sleep(0)
+        turns.record_refusal("h", "http://h/9", REFUSED, 60)
+        for one in waiting:
+            with pytest.raises(RefusedFetch) as refused:
+                await one
+            assert (refused.value.failure.reason, refused.value.failure.retry_in) == ("rate_limited", None)
+
+    in_time(story())
 
 
 def test_stopping_lets_those_go_who_wait_for_a_turn() -> None:
-    turns = HostThrottle(per_host=1, interval=60)
-    with turns.acquire("h", soon()):
-        pass
-    threading.Timer(0.1, turns.stop).start()
+    web = small_web(limits=replace(QUICK_LIMITS, per_host=1, interval=60, seconds=60))
+
+    async def take_turns() -> None:
+        await take_turn(web.throttle, "h")
+        await take_turn(web.throttle, "h")
+
+    waiting = web.start(take_turns())
+    threading.Timer(0.1, web.stop).start()
     start = time.monotonic()
-    with pytest.raises(RefusedFetch), turns.acquire("h", time.monotonic() + 30):
-        pass
-    assert time.monotonic() - start < 5
+    with pytest.raises(CancelledError):
+        waiting.result(30)
+    assert waiting.cancelled() and time.monotonic() - start < 5

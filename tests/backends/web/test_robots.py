@@ -58,6 +58,14 @@ def test_a_hostile_pattern_takes_no_time() -> None:
     assert time.process_time() - start < 0.5
 
 
+def test_many_names_with_many_rules_take_no_time() -> None:
+    """As many as fit into what is read of a robots.txt; only the groups that may be ours are kept."""
+    names = "".join(f"User-agent: bot{number}\n" for number in range(15_000)) + "User-agent: *\n"
+    start = time.process_time()
+    assert not parse_robots(names + "Disallow: /a\n" * 15_000).is_allowed("/a")
+    assert time.process_time() - start < 2
+
+
 @pytest.mark.parametrize(
     ("headers", "directive"),
     [

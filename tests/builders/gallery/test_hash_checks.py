@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 
+from builders.gallery.hash_checks import HashChecks
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from querytruth.backends.images.image_reading import read_image
 
@@ -150,3 +151,14 @@ def test_an_edited_copy_hides_no_other(tmp_path: Path) -> None:
     group_of = dict(zip(found.table["item"], found.table["duplicate_group"], strict=True))
     assert all(group_of[f"{seed} original"] == group_of[f"{seed} bordered"] for seed in range(30, 34))
     assert all(len({item[:2] for item in rows}) == 1 for _, rows in found.table.groupby("duplicate_group")["item"])
+
+
+@pytest.mark.parametrize(("stored", "agrees"), [((21, -9), True), ((-24, 64), True), ((40, 90), False)])
+def test_of_a_cell_that_an_edge_halves_either_side_may_be_stored(stored: tuple[int, int], agrees: bool) -> None:
+    """The sides (-24, 64) and (16, -10) differ as much from their mean, (-4, 27)."""
+    colours = np.zeros((2, 8, 8, 4), np.int8)
+    colours[..., :2], colours[..., 2:] = (30, -30), (30, -30)
+    colours[:, 2, 0] = (-4, 27, -24, 64)
+    colours[1, 2, 0, 2:] = stored
+    checks = HashChecks(pd.Series([one.tobytes() for one in colours]), None, None)
+    assert checks.agree(np.array([0]), np.array([1])).tolist() == [agrees]

@@ -8,7 +8,7 @@ import pytest
 
 from builders.precision.compatibility import build_compatibility, list_derived_pairs
 from builders.precision.label_files import (
-    DATASETS_FOLDER,
+    SHIPPED_FOLDER,
     find_table_folder,
     list_shipped_tables,
     read_former_names,
@@ -159,7 +159,7 @@ def test_a_shipped_table_loads_whole(name: str, count: int) -> None:
         assert concept.plural and "/" not in concept.en + concept.zh, concept
         plain = concept.en[:1].casefold()
         assert (concept.article == "an") <= (plain in "aeiou" or concept.en[:1] in "SFH"), concept
-    rows, _ = read_label_csv(DATASETS_FOLDER / name / "compatible.csv")
+    rows, _ = read_label_csv(SHIPPED_FOLDER / name / "compatible.csv")
     assert (rows["reason"].str.len() > 5).all()
     assert set(rows["relation"]) <= {"asymmetric", "symmetric"}
     build_compatibility(found, rows)
@@ -167,7 +167,7 @@ def test_a_shipped_table_loads_whole(name: str, count: int) -> None:
 
 def test_the_shipped_map_says_what_the_seed_article_says() -> None:
     found = shipped_tree("objects365")
-    rows, _ = read_label_csv(DATASETS_FOLDER / "objects365" / "compatible.csv")
+    rows, _ = read_label_csv(SHIPPED_FOLDER / "objects365" / "compatible.csv")
     closed = build_compatibility(found, rows)
     code = {label.key: n for n, label in enumerate(found.labels)}
     accepts = {key: {found.concepts[other].key for other in closed.accepts[n]} for key, n in code.items()}
@@ -186,7 +186,7 @@ def test_the_shipped_map_says_what_the_seed_article_says() -> None:
 
 def test_the_machine_translations_faults_are_mended(shared: Callable[[str], Path]) -> None:
     machine, _ = read_label_csv(shared("labels/objects365_v2_labels.csv"))
-    table, _ = read_label_csv(DATASETS_FOLDER / "objects365" / "labels.csv")
+    table, _ = read_label_csv(SHIPPED_FOLDER / "objects365" / "labels.csv")
     assert list(table["name"]) == list(
         pd.read_csv(shared("labels/objects365_v2_labels.csv"), dtype=str)["name_official"]
     )

@@ -78,7 +78,7 @@ def test_a_caption_fits_an_image_of_which_as_much_is_said_and_not_the_other_way(
         "q_b",
         1,
     )
-    assert first["evidence"] == "all of it is said of this picture: 在海滩上拍到的一双拖鞋。"
+    assert first["evidence"] == "its captions say all of it: 在海滩上拍到的一双拖鞋。"
 
 
 def test_near_captions_are_judged_by_what_differs() -> None:
@@ -223,7 +223,7 @@ def test_drop_tells_of_each_query_why_it_went() -> None:
     first = settled.rejections.iloc[0]
     assert (first["text"], first["related_item"]) == (SMALL["a"], "img_b")
     assert (first["measure"], first["value"]) == ("confusability", 1.0)
-    assert first["detail"] == f"all of it is said of this picture: {SMALL['b']}"
+    assert first["detail"] == f"its captions say all of it: {SMALL['b']}"
     assert settled.figures["before"] == {"queries": 5, "ambiguous": 2, "share": 0.4}
     assert settled.figures["after"] == {"queries": 3, "ambiguous": 0, "share": 0.0}
 

@@ -7,20 +7,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.recall.calibration import (
-    SHIPPED_CALIBRATIONS,
-    Calibration,
-    choose_calibration,
-    choose_features,
+from benchmarks.ambiguity_calibration import (
     estimate_covered,
     fit_calibration,
     fit_correction,
     measure_cut,
     measure_reliability,
     new_calibration,
-    read_calibrations,
     recall_at_precisions,
     write_calibrations,
+)
+from builders.recall.calibration import (
+    SHIPPED_CALIBRATIONS,
+    Calibration,
+    choose_calibration,
+    choose_features,
+    read_calibrations,
 )
 from builders.recall.caption_index import AnswerIndex, build_answer_index
 from builders.recall.pair_features import PairFeatures, centre_vectors

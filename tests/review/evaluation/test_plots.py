@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from querytruth.review import evaluation_plots as plots
@@ -119,6 +119,8 @@ def test_characters_that_no_xml_may_hold_end_nothing(evil: str) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+@example("\u2028")
+@example("\u2029")
 def test_any_text_is_drawn(text: str) -> None:
     assert plots.draw_slice_bars(slices(["en", text + "!"]), ["a"], [0.5]).startswith("<svg")
 

@@ -1,11 +1,15 @@
 """The view Audit in a real browser: judged by keys, on a desk and on a phone."""
 
+import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from querytruth.audit.answers import load_audit, read_answers
+from querytruth.audit.definition import AuditKeys
+from querytruth.audit.pool import pool_set
+from querytruth.audit.steps import start_audit
 from querytruth.sets.set_files import StoredSet
 from tests.review.browser_pages import open_in_browser, open_on_phone, press_keys, serve_page, wait_until_saved
 from tests.review.server import test_audit_views
@@ -41,3 +45,23 @@ def test_a_person_judges_by_keys_and_undoes(browser: Browser, stored: StoredSet,
 
 def wait_until_saved_or_undone(page: object) -> None:
     expect(page.locator("#saved")).to_have_text("taken back: 1 decision")  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+def test_cards_of_an_audit_until_a_goal_go_on_while_it_is_judged(
+    browser: Browser, stored: StoredSet, tmp_path: Path
+) -> None:
+    run, keys = tmp_path / "searcher.trec", AuditKeys(name="goal", depth=4, until="recall=0.9")
+    start_audit(stored.path, pool_set(stored.path, [run], 4), keys, None)
+    with serve_page(stored.path) as (_, url):
+        page = open_in_browser(browser, url, "nav", [])
+        page.get_by_role("link", name="Audit").click()
+        page.locator("select[name=audit]").select_option("goal")
+        expect(page.locator("#place")).to_have_text("1 of 5 · 0 answered")
+        expect(page.locator("#stated")).to_contain_text("95% sure")
+        for answered in range(1, 10):  # five cards are held at a time
+            expect(page.locator("#place")).to_have_text(re.compile(rf"^{answered} of \d+ · {answered - 1} answered"))
+            press_keys(page, "x")
+        expect(page.locator("#stated")).to_contain_text("(9 judged)")
+        page.screenshot(path=tmp_path / "goal.png")
+        page.close()

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from querytruth.audit.answers import load_audit, read_answers
+from querytruth.audit.definition import AuditKeys
 from querytruth.audit.pool import pool_set
-from querytruth.audit.steps import AuditSize, start_audit
+from querytruth.audit.steps import start_audit
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import UndeterminedPair
 from querytruth.sets.set_files import StoredSet, read_set
@@ -23,7 +24,7 @@ def stored(tmp_path: Path) -> StoredSet:
     queries = [query_id_of(name) for name in ("dog", "狗", "cat", "none")]
     rows = [f"{query} Q0 {image_id_of(name)} 0 {-rank} x" for query in queries for rank, name in enumerate(COLOURS)]
     run.write_text("\n".join(rows) + "\n")
-    start_audit(stored.path, pool_set(stored.path, [run], 4), "audit", AuditSize(), depth=4, seed=0, judged=None)
+    start_audit(stored.path, pool_set(stored.path, [run], 4), AuditKeys(depth=4), None)
     return stored
 
 

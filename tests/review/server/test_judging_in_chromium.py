@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from PIL import Image, ImageDraw
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from builders.publication import BuiltTables, publish_built
 from querytruth.records import from_arrow, stable_hash, to_arrow
@@ -305,15 +305,21 @@ def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp
     assert [(one.decision, one.note) for one in log_of(stored)] == [("drop", "模糊")] and said == []
 
 
-@pytest.mark.thorough
-def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) -> None:
-    stored, said = published(tmp_path, 4, 2, 5), list[str]()
+def gallery(folder: Path) -> StoredSet:
+    """Five pictures, and nothing that says what is on them."""
+    stored = published(folder, 4, 2, 5)
     for name in ("queries", "qrels"):
         (stored.path / f"{name}.parquet").unlink()
     manifest = json.loads((stored.path / "manifest.json").read_text())
     listed = [file for file in manifest["files"] if file["path"] not in ("queries.parquet", "qrels.parquet")]
     (stored.path / "manifest.json").write_text(json.dumps({**manifest, "kind": "gallery", "files": listed}))
     reseal(stored.path)
+    return stored
+
+
+@pytest.mark.thorough
+def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    stored, said = gallery(tmp_path), list[str]()
     with serve_page(stored.path) as (_, url):
         page = browser.new_context().new_page()
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -334,3 +340,36 @@ def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) ->
     lines = read_decisions(stored.path.parent, HumanCaption)
     assert [line.text for line in lines] == ["第0张，jkx", "no. 0", "第1张，jkx", "no. 1", "第2张，jkx", "no. 2", ""]
     assert said == []
+
+
+@pytest.mark.thorough
+def test_what_is_typed_before_the_next_picture_is_there_is_not_written_to_the_last(
+    browser: Browser, tmp_path: Path
+) -> None:
+    stored, asked = gallery(tmp_path), list[Route]()
+
+    def answer_the_first(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 1:
+            route.continue_()
+
+    with serve_page(stored.path) as (_, url):
+        page = browser.new_context().new_page()
+        page.route("**/api/captions/cards*", answer_the_first)
+        page.goto(url)
+        page.wait_for_selector(".caption")
+        page.keyboard.press("e")
+        page.keyboard.type("第一张")
+        page.keyboard.press("Enter")
+        wait_for_text(page, "#place", "^1 of 5 · 1 decided")
+        page.keyboard.type("太早")
+        for route in asked[1:]:
+            route.continue_()
+        page.unroute("**/api/captions/cards*")
+        wait_for_text(page, "#place", "^2 of 5")
+        page.keyboard.type("第二张")
+        page.keyboard.press("Enter")
+        wait_for_text(page, "#place", "^3 of 5 · 2 decided")
+        page.close()
+    lines = read_decisions(stored.path.parent, HumanCaption)
+    assert [line.text for line in lines] == ["第一张", "第二张"]

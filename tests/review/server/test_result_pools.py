@@ -9,7 +9,7 @@ from builders.publication import publish_decisions
 from flows.evaluation import evaluate_systems
 from querytruth.errors import UserError
 from querytruth.evaluation.judged_sets import load_judged_set
-from querytruth.evaluation.steps import EvaluationOptions
+from querytruth.evaluation.requests import EvaluationOptions
 from querytruth.evaluation.systems import load_run_system
 from querytruth.review.review_exports import read_result_pool
 from querytruth.sets import set_files
@@ -43,7 +43,9 @@ def keys(page: ReviewClient, **params: str) -> list[str]:
 
 
 def figure(version: Path, run: Path, metric: str = "r@3") -> float:
-    options = EvaluationOptions([metric], None, [0.9], version.parent.parent / f"results of {version.name}", page=False)
+    options = EvaluationOptions(
+        metrics=[metric], report=version.parent.parent / f"results of {version.name}", page=False
+    )
     (result,) = evaluate_systems(load_judged_set(version), [load_run_system(run)], ["text_to_image"], options)
     return float(result.scored.result.figures.set_index("metric").at[metric, "value"])
 
@@ -86,7 +88,7 @@ def test_judged_results_move_the_figures_of_the_search_in_all_texts_at_once(stor
 
 @pytest.mark.thorough
 def test_the_folder_of_an_evaluation_is_a_run_too(stored: StoredSet, tmp_path: Path) -> None:
-    options = EvaluationOptions(["p@3"], None, [0.9], tmp_path / "report", page=False)
+    options = EvaluationOptions(metrics=["p@3"], report=tmp_path / "report", page=False)
     system = load_run_system(write_run(tmp_path, "a", q_zh="134", q_cat="3"))
     (result,) = evaluate_systems(load_judged_set(stored.path), [system], ["text_to_image"], options)
     assert result.folder is not None
@@ -96,7 +98,7 @@ def test_the_folder_of_an_evaluation_is_a_run_too(stored: StoredSet, tmp_path: P
 @pytest.mark.thorough
 def test_the_report_has_the_command_that_judges_what_nobody_judged(stored: StoredSet, tmp_path: Path) -> None:
     for name, results, unjudged in (("a", "143", 2), ("b", "12", 0)):
-        options = EvaluationOptions(["p@3"], None, [0.9], tmp_path / f"my report {name}")
+        options = EvaluationOptions(metrics=["p@3"], report=tmp_path / f"my report {name}")
         system = load_run_system(write_run(tmp_path, name, q_zh=results))
         (result,) = evaluate_systems(load_judged_set(stored.path), [system], ["text_to_image"], options)
         assert result.page is not None and result.folder is not None

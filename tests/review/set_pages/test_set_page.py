@@ -114,7 +114,24 @@ def test_levels_and_parents_stand_apart() -> None:
         key: [e.wordings[0].query_id for e in batch]
         for key, batch in select_set_queries(footwear(), parents=["wear"]).batches.items()
     }
-    assert found == {(1, False): ["q_zh"], (1, True): ["q_any"], (2, False): ["q_mix"]}
+    assert found == {("", 1, False): ["q_zh"], ("", 1, True): ["q_any"], ("", 2, False): ["q_mix"]}
+
+
+def test_questions_of_one_label_that_ask_for_different_things_stand_apart() -> None:
+    """ "person", "two people" and "three people" have the same label, and other right pictures."""
+    asked = [
+        {"query_id": f"q_{number}", "text": text, "level": 1, "labels": ["Person"], "family": family}
+        for number, (text, family) in enumerate(
+            [("person", None), ("two people", "count/2"), ("a picture of two people", "count/2"), ("3", "count/3")]
+        )
+    ]
+    shown = select_set_queries(tables(asked, [("q_0", "img_000", 1, "detector", None)], ["a.jpg"]))
+    assert {
+        batch.family: [[w.text for w in one.wordings] for one in some] for batch, some in shown.batches.items()
+    } == {
+        "": [["person"]],
+        "count": [["two people", "a picture of two people"], ["3"]],
+    }
 
 
 def test_better_grades_come_first_and_the_lower_is_seen() -> None:
@@ -144,13 +161,13 @@ def test_a_wording_that_people_judged_otherwise_is_said() -> None:
     set_ = footwear()
     set_.qrels.loc[(set_.qrels["query_id"] == "q_en") & (set_.qrels["image_id"] == "img_003"), "relevance"] = 0
     assert entries(select_set_queries(set_))["q_zh"].has_differing_judgments
-    assert "Its wordings are judged differently" in page_of(set_)
+    assert "Other wordings are judged differently" in page_of(set_)
 
 
 @pytest.mark.parametrize("number", [1, 3, 7, 100])
 def test_as_many_queries_as_wished_spread_over_levels(number: int) -> None:
     asked = [
-        {"query_id": f"q_{level}_{n}", "text": "x", "level": level, "labels": [f"{level}", f"{n}"][: level + 1]}
+        {"query_id": f"q_{level}_{n}", "text": "x", "level": level, "labels": [f"level {level}", f"{n}"]}
         for level in (1, 2, 3)
         for n in range((2, 9, 20)[level - 1])
     ]

@@ -4,6 +4,8 @@ Answers come in the order of the requests. A bad answer is a `Failure` in its pl
 text that the model did not write.
 """
 
+import json
+import math
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,13 +62,16 @@ class GenerationParameters:
 class ChatRequest:
     """One question. With `response_format`, the reply must be JSON of that form. `number` distinguishes several answers
     to the same question. `language` selects captions that were written elsewhere; it is not part of the cache key,
-    since the messages already ask for the language."""
+    since the messages already ask for the language; nor is `item`, the id of the query, by which scores are found that
+    were made elsewhere. `is_scored`: the answer is a number, as `read_score` reads it."""
 
     messages: tuple[Message, ...]
     parameters: GenerationParameters = GenerationParameters()
     response_format: type[BaseModel] | None = None
     number: int = 0
     language: str | None = None
+    item: str = ""
+    is_scored: bool = False
 
     def cache_key_fields(self) -> dict[str, Any]:
         """Returns all that the answer depends on; images by their digests only."""
@@ -75,7 +80,8 @@ class ChatRequest:
         ]
         parameters = self.parameters.explicit_values()
         schema = self.response_format.model_json_schema() if self.response_format else None
-        return {"messages": messages, "parameters": parameters, "schema": schema, "number": self.number}
+        fields = {"messages": messages, "parameters": parameters, "schema": schema, "number": self.number}
+        return fields | ({"scored": True} if self.is_scored else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +190,25 @@ def has_written_answers(model: str) -> bool:
 def takes_caption_limits(model: str) -> bool:
     """Whether this chat model has no limits for captions of its own (`TAKES_CAPTION_LIMITS`): a question gives them."""
     return getattr(CHAT_MODELS.import_plugin(model), "TAKES_CAPTION_LIMITS", False)
+
+
+def takes_pairs(model: str) -> bool:
+    """Whether this chat model scores a text with an image (`TAKES_PAIRS`): a question to it is the query alone."""
+    return getattr(CHAT_MODELS.import_plugin(model), "TAKES_PAIRS", False)
+
+
+def write_score(score: float) -> str:
+    """Returns the text of a reply that is a number."""
+    return json.dumps({"score": round(score, 9)})
+
+
+def read_score(text: str) -> float | None:
+    """Returns the number that a reply is, None where it is none."""
+    try:
+        score = json.loads(text)["score"]
+        return float(score) if isinstance(score, int | float) and math.isfinite(score) else None
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
 
 
 def check_reply(request: ChatRequest, reply: Reply) -> ChatAnswer:

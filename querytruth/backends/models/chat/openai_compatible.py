@@ -78,10 +78,11 @@ class OpenAICompatibleModel:
     """A model behind an endpoint."""
 
     is_recorded = False
+    path = "/chat/completions"
 
     def __init__(self, options: OpenAICompatibleOptions) -> None:
         self.options = options
-        self._url = _checked_url(options.base_url) + "/chat/completions"
+        self._url = _checked_url(options.base_url) + self.path
         self._http = TimedHttp(
             connections=options.concurrency, max_bytes=options.max_bytes, with_proxies=options.proxies
         )
@@ -94,7 +95,7 @@ class OpenAICompatibleModel:
     def check_endpoint(self) -> str:
         """Returns the address and the model after a call that lists the endpoint's models. Raises UserError, with the
         likely cause, where the endpoint does not answer or lists other models."""
-        url, wait_for = self._url.removesuffix("/chat/completions"), self.options.connect_timeout
+        url, wait_for = self._url.removesuffix(self.path), self.options.connect_timeout
         limits = {"connect": wait_for, "read": wait_for, "ends": time.monotonic() + wait_for}
         try:
             answer = self._http.request("GET", f"{url}/models", b"", self._headers, **limits)
@@ -172,7 +173,7 @@ class OpenAICompatibleModel:
         """Returns the body to post for a request, or why there is none."""
         messages = []
         for message in request.messages:
-            content = _message_content(message)
+            content = message_content(message)
             if isinstance(content, chat.Failure):
                 return content
             messages.append({"role": message.role, "content": content})
@@ -184,7 +185,13 @@ class OpenAICompatibleModel:
         if request.response_format is not None:
             schema = {"name": "answer", "schema": request.response_format.model_json_schema(), "strict": True}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if request.is_scored:
+            fields |= {"logprobs": True, "top_logprobs": 20}
         return json.dumps(fields).encode()
+
+    def read_score(self, envelope: Any) -> float | None:
+        """Returns the number in an answer to a question that is scored."""
+        return chat_completion.read_yes_share(envelope)
 
     def ask_once(self, body: bytes, ends: float) -> tuple[chat.ChatAnswer, float | None]:
         """Makes one call, which ends by `ends` (monotonic clock). Returns the answer and the shortest pause before a
@@ -201,7 +208,8 @@ class OpenAICompatibleModel:
             return chat.Failure(failed.reason, kind, self._redaction(failed.detail), raw), 0.0 if is_retried else None
         if answer.status in _REJECTED_STATUSES and b"min_tokens" in body and b"min_tokens" in answer.body:
             self._takes_min_tokens = False
-        parsed = chat_completion.parse_chat_completion(answer, options.max_characters, self._redaction)
+        read = self.read_score if b'"top_logprobs"' in body or self.path != "/chat/completions" else None
+        parsed = chat_completion.parse_chat_completion(answer, options.max_characters, self._redaction, read)
         is_retried = answer.status in chat_completion.RETRIED_STATUSES or answer.status >= 500
         if isinstance(parsed, chat.Failure) and is_retried and parsed.kind == "transient":
             return parsed, retry_after(answer.headers)
@@ -246,7 +254,8 @@ class _Run:
         return not self.stopped.wait(max(0.0, seconds))
 
 
-def _message_content(message: chat.Message) -> str | list[dict[str, Any]] | chat.Failure:
+def message_content(message: chat.Message) -> str | list[dict[str, Any]] | chat.Failure:
+    """Returns the content of a message as endpoints take it, or why there is none."""
     if not message.images:
         return message.text
     parts: list[dict[str, Any]] = []

@@ -1,0 +1,82 @@
+"""What looks private in a query: addresses, numbers of people and of cards, and secrets of machines.
+
+A text is tested after normalisation, so that full-width digits count. Which part of it looked private is never
+returned: a reason alone goes on.
+"""
+
+import re
+from collections.abc import Collection
+
+PRIVATE_KINDS = ("email", "card_number", "id_number", "telephone", "secret", "long_number")
+_EMAIL = re.compile(r"[\w.+%-]+\s?(?:@|\(at\)|\[at\])\s?[\w-]+(?:\.|\s?(?:\(dot\)|\[dot\])\s?)[a-z]{2,}", re.I)
+_SPACED_DIGITS = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
+_CHINESE_ID = re.compile(
+    r"(?<![0-9a-z])[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])\d{3}[\dx](?!\w)", re.I
+)
+_OTHER_IDS = (
+    re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"),  # social security number of the United States
+    re.compile(r"(?<![0-9a-z])[a-z]{2}\d{6}[a-d](?![0-9a-z])", re.I),  # national insurance number of the United Kingdom
+)
+_IBAN = re.compile(r"(?<![0-9a-z])[a-z]{2}\d{2}(?: ?[0-9a-z]{4}){2,7}(?: ?[0-9a-z]{1,3})?(?![0-9a-z])", re.I)
+_TELEPHONES = (
+    re.compile(r"(?<!\d)(?:\+?86[ -]?)?1[3-9]\d[ -]?\d{4}[ -]?\d{4}(?!\d)"),  # mobile, China
+    re.compile(r"(?<!\d)0\d{2,3}[ -]\d{7,8}(?!\d)"),  # fixed line, China
+    re.compile(r"\+\d{1,3}(?:[ ().-]{0,2}\d){7,12}(?!\d)"),  # international form
+    re.compile(r"(?<![\d.])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?![\d.])"),  # North America
+    re.compile(r"(?<!\d)0\d{1,4}[ /-]\d{3,4}[ -]?\d{3,5}(?!\d)"),  # with an area code
+)
+_SECRETS = (
+    re.compile(r"(?:pass(?:word|wd|code)?|pwd|api[_ -]?key|secret|token|密码|口令)\s*(?:[:=]|是|is\s)\s*\S{4,}", re.I),
+    re.compile(r"(?<!\w)(?:sk-|gh[opsu]_|xox[abp]-|glpat-|AKIA|AIza|eyJ)[\w.-]{12,}"),
+    re.compile(r"-----BEGIN [A-Z ]+-----"),
+    re.compile(r"(?<![0-9a-f])[0-9a-f]{32,}(?![0-9a-f])", re.I),
+)
+_TOKEN = re.compile(r"[A-Za-z0-9_+/=-]{20,}")
+_LONG_NUMBER = re.compile(r"(?<!\d)\d{9,}(?!\d)")
+_ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)  # GB 11643-1999
+
+
+def find_private_kind(text: str, kinds: Collection[str] = PRIVATE_KINDS) -> str | None:
+    """Returns the first of PRIVATE_KINDS that a normalised text seems to hold; None for none of `kinds`."""
+    return next((kind for kind in PRIVATE_KINDS if kind in kinds and _holds(kind, text)), None)
+
+
+def _holds(kind: str, text: str) -> bool:
+    if kind == "email":
+        return ("@" in text or "at" in text) and _EMAIL.search(text) is not None
+    if kind == "secret":
+        return any(one.search(text) for one in _SECRETS) or any(map(_is_mixed, _TOKEN.findall(text)))
+    if not any(c.isdigit() for c in text):
+        return False
+    if kind == "card_number":
+        return any(_passes_luhn(found[0]) for found in _SPACED_DIGITS.finditer(text))
+    if kind == "id_number":
+        is_chinese = any(_passes_id_check(found[0]) for found in _CHINESE_ID.finditer(text))
+        is_bank = any(_passes_iban_check(found[0]) for found in _IBAN.finditer(text))
+        return is_chinese or is_bank or any(one.search(text) for one in _OTHER_IDS)
+    if kind == "telephone":
+        return any(one.search(text) for one in _TELEPHONES)
+    return _LONG_NUMBER.search(text) is not None
+
+
+def _passes_luhn(text: str) -> bool:
+    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1). Zeros alone are no card."""
+    digits = [int(c) for c in text if c.isdigit()][::-1]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
+    return any(digits) and (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+def _passes_id_check(text: str) -> bool:
+    total = sum(int(digit) * weight for digit, weight in zip(text, _ID_WEIGHTS, strict=False))
+    return "10X98765432"[total % 11] == text[17].upper()
+
+
+def _passes_iban_check(text: str) -> bool:
+    """Whether the check digits of an international bank account number fit (ISO 13616)."""
+    account = text.replace(" ", "").upper()
+    return 15 <= len(account) <= 34 and int("".join(str(int(c, 36)) for c in account[4:] + account[:4])) % 97 == 1
+
+
+def _is_mixed(token: str) -> bool:
+    """Whether a long run of characters has digits, small and large letters, as keys of machines have."""
+    return any(c.isdigit() for c in token) and token.upper() != token and token.lower() != token

@@ -1,0 +1,128 @@
+"""A whole search log: which lines are queries, which of them are the same question, and how often each was asked.
+
+What is kept grows with the number of different texts, and by a few bytes a line. The text of a line that is no query,
+or that looks private, goes no further than this file.
+"""
+
+from array import array
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from builders.queries.log_files import LogLine
+from builders.queries.private_texts import PRIVATE_KINDS, find_private_kind
+from builders.queries.query_spelling import build_question_key, find_absurdity, find_language, normalise_query
+from querytruth.array_types import AnyArray
+from querytruth.records import content_id
+from querytruth.sets.ledger import Ledger, rejection_rows
+
+_QUARANTINED = [*PRIVATE_KINDS, "not_utf8", "unreadable_line", "wrong_count"]
+_LONGEST_LANGUAGE = 16  # characters, such as zh-Hans-CN
+_LONGEST_NAME = 120  # characters of an id or a topic
+
+
+@dataclass(slots=True)
+class SearchLog:
+    """The lines that were read. `spellings`: the different texts as they stand in the log, with what else the first
+    line of each says; `codes`: of each line its spelling, or -1 and below: its problem."""
+
+    quarantine: Collection[str]
+    spellings: dict[str, int] = field(default_factory=dict)
+    details: list[tuple[str, str, str]] = field(default_factory=list)  # id, language, topic
+    problems: dict[str, int] = field(default_factory=dict)
+    numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    codes: "array[int]" = field(default_factory=lambda: array("i"))
+    counts: "array[int]" = field(default_factory=lambda: array("q"))
+
+    def read(self, lines: Iterable[LogLine]) -> None:
+        """Add the lines."""
+        for line in lines:
+            problem = line.problem or ("" if line.text.strip() else "empty_text")
+            if problem:
+                code = -1 - self.problems.setdefault(problem, len(self.problems))
+            elif (known := self.spellings.get(line.text)) is not None:
+                code = known
+            else:
+                code = self.spellings[line.text] = len(self.spellings)
+                self.details.append((line.id, line.language, line.topic))
+            self.numbers.append(line.number)
+            self.codes.append(code)
+            self.counts.append(line.searches)
+
+    def join_questions(self, ledger: Ledger) -> pd.DataFrame:
+        """Returns the questions (query_id, text, language, topic, source_id, searches, and `item`: their first line)
+        and records where each line went."""
+        keys = dict[str, int]()
+        texts, reasons = list[str](), dict[str, int]()
+        question_of, reason_of = array("i"), array("i")
+        for spelling in self.spellings:
+            text, reason, key = self._check(spelling)
+            texts.append(text)
+            reason_of.append(reasons.setdefault(reason, len(reasons)) if reason else -1)
+            question_of.append(-1 if reason else keys.setdefault(key, len(keys)))
+        codes = np.frombuffer(self.codes, np.int32) if self.codes else np.zeros(0, np.int32)
+        items = self._name_lines()
+        is_text = codes >= 0
+        line_reasons = np.full(len(codes), "", dtype=object)
+        problems, names = np.array([*self.problems, ""], object), np.array([*reasons, ""], object)
+        line_reasons[~is_text] = problems[-1 - codes[~is_text]]
+        line_reasons[is_text] = names[np.array(reason_of, np.int32)[codes[is_text]]]
+        is_query = line_reasons == ""
+        _record_lines(items, line_reasons, ledger)
+        lines = pd.DataFrame({"item": items, "code": codes, "searches": np.frombuffer(self.counts, np.int64)})[is_query]
+        lines["question"] = np.frombuffer(question_of, np.int32)[lines["code"].to_numpy()] if len(lines) else 0
+        first = lines.drop_duplicates("question").set_index("question")
+        ids = np.array([content_id("q", "own", key) for key in keys], object)
+        _record_joined(lines, first, ids, ledger)
+        # The most frequent spelling is shown; of equally frequent ones the first.
+        by_spelling = lines.groupby(["question", "code"], sort=True)["searches"].sum().reset_index("code")
+        shown = by_spelling.sort_values("searches", ascending=False, kind="stable")
+        shown = shown[~shown.index.duplicated()].sort_index()["code"]
+        rows = [self._describe(code, texts[code]) for code in shown]
+        frame = pd.DataFrame(rows, columns=["text", "source_id", "language", "topic"], dtype="object")
+        searches = lines.groupby("question", sort=True)["searches"].sum().to_numpy(np.float64)
+        return frame.assign(query_id=ids, searches=searches, item=first.sort_index()["item"].to_numpy())
+
+    def _check(self, spelling: str) -> tuple[str, str, str]:
+        """Returns the normalised text, or the reason why it goes no further; and the key of its question."""
+        text = normalise_query(spelling)
+        reason = find_private_kind(text, self.quarantine) or ""
+        key = "" if reason else build_question_key(text)
+        reason = reason or find_absurdity(text) or ("" if key else "no_content")
+        return ("", reason, "") if reason else (text, "", key)
+
+    def _describe(self, code: int, text: str) -> tuple[str, str | None, str, str | None]:
+        """Returns the text with its id, language and topic; an id or a topic that looks private is left out."""
+        source_id, language, topic = self.details[code]
+        language = language.lower() if len(language) <= _LONGEST_LANGUAGE and language.isascii() else ""
+        if not language.replace("-", "").isalpha():
+            language = find_language(text)
+        names = [
+            one if one and len(one) <= _LONGEST_NAME and one.isprintable() and not find_private_kind(one) else None
+            for one in (source_id, topic)
+        ]
+        return text, names[0], language, names[1]
+
+    def _name_lines(self) -> AnyArray:
+        """Returns a name per line; zeros before the number keep the lines in order."""
+        width = len(str(self.numbers[-1])) if self.numbers else 1
+        return np.array([f"line {number:0{width}}" for number in self.numbers], dtype=object)
+
+
+def _record_lines(items: AnyArray, reasons: AnyArray, ledger: Ledger) -> None:
+    is_out = reasons != ""
+    of_line = reasons[is_out]
+    bucket = np.where(np.isin(of_line, _QUARANTINED), "quarantined", "rejected")
+    rejections = rejection_rows(items[is_out], bucket, of_line)
+    ledger.record_stage("log", "line", len(items), int((~is_out).sum()), rejections)
+
+
+def _record_joined(lines: pd.DataFrame, first: pd.DataFrame, ids: AnyArray, ledger: Ledger) -> None:
+    is_first = ~lines["question"].duplicated().to_numpy()
+    others = lines[~is_first]
+    same = others["code"].to_numpy() == first["code"].reindex(others["question"]).to_numpy()
+    reasons = np.where(same, "same_text", "near_equal_text")
+    rejections = rejection_rows(others["item"], "rejected", reasons, related_item=ids[others["question"].to_numpy()])
+    ledger.record_stage("questions", "line", len(lines), int(is_first.sum()), rejections)

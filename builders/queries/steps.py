@@ -1,0 +1,59 @@
+"""The steps of a set of own queries: read the log, draw queries, and make the tables."""
+
+import pandas as pd
+
+from builders.queries.definition import QueriesDefinition
+from builders.queries.frequency_strata import STRATA, assign_strata, draw_queries
+from builders.queries.log_files import iterate_log_lines
+from builders.queries.search_log import SearchLog
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.steps import current_run, step
+from querytruth.errors import UserError
+from querytruth.records import QUERIES_SCHEMA
+from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.manifest import InputRecord
+
+
+@step("read log")
+def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFrame, InputRecord]:
+    """Returns the questions of the log, each with `stratum` and `searches`, and the record of the log. Raises UserError
+    for a log that cannot be read, and for one without a query."""
+    path, log = definition.queries, SearchLog(definition.quarantine)
+    total = path.stat().st_size if path.is_file() else 0
+    with current_run().reporter.bar("read log", total, "bytes") as advance:
+        log.read(iterate_log_lines(path, definition.columns, advance))
+    questions = log.join_questions(ledger)
+    if not len(questions):
+        stage = ledger.stages[-2]
+        reasons = sorted((stage.rejected | stage.quarantined).items(), key=lambda pair: -pair[1])
+        listed = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in reasons[:3])
+        next_step = "save it as UTF-8" if "not_utf8" in stage.quarantined else "check the file and `columns`"
+        raise UserError("read log", path, f"holds no query in {stage.entered:,} lines ({listed or 'none'})", next_step)
+    by_frequency = definition.sample is None or definition.sample.by == "frequency"
+    questions["stratum"] = assign_strata(questions) if by_frequency else "all"
+    counts = {"lines": len(log.codes), "queries": len(questions)}
+    return questions, InputRecord(path.name, file_sha256(path)[0], counts)
+
+
+@step("draw queries")
+def draw_sample(questions: pd.DataFrame, definition: QueriesDefinition, ledger: Ledger) -> pd.DataFrame:
+    """Returns the rows of the queries table. The ledger names those that were not drawn by their lines alone."""
+    count = None if definition.sample is None else definition.sample.count
+    drawn = draw_queries(questions, count, definition.seed)
+    rest = questions.drop(drawn.index)
+    rejections = rejection_rows(rest["item"].tolist(), "rejected", "not_drawn", item_id=rest["query_id"].tolist())
+    ledger.record_stage("draw", "query", len(questions), len(drawn), rejections)
+    columns = {"style": "query", "level": 1, "labels": None}
+    return drawn.assign(**columns)[[name for name in QUERIES_SCHEMA.names if name in {*drawn, *columns}]]
+
+
+def summarize_strata(questions: pd.DataFrame, drawn: pd.DataFrame) -> list[dict[str, object]]:
+    """Returns per stratum its queries and searches in the log, and how many queries were drawn."""
+    rows = []
+    for name in (*STRATA, "all"):
+        inside = questions[questions["stratum"] == name]
+        if len(inside):
+            count = int((drawn["stratum"] == name).sum())
+            row = {"stratum": name, "queries": len(inside), "searches": int(inside["searches"].sum()), "drawn": count}
+            rows.append(row)
+    return rows

@@ -1,0 +1,82 @@
+"""The set of own queries: what people typed into a search, on the images that are searched.
+
+gallery ─► lines of the log ─► questions ─► draw ─► people's decisions ─► set v<N>, whose judgments are still to come
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from builders.publication import BuildResult, BuiltTables, publish_built
+from builders.queries import steps
+from builders.queries.definition import QueriesDefinition
+from builders.recall.steps import pin_gallery_version
+from flows.flow_entrypoint import make_flow_getattr, run_flow_script
+from flows.recall_set import load_image_gallery, plan_images
+from flows.requests import QueriesBuild
+from flows.set_kind import SetKind
+from querytruth.records import empty_frame
+from querytruth.sets.ledger import Ledger
+from querytruth.sets.manifest import Provenance
+
+QUERIES_GRADES = {"1": "a person looked, and it is right", "0": "a person looked, and it is not right"}
+QUERIES_LIMITATIONS = [
+    "A query's language is that of its letters, unless the log names it: each text in Latin letters counts as English.",
+    "Misspelt queries stay queries of their own.",
+]
+_BYTES_A_PIXEL = 0.2
+
+
+def build_queries_tables(definition: QueriesDefinition) -> BuiltTables:
+    """The set before it is published: tables, ledger and provenance. It has no judgments."""
+    gallery = load_image_gallery(definition)
+    questions, log = steps.read_log(definition, gallery.ledger)
+    queries = steps.draw_sample(questions, definition, gallery.ledger)
+    strata = steps.summarize_strata(questions, queries)
+    return replace(
+        gallery,
+        tables=replace(gallery.tables, queries=queries, qrels=empty_frame("qrels")),
+        grades=QUERIES_GRADES,
+        provenance=gallery.provenance + Provenance(inputs=[log]),
+        notes={**gallery.notes, "log": {"file": definition.queries.name, "strata": strata}},
+        known_limitations=[*gallery.known_limitations, *QUERIES_LIMITATIONS],
+    )
+
+
+def publish_queries_set(definition: QueriesDefinition) -> BuildResult:
+    """Build and publish the set."""
+    definition = pin_gallery_version(definition)
+    return publish_built(definition, build_queries_tables(definition))
+
+
+def plan_queries(definition: QueriesDefinition) -> dict[str, Any]:
+    """The funnel of the log and what would be drawn; nothing is rendered or written."""
+    ledger = Ledger()
+    questions, _ = steps.read_log(definition, ledger)
+    drawn = steps.draw_sample(questions, definition, ledger)
+    images, _ = plan_images(definition, ledger)
+    pixels = definition.render.size**2 if definition.render else 0
+    return {
+        "funnel": ledger.funnel(),
+        "queries": len(drawn),
+        "strata": steps.summarize_strata(questions, drawn),
+        "pictures": len(images),
+        "model_calls": 0,
+        "bytes_about": int(len(images) * pixels * _BYTES_A_PIXEL),
+    }
+
+
+QUERIES_SET = SetKind(
+    name="queries",
+    summary="Read a search log, draw queries by how often they were asked, and publish them with the pictures that are "
+    "searched; where people are to be asked, wait for their judgments, and publish those.",
+    build_tables=build_queries_tables,
+    publish=publish_queries_set,
+    plan=plan_queries,
+    parameters=QueriesBuild,
+)
+
+if not TYPE_CHECKING:  # a type checker would accept every name
+    __getattr__ = make_flow_getattr(QUERIES_SET)
+
+if __name__ == "__main__":
+    run_flow_script(QUERIES_SET)

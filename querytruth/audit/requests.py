@@ -1,0 +1,108 @@
+"""What audits and their judges take, the comparison of a set with training data, and the test for shortcuts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from querytruth.audit.definition import JudgeOptions
+from querytruth.defaults import DATASETS_FOLDER
+from querytruth.errors import UsageError
+from querytruth.requests import (
+    ONE_OR_MORE,
+    SET_NAME,
+    ByName,
+    ByPlace,
+    Request,
+    parse_model_options,
+)
+
+
+class ShortcutsRequest(Request):
+    """Are the queries of a set answered without a look at the images?"""
+
+    stage: ClassVar[str] = "find shortcuts"
+
+    of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    to: Path | None = Field(None, description="A folder for the page shortcuts.html, two tables and JSON.")
+    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+
+
+class OverlapRequest(Request):
+    """What does a set share with other collections?"""
+
+    stage: ClassVar[str] = "find overlap"
+    former: ClassVar[Mapping[str, str]] = {"pdq": "hash"}
+
+    of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    against: Annotated[list[Annotated[str, SET_NAME]], ONE_OR_MORE] = Field(
+        description="Images (a folder, a list, shards), an index, a table of captions, or a set; repeatable."
+    )
+    to: Path | None = Field(
+        None, description="A folder for the result; none: beside the set, for slices of evaluations."
+    )
+    drop: bool = Field(False, description="Decide that leaked queries leave the set: the next `apply` drops them.")
+    hash: Literal["pdq"] | None = Field(
+        None, description="Also use this hash. Each image is decoded once more, at a larger size."
+    )
+    embedder: str | None = Field(
+        None, description="Also compare vectors of this model: its folder, or its name on the hub."
+    )
+    min_cosine: float | None = Field(
+        None, ge=0, le=1, description="The least cosine of two vectors that count as the same (default: 0.95)."
+    )
+    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+
+
+class JudgeRequest(Request):
+    """What asks a judge, where one is named."""
+
+    judge: str | None = Field(None, description="A chat model that sees images and divides the strata.")
+    judge_option: Annotated[list[str], ByName("--judge-option", "KEY=VALUE")] = Field(
+        default_factory=list, description="An option of that model."
+    )
+    allow_contestant: bool = Field(False, description="The judge may be one of the systems.")
+    judge_scores: bool = Field(False, description="Ask it for the probability of yes, in place of a grade.")
+
+    def load_judge(self) -> JudgeOptions | None:
+        """The judge that is named. Raises UsageError for options without one."""
+        if self.judge is not None:
+            options = parse_model_options(self.judge_option)
+            allowed = {"allow_contestant": self.allow_contestant, "scores": self.judge_scores}
+            return JudgeOptions(model=self.judge, options=options, **allowed)
+        if self.judge_option or self.allow_contestant or self.judge_scores:
+            raise UsageError("--judge-option, --allow-contestant", "are of a judge", "give --judge")
+        return None
+
+
+class JudgeCheckRequest(JudgeRequest):
+    """How far can a judge be trusted?"""
+
+    stage: ClassVar[str] = "check judge"
+
+    of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    judge: str = Field(description="A chat model that sees images.")
+    name: str = Field("audit", description="The audit whose answers the judge is compared with.")
+    probes: int = Field(40, ge=1, le=1000, description="Pairs that every probe asks about.")
+    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+
+
+class ExtendRequest(JudgeRequest):
+    """Systems that are added to an audit that has begun."""
+
+    stage: ClassVar[str] = "extend audit"
+
+    of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    name: str = Field("audit", description="The name of the audit.")
+    run: Annotated[list[Path], ONE_OR_MORE, ByName("--run", "RUN")] = Field(
+        default_factory=list, description="A system's run file, or the folder of its result."
+    )
+    judgments: int | None = Field(
+        None, ge=20, le=100_000, description="Pairs that people judge in addition (default: 100)."
+    )
+    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")

@@ -1,0 +1,5 @@
+"""Defaults that several rooms share, so that each stands once."""
+
+from pathlib import Path
+
+DATASETS_FOLDER = Path("datasets")  # where published sets lie, below the working directory

@@ -1,0 +1,126 @@
+"""Ids of others in a run: queries and images by our ids, then by the publisher's, then by file names and paths.
+
+A path counts where it is the end of one image's path alone, or that image's path the end of it. A name that could be
+several queries or images is an error: a guess would change the figures without a trace.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from querytruth.errors import UserError
+from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.ground_truth import factorize_ids
+from querytruth.evaluation.judged_sets import EvaluationView, read_named_images
+
+_COLUMNS = ("source_id", "file_name", "path", "source_url")
+_PATHS = ("file_name", "path")  # of which the end is enough
+_EXAMPLES = 3
+Counts = dict[str, dict[str, dict[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class NameMatch:
+    """Our ids by the names in a run that are none; `by_column`: how many names each column of the set explains."""
+
+    ids: dict[str, str] = field(default_factory=dict)
+    by_column: dict[str, int] = field(default_factory=dict)
+
+
+def match_names(
+    names: Iterable[str], own_ids: Collection[str], table: pd.DataFrame, key: str, same: Mapping[str, str] = {}
+) -> NameMatch:
+    """Matches names with the rows of a table of a set (its column `key` has our ids). `same`: by id of an image that of
+    its representative, which is no other image. Raises UserError where a name could be several, with three of them."""
+    open_names = [name for name in names if name not in own_ids]
+    found, by_column = dict[str, str](), dict[str, int]()
+    ambiguous: list[str] = []
+    for column in _COLUMNS if open_names else ():
+        if column not in table or not table[column].notna().any():
+            continue
+        rows = table[[column, key]].dropna().astype("str")
+        pairs = list(zip(rows[column].tolist(), rows[key].tolist(), strict=True))
+        matched = _match_column(open_names, pairs, column in _PATHS)
+        for name, ids in matched.items():
+            if len({same.get(one, one) for one in ids}) > 1:
+                ambiguous.append(f"{name} is {' or '.join(sorted(ids)[:_EXAMPLES])}")
+            else:
+                found[name] = min(ids)
+        by_column |= {column: sum(name in found for name in matched)} if matched else {}
+        open_names = [name for name in open_names if name not in matched]
+    if ambiguous:
+        what = "queries" if key == "query_id" else "pictures"
+        listed = "; ".join(sorted(ambiguous)[:_EXAMPLES])
+        reason = f"{len(ambiguous):,} names could be several {what} ({listed})"
+        raise UserError("read run", "run", reason, f"name {what} by {key}, or by whole paths")
+    return NameMatch(found, {name: count for name, count in by_column.items() if count})
+
+
+def _match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: bool) -> dict[str, set[str]]:
+    """Returns the ids by name. Whole values come first; of paths then those of which one is the end of the other."""
+    by_value: dict[str, set[str]] = {}
+    for value, one in pairs:
+        by_value.setdefault(value, set()).add(one)
+    matched = {name: by_value[name] for name in names if name in by_value}
+    if not are_paths:
+        return matched
+    by_last: dict[str, list[tuple[str, str]]] = {}
+    for value, one in pairs:
+        by_last.setdefault(_clean_path(value).rpartition("/")[2], []).append((f"/{_clean_path(value)}", one))
+    for name in names:
+        path = f"/{_clean_path(name)}"
+        candidates = by_last.get(path.rpartition("/")[2], ()) if name not in matched else ()
+        if ids := {one for value, one in candidates if value.endswith(path) or path.endswith(value)}:
+            matched[name] = ids
+    return matched
+
+
+def _clean_path(text: str) -> str:
+    return text.replace("\\", "/").removeprefix("./").lstrip("/")
+
+
+def rename_ids(run: pd.DataFrame, column: str, match: NameMatch) -> pd.DataFrame:
+    """Returns the run with our ids in a column. Several names of one image count once, at the best score."""
+    if not match.ids:
+        return run
+    codes, known = factorize_ids(run[column])
+    names = pd.Series(known.to_pylist(), dtype="str")
+    place, distinct = pd.factorize(names.map(lambda name: match.ids.get(name, name)))
+    renamed = run.assign(
+        **{column: pd.Categorical.from_codes(place[codes], categories=pd.Index(distinct, dtype="str"))}
+    )
+    if len(distinct) == len(names):
+        return renamed
+    pair = ["query_id", "image_id"]
+    best = renamed.sort_values("score", ascending=False, kind="stable").drop_duplicates(pair)
+    return renamed.loc[best.index.sort_values()].reset_index(drop=True)
+
+
+def translate_run(run: pd.DataFrame, view: EvaluationView) -> tuple[pd.DataFrame, Counts, list[EvaluationWarning]]:
+    """Returns a run with our ids, the counts of the names that were others', and what a result states about them."""
+    judged = view.judged_set
+    if judged.stored is None:
+        return run, {}, []
+    images, text_table = read_named_images(judged.stored.path), judged.stored.tables.queries
+    same = judged.representatives.to_dict()
+    counts: dict[str, dict[str, int]] = {}
+    sides = {"query_id": (text_table, "query_id"), "image_id": (images, "image_id")}
+    if view.is_image_to_text:
+        sides = {"query_id": sides["image_id"], "image_id": sides["query_id"]}
+    for column, (table, key) in sides.items():
+        own = {*table[key].astype("str"), *judged.outside_queries, *same}
+        match = match_names(factorize_ids(run[column])[1].to_pylist(), own, table, key, same)
+        run = rename_ids(run, column, match)
+        if match.by_column:
+            counts["queries" if key == "query_id" else "images"] = match.by_column
+    return run, *state_matches(counts)
+
+
+def state_matches(counts: dict[str, dict[str, int]]) -> tuple[Counts, list[EvaluationWarning]]:
+    """Returns what a result states about names that were others': `counts` by kind (queries, images) and column."""
+    if not counts:
+        return {}, []
+    parts = [f"{n:,} {what} by {column}" for what, columns in counts.items() for column, n in columns.items()]
+    detail = f"the run has ids of others, which were matched with the set's: {', '.join(parts)}"
+    return {"ids_of_others": counts}, [EvaluationWarning("ids_of_others", "", detail)]

@@ -1,0 +1,152 @@
+"""The certificate of a truth: its bounds hold at every look, and it costs what it promises."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from querytruth.audit.certificate import CountBound, divide_error
+from querytruth.audit.next_cards import CARD_COLUMNS, AnsweredPool, PooledPairs
+from tests.audit.certified_worlds import JUDGES, Review, plant_pool
+
+PREVALENCES = (0.005, 0.02, 0.1, 0.3)
+
+
+def test_draws_without_a_hit_bound_what_is_left() -> None:
+    bound = CountBound(1000, 0.05)
+    for _ in range(180):
+        bound.add_drawn(is_hit=False, forecast=0.0)
+    # About 3 / 180 of the 1,000: the rule of three, at every look.
+    assert 14 <= bound.at_most <= 18
+
+
+def test_chosen_cards_count_what_they_find_and_prove_nothing_of_the_rest() -> None:
+    bound = CountBound(1000, 0.05)
+    bound.add_chosen(200, 50)
+    assert (bound.found, bound.at_most) == (50, 850)
+
+
+def test_all_cards_answered_leave_no_doubt() -> None:
+    bound = CountBound(20, 0.05)
+    for number in range(20):
+        bound.add_drawn(is_hit=number % 4 == 0, forecast=0.2)
+    assert bound.at_most == 5
+
+
+def test_error_is_divided_among_what_there_is_to_bound() -> None:
+    assert divide_error(missing=100, wrong=0, outside=0) == {"missing": pytest.approx(0.05)}
+    assert sum(divide_error(missing=100, wrong=10, outside=1000).values()) == pytest.approx(0.05)
+
+
+def test_a_draw_that_waits_ends_the_draws_that_count() -> None:
+    pool, relevant = plant_pool(400, 0.1, "good", 1)
+    rows, kinds, forecasts = np.arange(100), np.ones(100, dtype=np.int64), np.full(100, 0.1)
+    answers = relevant[rows].astype(float)
+    whole = AnsweredPool(pool, rows, kinds, forecasts, answers)
+    answers[40] = np.nan
+    waits = AnsweredPool(pool, rows, kinds, forecasts, answers)
+    until = AnsweredPool(pool, rows[:40], kinds[:40], forecasts[:40], answers[:40])
+    assert whole.missing.at_most < waits.missing.at_most <= until.missing.at_most
+
+
+def test_no_draw_counts_while_a_card_before_it_waits() -> None:
+    """Else whoever leaves a chosen card open chooses, knowing the draws, what they say."""
+    pool, relevant = plant_pool(400, 0.1, "good", 1)
+    rows, forecasts = np.arange(100), np.full(100, 0.1)
+    kinds = np.append(np.zeros(20, dtype=np.int64), np.ones(80, dtype=np.int64))  # chosen, then drawn
+    answers = relevant[rows].astype(float)
+    whole = AnsweredPool(pool, rows, kinds, forecasts, answers).missing
+    answers[5] = np.nan
+    waits = AnsweredPool(pool, rows, kinds, forecasts, answers).missing
+    assert whole.at_most < waits.at_most == waits.found + waits.left
+
+
+def test_what_the_set_had_counts_as_far_as_it_is_right() -> None:
+    pool, relevant = plant_pool(600, 0.2, "good", 3, marked=0.5)
+    review = Review(pool, relevant)
+    certificate = review.work()
+    found = certificate["found"] + int((relevant & pool.is_marked).sum())
+    assert review.was_true and certificate["is_reached"]
+    assert certificate["recall_at_least"] <= found / relevant.sum()
+    assert 0 < certificate["wrong_at_most"] <= 0.06
+
+
+def test_the_next_cards_are_the_same_again_and_none_comes_twice() -> None:
+    pool, relevant = plant_pool(500, 0.1, "weak", 5, marked=0.3)
+    cards = pd.DataFrame(columns=CARD_COLUMNS)
+    for _ in range(6):
+        pairs = zip(cards["query_id"], cards["image_id"], strict=True)
+        answers = {pair: bool(relevant[int(pair[1].rpartition("_")[2])]) for pair in pairs}
+        new, again = (pool.name_cards(pool.find_cards(cards, answers).plan_round(0.9), len(cards), 0) for _ in "12")
+        pd.testing.assert_frame_equal(new, again)
+        cards = pd.concat([cards, new], ignore_index=True)
+    assert not cards.duplicated(["query_id", "image_id"]).any()
+    assert sorted(cards["order"]) == list(range(1, len(cards) + 1))
+    assert (cards.loc[cards["stratum"] == "drawn", "probability"] < 1).all()
+
+
+def test_draws_estimate_the_relevant_pairs_without_bias() -> None:
+    ratios = []
+    for seed in range(60):
+        pool, relevant = plant_pool(300, 0.1, "good", seed)
+        estimate = Review(pool, relevant).work()["relevant_estimate"]
+        ratios.append(estimate / relevant.sum())
+    assert np.mean(ratios) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize("judge", ["good", "biased", "adversarial"])
+def test_what_is_stated_is_true_at_every_look(judge: str) -> None:
+    reviews = [Review(*plant_pool(300, 0.1, judge, seed, marked=0.3)) for seed in range(12)]
+    for review in reviews:
+        review.work(goes_on=True)
+    assert sum(not review.was_true for review in reviews) <= 2
+
+
+def test_a_good_judge_saves_most_of_the_work() -> None:
+    review = Review(*plant_pool(4000, 0.1, "good", 1))
+    review.work()
+    assert review.was_true and review.at_goal is not None and review.at_goal < 0.4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("marked", [0.0, 0.4])
+@pytest.mark.parametrize("judge", [*JUDGES, "biased"])
+@pytest.mark.parametrize("prevalence", PREVALENCES)
+def test_bounds_hold_in_95_of_100_worlds(prevalence: float, judge: str, marked: float) -> None:
+    wrong = 0
+    for seed in range(500):
+        review = Review(*plant_pool(300, prevalence, judge, seed, marked))
+        review.work(goes_on=True)
+        wrong += not review.was_true
+    print(f"{prevalence} {judge} {marked}: {1 - wrong / 500:.3f}")
+    assert wrong <= 0.05 * 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("prevalence", "most"), [(0.02, 0.5), (0.05, 0.4), (0.1, 0.4)])
+def test_a_good_judge_certifies_nine_tenths_for_part_of_the_pool(prevalence: float, most: float) -> None:
+    reviews = [Review(*plant_pool(10_000, prevalence, "good", seed)) for seed in range(20)]
+    asked = [review.work()["asked"] / 10_000 for review in reviews]
+    print(f"{prevalence}: {np.mean(asked):.3f}, at most {max(asked):.3f}")
+    assert np.mean(asked) <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("judge", ["useless", "adversarial", "biased", "weak"])
+@pytest.mark.parametrize("prevalence", PREVALENCES)
+def test_no_judge_costs_more_than_judging_by_rank(prevalence: float, judge: str) -> None:
+    asked, by_rank = [], []
+    for seed in range(20):
+        pool, relevant = plant_pool(4000, prevalence, judge, seed)
+        asked.append(Review(pool, relevant).work()["asked"])
+        by_rank.append(Review(order_by_rank(pool), relevant).work()["asked"])
+    print(f"{prevalence} {judge}: {np.mean(asked) / np.mean(by_rank):.3f}")
+    assert np.mean(asked) <= 1.05 * np.mean(by_rank)
+
+
+def order_by_rank(pool: PooledPairs) -> PooledPairs:
+    """The pool without a judge, queries and systems: its most probable pairs are those of the first ranks."""
+    plain = PooledPairs(
+        pool.pairs.assign(judge=-1), np.ones(len(pool.pairs)), pool.outside, 0, pool.query_count, pool.seed
+    )
+    plain.queries = np.arange(len(pool.pairs))
+    return plain

@@ -1,0 +1,208 @@
+"""An audit until a goal: the next card is the one that counts, and what the certificate states is true."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import querytruth as qt
+from querytruth.audit.audit_files import lock_cards, read_cards
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_log import append_decisions
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import read_set
+from tests.cli.conftest import Run
+from tests.review.server.pages import ReviewClient, open_client
+from tests.small_sets import publish_small_set
+
+QUERIES, IMAGES = 12, 60
+
+
+def relevant(query: str, image: str) -> bool:
+    """Query 3 has no image; each other one has those with its own number, and the next one's first."""
+    number = int(query[1:])
+    return number != 3 and (int(image[1:]) % QUERIES == number or int(image[1:]) == number + 1)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """A set whose truth has one image of each query and a wrong one, and a run that ranks relevant images well."""
+    queries, images = [f"q{n}" for n in range(QUERIES)], [f"i{n}" for n in range(IMAGES)]
+    marked = [(query, f"i{query[1:]}", 1) for query in queries if query != "q3"] + [("q5", "i40", 1)]
+    qrels = pd.DataFrame(marked, columns=["query_id", "image_id", "relevance"]).astype({"relevance": "int8"})
+    qrels = qrels.assign(judged_by="source", evidence=None)
+    question = dict.fromkeys(("labels",)) | {"language": "en", "style": "word", "level": 1}
+    named = pd.DataFrame({"query_id": queries, "text": [f"a thing {n}" for n in range(QUERIES)]}).assign(**question)
+    empty = dict.fromkeys(("path", "sha256", "taken_at", "latitude", "longitude", "duplicate_group", "source_url"))
+    seen = pd.DataFrame({"image_id": images, "file_name": [f"{name}.jpg" for name in images]})
+    seen = seen.assign(**empty, page_url=None, width=64, height=64, licence="CC0-1.0")
+    tables = Tables(
+        named.sort_values("query_id", ignore_index=True),
+        seen.sort_values("image_id", ignore_index=True),
+        qrels.astype(dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")),
+    )
+    publish_small_set(tmp_path, tables, images=False)
+    rng = np.random.default_rng(1)
+    lines = []
+    for query in queries:
+        scores = {image: 2 * relevant(query, image) + rng.normal() for image in images}
+        ranked = sorted(images, key=lambda image: -scores[image])[:30]
+        lines += [f"{query} Q0 {image} {place} {100 - place} one" for place, image in enumerate(ranked, 1)]
+    (tmp_path / "one.trec").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def start(run: Run, world: Path, *words: object) -> list[object]:
+    out: list[object] = ["--out", world / "sets"]
+    run("audit", "start", "small", "--run", world / "one.trec", "--depth", 30, "--until", "recall=0.9", *words, *out)
+    return out
+
+
+def page(world: Path, reviewer: str) -> ReviewClient:
+    return open_client(read_set(world / "sets/small/v1"), reviewer)
+
+
+def answer(client: ReviewClient, key: str) -> None:
+    _, query, image = key.split("/")
+    sent = {"view": "audit", "key": key, "grade": int(relevant(query, image))}
+    response = client.post("/api/audit/decide", sent)
+    assert response.status_code == 200, response.text
+
+
+def next_cards(client: ReviewClient) -> dict[str, Any]:
+    response = client.get("/api/audit/next", params={"audit": "audit"})
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: Path) -> None:
+    out = start(run, world)
+    client = page(world, "lin")
+    while keys := next_cards(client)["keys"]:
+        answer(client, keys[0])
+    report = json.loads(run("audit", "report", "small", "--json", *out)[0])
+    stated = report["certificate"]
+    assert stated["is_reached"] and stated["recall_at_least"] >= 0.9 and stated["asked"] < stated["pool"]
+    assert "no more cards are asked" in (world / "sets/small/audits/audit/report.html").read_text("utf-8")
+    run("apply", "small", *out)
+    newest = qt.load("small", out=world / "sets")
+    certificate = newest.manifest["notes"]["certificate"]
+    assert certificate["content_digest"] == newest.manifest["content_digest"]
+    pooled = {tuple(line.split()[::2][:2]) for line in (world / "one.trec").read_text().splitlines()}
+    truth = {pair for pair in pooled if relevant(*pair)}
+    rows = newest.qrels[newest.qrels["relevance"] > 0]
+    held = set(zip(rows["query_id"], rows["image_id"], strict=True))
+    assert len(truth & held) / len(truth) >= certificate["recall_at_least"]
+    assert sum(not relevant(*pair) for pair in held) / len(held) <= certificate["wrong_at_most"]
+    assert "95% sure" in newest.card and "no_certificate" not in set(newest.lint()["check"])
+    shown = run("evaluate", "small", "--run", world / "one.trec", *out)[0]
+    assert "certified: 95% sure: at least" in shown
+    run("gate", "small", "--candidate", world / "one.trec", "--baseline", world / "one.trec", "--require-certificate",
+        "--undecided", "pass", *out)  # fmt: skip
+    message = run("gate", "small/v1", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
+                  "--require-certificate", *out, code=1)[1]  # fmt: skip
+    assert "has no certificate" in message and "--until" in message
+
+
+def test_people_who_judge_at_once_are_asked_different_cards(run: Run, world: Path) -> None:
+    start(run, world)
+    clients = {name: page(world, name) for name in ("an", "bo", "chi", "dee")}
+    held = {name: next_cards(client)["keys"] for name, client in clients.items()}
+    assert all(len(keys) == 5 for keys in held.values())
+    assert max(Counter(key for keys in held.values() for key in keys).values()) == 1
+    for name, client in clients.items():
+        answer(client, held[name][0])
+    asked = [key for client in clients.values() for key in next_cards(client)["keys"]]
+    assert len(asked) == len(set(asked)) and not set(asked) & {keys[0] for keys in held.values()}
+
+
+def test_a_killed_page_loses_no_answer_and_asks_none_twice(run: Run, world: Path) -> None:
+    start(run, world)
+    answered: list[str] = []
+    for _ in range(6):  # a new process each time: nothing is kept but the files
+        client = page(world, "lin")
+        keys = next_cards(client)["keys"]
+        answer(client, keys[0])
+        assert keys[0] not in answered
+        answered.append(keys[0])
+    folder = world / "sets/small/audits/audit"
+    before = read_cards(folder)
+    with (folder / "cards.jsonl").open("ab") as file:
+        file.write(b'{"cards": [{"query_id": "q1", "ima')  # as a kill within a write leaves it
+    assert next_cards(page(world, "lin"))["keys"][0] not in answered
+    with lock_cards(folder) as append:
+        append(before.iloc[:1].assign(query_id="q1", image_id="i59"))
+    assert len(read_cards(folder)) == len(before) + 1
+
+
+def test_the_card_is_blind_and_the_page_states_what_holds(run: Run, world: Path) -> None:
+    start(run, world)
+    client = page(world, "lin")
+    text = client.get("/audit").text
+    assert "95% sure" in text and "to the goal of 90%" in text
+    key = next_cards(client)["keys"][0]
+    (card,) = client.get("/api/audit/cards", params={"key": key}).json()["cards"]
+    assert set(card) == {"key", "query_id", "text", "language", "image"}
+
+
+def test_a_later_version_inherits_the_certificate_only_while_it_holds_the_same(run: Run, world: Path) -> None:
+    out = start(run, world)
+    client = page(world, "lin")
+    while keys := next_cards(client)["keys"]:
+        answer(client, keys[0])
+    run("apply", "small", *out)
+    newest = qt.load("small", out=world / "sets")
+    row = newest.qrels[newest.qrels["relevance"] > 0].iloc[0]
+    text = newest.queries.set_index("query_id").loc[row["query_id"], "text"]
+    at = "2030-01-01T00:00:00.000000+00:00"
+    dropped = QueryDecision(row["query_id"], text, "grade", row["image_id"], relevance=0, reviewer="kim", at=at)
+    append_decisions(world / "sets/small", [dropped])
+    run("apply", "small", *out)
+    later = qt.load("small", out=world / "sets")
+    assert later.path.name == "v3" and later.manifest["notes"].get("certificate") is None
+    assert any("holds other judgments" in one for one in later.manifest["known_limitations"])
+    assert "no_certificate" in set(later.lint()["check"])
+
+
+@pytest.mark.parametrize("until", ["recall=2", "precision=0.9", "0.9"])
+def test_a_wrong_goal_is_one_line(run: Run, world: Path, until: str) -> None:
+    words = ["audit", "start", "small", "--run", world / "one.trec", "--until", until, "--out", world / "sets"]
+    assert "until" in run(*words, code=2)[1]
+
+
+def test_the_plan_says_what_it_will_take(run: Run, world: Path) -> None:
+    words = ["--run", world / "one.trec", "--depth", 30, "--until", "recall=0.9", "--out", world / "sets", "--json"]
+    planned = json.loads(run("audit", "plan", "small", *words)[0])
+    assert 50 < planned["judgments"] <= 372 and planned["expected_width"] is None
+
+
+def write_scores(world: Path) -> Path:
+    """What a judge says of every pair, on a scale of its own: it confuses a few."""
+    rng = np.random.default_rng(2)
+    pairs = [(f"q{query}", f"i{image}") for query in range(QUERIES) for image in range(IMAGES)]
+    rows = [f"{query},{image},{3 * relevant(query, image) + rng.normal():.4f}" for query, image in pairs]
+    (world / "scores.csv").write_text("query_id,image_id,score\n" + "\n".join(rows) + "\n")
+    return world / "scores.csv"
+
+
+def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: Run, world: Path) -> None:
+    judge = ["--judge", "scores_file", "--judge-option", f"file={write_scores(world)}"]
+    out = start(run, world, *judge)
+    client = page(world, "lin")
+    while keys := next_cards(client)["keys"]:
+        answer(client, keys[0])
+    scored = json.loads(run("audit", "report", "small", "--json", *out)[0])
+    assert scored["certificate"]["is_reached"] and scored["judge"]["form"] == "pair"
+    start(run, world, "--name", "alone")
+    planned = [run("audit", "plan", "small", "--run", world / "one.trec", "--until", "recall=0.9", *extra, "--json",
+                   "--depth", 30, *out)[0] for extra in ([], judge)]  # fmt: skip
+    assert all(json.loads(one)["judgments"] > 50 for one in planned)
+    card = json.loads(run("judge", "check", "small", *judge, "--json", *out)[0])
+    found = card["reliability"]
+    assert found["area"] > 0.9 and found["answers"] <= scored["certificate"]["asked"]
+    assert sum(one["pairs"] for one in found["curve"]) == found["answers"]
+    assert "expected calibration error" in run("judge", "check", "small", *judge, *out)[0]

@@ -1,0 +1,156 @@
+"""Collections of others, with and without judgments, and runs in their ids: the figures are those of their files."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import querytruth as qt
+from builders.lint import lint_tables
+from querytruth.errors import UserError
+from querytruth.evaluation.published_names import match_names
+from querytruth.review.review_exports import read_result_pool
+from querytruth.sets.set_files import read_set
+
+TEXTS = {"q0": "a dog", "q1": "红色自行车", "q2": "two boats", "q3": "a tree"}
+FILES = {f"d{n}": f"photos/{n % 3}/{n}.jpg" for n in range(8)}
+QRELS = {"q0": {"d0": 2, "d3": 1, "d5": 0}, "q1": {"d1": 1}, "q2": {"d7": 1, "d2": 1}, "q3": {"d4": 3, "d6": 1}}
+RUN = {query: {f"d{(3 * n + place) % 8}": 1.0 - n / 10 for n in range(8)} for place, query in enumerate(TEXTS)}
+METRICS = {"ap@8": ir_measures.AP @ 8, "rr@8": ir_measures.RR @ 8, "p@3": ir_measures.P @ 3, "r@3": ir_measures.R @ 3}
+
+
+def write_beir(folder: Path, qrels: dict[str, dict[str, int]]) -> None:
+    documents = [{"_id": name, "text": file} for name, file in FILES.items()]
+    queries = [{"_id": name, "text": text} for name, text in TEXTS.items()]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    if qrels:
+        (folder / "qrels").mkdir()
+        lines = [f"{q}\t{d}\t{grade}" for q, judged in qrels.items() for d, grade in judged.items()]
+        (folder / "qrels/test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
+
+
+def write_trec(folder: Path, qrels: dict[str, dict[str, int]]) -> None:
+    (folder / "queries.tsv").write_text("\n".join(f"{name}\t{text}" for name, text in TEXTS.items()), "utf-8")
+    (folder / "images.txt").write_text("\n".join(FILES))
+    if qrels:
+        lines = [f"{q} 0 {d} {grade}" for q, judged in qrels.items() for d, grade in judged.items()]
+        (folder / "qrels.txt").write_text("\n".join(lines))
+
+
+def write_mteb(folder: Path, qrels: dict[str, dict[str, int]]) -> None:
+    rows = [(q, d, grade) for q, judged in qrels.items() for d, grade in judged.items()]
+    pixels = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    tables = {
+        "corpus": {"id": list(FILES), "image": pa.nulls(len(FILES), pixels)},
+        "queries": {"id": list(TEXTS), "text": list(TEXTS.values())},
+        "qrels": {name: [row[n] for row in rows] for n, name in enumerate(("query-id", "corpus-id", "score"))},
+    }  # fmt: skip
+    for name, columns in tables.items():
+        if name != "qrels" or rows:
+            (folder / name).mkdir()
+            pq.write_table(pa.table(columns), folder / name / "test-00000-of-00001.parquet")
+
+
+WRITERS: dict[str, Callable[[Path, dict[str, dict[str, int]]], None]] = {
+    "beir": write_beir,
+    "trec": write_trec,
+    "mteb": write_mteb,
+}
+
+
+def write_run(path: Path, names: dict[str, str] | None = None) -> Path:
+    lines = [
+        f"{q} Q0 {(names or {}).get(d, d)} {n} {score} x"
+        for q, found in RUN.items()
+        for n, (d, score) in enumerate(found.items(), start=1)
+    ]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def import_folder(form: str, place: Path, qrels: dict[str, dict[str, int]]) -> Any:
+    source = place / form
+    source.mkdir()
+    WRITERS[form](source, qrels)
+    return qt.import_set(form, source, place / "sets" / form)
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_a_run_in_the_publishers_ids_has_the_figures_of_the_publishers_files(form: str, tmp_path: Path) -> None:
+    import_folder(form, tmp_path, QRELS)
+    run = write_run(tmp_path / "system.trec")
+
+    result = qt.evaluate(form, run=run, metrics=list(METRICS), out=tmp_path / "sets")
+
+    expected = ir_measures.calc_aggregate(list(METRICS.values()), QRELS, RUN)
+    assert {name: result[name] for name in METRICS} == pytest.approx({n: expected[m] for n, m in METRICS.items()})
+    stated = result.result.counts["ids_of_others"]
+    assert stated == {"queries": {"source_id": 4}, "images": {"source_id": 8}}
+    assert "8 images by source_id" in next(w.detail for w in result.warnings if w.code == "ids_of_others")
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_a_folder_without_judgments_is_a_set_that_waits_for_them(form: str, tmp_path: Path) -> None:
+    built = import_folder(form, tmp_path, {})
+
+    stored = read_set(built.path)
+    assert sorted(stored.tables.queries["source_id"]) == list(TEXTS)
+    assert len(stored.tables.images) == 8 and not len(stored.tables.qrels)
+    findings = {one.check: one.count for one in lint_tables(stored.tables)}
+    assert findings["unjudged_query"] == 4 and "empty_truth" not in findings
+    run = write_run(tmp_path / "system.trec")
+    with pytest.raises(UserError, match=f"has no judgment yet.*querytruth review {form} --run"):
+        qt.evaluate(form, run=run, out=tmp_path / "sets")
+    pool = read_result_pool(stored, [run], depth=5)
+    assert len(pool.pairs) == 20 and not any("left out" in note for note in pool.notes)
+
+
+def test_a_split_that_is_not_there_is_no_set_without_judgments(tmp_path: Path) -> None:
+    write_beir(tmp_path, QRELS)
+
+    with pytest.raises(UserError, match=r"holds no qrels/dev\.tsv"):
+        qt.import_set("beir", tmp_path, tmp_path / "sets/beir", split="dev")
+
+
+def test_a_run_may_name_pictures_by_the_end_of_their_paths(tmp_path: Path) -> None:
+    import_folder("beir", tmp_path, QRELS)
+    by_id = qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")
+    names = {name: f"/srv/archive/{file}" if name < "d4" else file.rpartition("/")[2] for name, file in FILES.items()}
+
+    by_path = qt.evaluate("beir", run=write_run(tmp_path / "b.trec", names), out=tmp_path / "sets")
+
+    assert by_path["ndcg@10"] == by_id["ndcg@10"]
+    assert by_path.result.counts["ids_of_others"]["images"] == {"file_name": 8}
+
+
+def test_a_table_of_a_program_may_have_the_publishers_ids(tmp_path: Path) -> None:
+    import_folder("beir", tmp_path, QRELS)
+    rows = [(q, d, score) for q, found in RUN.items() for d, score in found.items()]
+    frame = pd.DataFrame(rows, columns=["query_id", "image_id", "score"])
+
+    of_table = qt.evaluate("beir", run=frame, out=tmp_path / "sets")
+
+    assert of_table["rr@10"] == qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")["rr@10"]
+
+
+def test_a_name_that_could_be_several_pictures_is_refused_with_examples() -> None:
+    table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["a/x.jpg", "b/x.jpg", "c/y.jpg"]})
+
+    with pytest.raises(UserError, match=re.escape("1 names could be several pictures (x.jpg is img_1 or img_2)")):
+        match_names(["x.jpg", "y.jpg"], set(), table, "image_id")
+    copies = match_names(["x.jpg", "y.jpg"], set(), table, "image_id", {"img_2": "img_1"})
+    assert copies.ids == {"x.jpg": "img_1", "y.jpg": "img_3"}
+
+
+def test_our_own_ids_come_before_the_publishers() -> None:
+    table = pd.DataFrame({"image_id": ["img_1", "img_2"], "source_id": ["img_2", "img_1"]})
+
+    assert match_names(["img_1", "img_2"], {"img_1", "img_2"}, table, "image_id").ids == {}

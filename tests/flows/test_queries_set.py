@@ -1,0 +1,145 @@
+"""A set of own queries from a search log and a folder of pictures, published before anybody has judged."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import querytruth as qt
+from builders.lint import lint_tables
+from builders.publication import BuildResult
+from flows.definition_loader import load_definition
+from flows.set_kinds import build_set, build_set_with_page, plan_set
+from querytruth.errors import UserError
+from querytruth.evaluation.judged_sets import load_judged_set
+from querytruth.sets.decision_log import DecisionLog
+from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.set_files import read_set, verify_set
+
+LOG = """query,count,id
+red bicycle,50,x1
+Red bicycle!,5,x2
+红色自行车,20,x3
+🐶,2,x4
+anna@example.org,1,x5
+ball,1,x6
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "photos").mkdir()
+    for number in range(4):
+        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(tmp_path / f"photos/p{number}.png")
+    (tmp_path / "log.csv").write_text(LOG, "utf-8")
+    return tmp_path
+
+
+def keys(place: Path, *more: str) -> list[str]:
+    shared = [f"queries={place / 'log.csv'}", f"images={place / 'photos'}", f"out={place / 'sets'}", "name=mine"]
+    return [*shared, "render.size=64", *more]
+
+
+def build(place: Path, *more: str) -> BuildResult:
+    return build_set_with_page(load_definition(None, keys(place, *more), "queries"))
+
+
+def test_own_queries_are_published_without_judgments(place: Path) -> None:
+    result = build(place)
+
+    tables = read_set(result.path).tables
+    assert sorted(tables.queries["text"]) == ["ball", "red bicycle", "红色自行车", "🐶"]
+    assert tables.queries.set_index("text").loc["red bicycle", "searches"] == 55
+    assert len(tables.qrels) == 0 and len(tables.images) == 4
+    assert not list(verify_set(result.path))
+    findings = {one.check: one for one in lint_tables(tables)}
+    assert findings["unjudged_query"].count == 4 and "empty_truth" not in findings and "text_residue" not in findings
+    strata = result.manifest["notes"]["log"]["strata"]
+    assert sum(one["queries"] for one in strata) == 4 and sum(one["searches"] for one in strata) == 78
+
+
+def test_nothing_private_leaves_the_log(place: Path) -> None:
+    result = build(place)
+
+    files = [path for path in (place / "sets").rglob("*") if path.is_file()]
+    assert result.page in files
+    assert not [path for path in files if b"anna@" in path.read_bytes()]
+
+
+def test_an_evaluation_names_the_next_command(place: Path) -> None:
+    with pytest.raises(UserError, match=r"has no judgment yet.*querytruth review mine --run"):
+        load_judged_set(build(place).path)
+
+
+def test_a_gallery_that_is_published_can_be_searched_with_them(place: Path) -> None:
+    gallery = [f"images={place / 'photos'}", f"out={place / 'sets'}", "name=photos", "render.size=64"]
+    build_set(load_definition(None, gallery, "gallery"))
+    words = [f"queries={place / 'log.csv'}", f"out={place / 'sets'}", "name=mine", "gallery=photos"]
+
+    result = build_set(load_definition(None, words, "queries"))
+
+    assert result.manifest["configuration"]["gallery"] == "photos/v1"
+    assert result.manifest["counts"]["images"] == 4
+
+
+def test_the_same_log_publishes_nothing_new(place: Path) -> None:
+    build(place)
+
+    assert not build(place).is_new
+
+
+def test_a_plan_shows_what_would_be_drawn(place: Path) -> None:
+    plan = plan_set(load_definition(None, keys(place, "sample.count=3"), "queries"))
+
+    assert plan["queries"] == 3 and plan["pictures"] == 4 and not (place / "sets/mine/v1").exists()
+
+
+def test_the_first_judgments_make_the_next_version(place: Path) -> None:
+    first = build(place)
+    tables = read_set(first.path).tables
+    ids = dict(zip(tables.queries["text"], tables.queries["query_id"], strict=True))
+    image_id = tables.images["image_id"].iloc[0]
+    pair = {"query_id": ids["red bicycle"], "text": "red bicycle", "image_id": image_id}
+    DecisionLog(first.path.parent, QueryDecision).append([QueryDecision(**pair, decision="grade", relevance=1)])
+
+    second = build(place)
+
+    stored = read_set(second.path)
+    assert second.version == 2 and len(stored.tables.qrels) == 1 and len(stored.tables.queries) == 4
+    findings = {one.check: one for one in lint_tables(stored.tables)}
+    assert findings["unjudged_query"].count == 3 and "empty_truth" not in findings
+    assert len(load_judged_set(second.path).qrels) == 1
+
+
+def test_a_query_without_an_answer_stays_and_is_told_apart(place: Path) -> None:
+    """All four photos are wrong for the dog: that is an answer, and a search that shows nothing is right."""
+    first = build(place)
+    tables = read_set(first.path).tables
+    of_text = tables.queries.set_index("text")["query_id"]
+    images = sorted(tables.images["image_id"])
+    judged = [("🐶", image, 0) for image in images] + [("ball", images[0], 1), ("red bicycle", images[1], 1)]
+    DecisionLog(first.path.parent, QueryDecision).append(
+        [
+            QueryDecision(
+                query_id=of_text[text], image_id=image, text=text, decision="grade", relevance=grade, reviewer="r"
+            )
+            for text, image, grade in judged
+        ]
+    )
+
+    second = build(place)
+
+    stored = read_set(second.path)
+    findings = {one.check: one for one in lint_tables(stored.tables)}
+    assert len(stored.tables.queries) == 4 and findings["unjudged_query"].count == 1 and "empty_truth" not in findings
+    run = place / "mine.trec"
+    scores = {"ball": (images[0], 0.9), "red bicycle": (images[1], 0.8), "🐶": (images[2], 0.1)}
+    run.write_text("".join(f"{of_text[text]} Q0 {image} 1 {score} x\n" for text, (image, score) in scores.items()))
+    found = qt.evaluate(second.path, run=run)
+    absent = found.result.counts["absent"]
+    assert absent["queries"] == 1 and absent["auroc"] == 1 and absent["shows_nothing"] == {"0.9": 1.0}
+    assert found.figures.set_index("metric").loc["hit@1", "value"] == 1, "it counts in no mean"
+    weighted = found.weighted.set_index(["metric", "over"])["value"]
+    assert weighted["hit@1", "searches"] == weighted["hit@1", "questions"] == 1

@@ -177,7 +177,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 MOST = {
     "files": 431,
     "lines": 74740,
-    "lines of imports": 5475,
+    "lines of imports": 5477,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
     "Any": 1640,

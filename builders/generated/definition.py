@@ -93,6 +93,13 @@ class CollectOptions(definitions.StrictModel, allow_inf_nan=False):
     contact: str = Field("", max_length=200, pattern=r"^[ -~]*$", exclude=True)
     limits: FetchLimitOptions = FetchLimitOptions()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_queries_of_own_images(cls, data: Any) -> Any:
+        # In a folder of one's own an image has one place, and several queries that it answers.
+        is_own = isinstance(data, dict) and data.get("search") == "folder"
+        return {"same_url": "merge", **data} if is_own else data
+
     @field_validator("licences")
     @classmethod
     def _families(cls, value: list[str] | None) -> list[str] | None:

@@ -3,7 +3,7 @@
 import pytest
 
 import prompts
-from builders.generated.definition import TopicOptions
+from builders.generated.definition import CollectOptions, TopicOptions
 from builders.generated.reply_grammar import parse_objects, parse_topics
 from builders.generated.topic_pools import (
     MAX_OBJECTS_PER_TOPIC,
@@ -98,3 +98,8 @@ def test_an_endpoint_is_asked_for_varied_replies_unless_its_temperature_is_given
         TopicOptions(model="openai_compatible", options={**options, "temperature": 0.2}).options["temperature"] == 0.2
     )
     assert "temperature" not in TopicOptions().options
+
+
+def test_queries_of_ones_own_folder_may_share_an_image() -> None:
+    assert CollectOptions(search="folder").same_url == "merge" and CollectOptions().same_url == "drop"
+    assert CollectOptions(search="folder", same_url="drop").same_url == "drop"

@@ -176,11 +176,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 431,
-    "lines": 74740,
-    "lines of imports": 5477,
+    "lines": 74800,
+    "lines of imports": 5480,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
-    "Any": 1640,
+    "Any": 1642,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

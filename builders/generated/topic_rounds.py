@@ -67,7 +67,7 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
 
 
 def _find_name(text: str) -> str:
-    """Returns the name in a sample of the article's form (鲨鱼；是鲨总目动物的通称；通常是灰色), whose rest describes it."""
+    """Returns the name in a sample of the article's form: 鲨鱼 of 鲨鱼；是鲨总目动物的通称；通常是灰色."""
     name = text.partition("；")[0].strip()
     return name or text.strip()
 

@@ -11,6 +11,7 @@ from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.sets import decision_outcomes, ledger, published_files, set_files, version_difference
 from querytruth.sets.benchmark_set import Tables, content_digest
+from querytruth.sets.manifest import pluralize_kind
 
 _SHOWN = 3  # reasons
 # What to change in the definition, where the ledger's own advice is to override single items; by kind and reason.
@@ -86,7 +87,7 @@ def check_not_empty(kind: str, name: str, tables: Tables, funnel: Iterable[Mappi
     ranked = sorted(losses.items(), key=lambda pair: (-pair[1], pair[0]))
     listed = ", ".join(f"{number:,} {loss.reason.replace('_', ' ')}" for loss, number in ranked[:_SHOWN])
     wanted = "picture" if kind == "gallery" else "query"
-    kinds = ledger.pluralize_kind(emptied["kind"]).replace("image", "picture")
+    kinds = pluralize_kind(emptied["kind"]).replace("image", "picture")
     entered = max(stage["entered"] for stage in stages if stage["kind"] == emptied["kind"])
     reason = f"no {wanted} is left of {entered:,} {kinds} ({listed}); nothing was published"
     raise UserError("publish", name, reason, _next_step(ranked[0][0]))

@@ -111,6 +111,6 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
 
 def print_funnel(stages: list[dict[str, Any]]) -> None:
     """Print each stage with the numbers that entered and were accepted, and the reasons for the others."""
-    from querytruth.sets.ledger import FUNNEL_COLUMNS, tabulate_funnel
+    from querytruth.sets.manifest import FUNNEL_COLUMNS, tabulate_funnel
 
     print_table("Funnel", FUNNEL_COLUMNS, tabulate_funnel(stages))

@@ -26,7 +26,7 @@ from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.images.worker_starts import WorkerLimits
 from querytruth.backends.steps import Advance, Reporter
 from querytruth.records import stable_hash
-from querytruth.sets import benchmark_set, ledger, set_files, version_difference
+from querytruth.sets import benchmark_set, manifest, set_files, version_difference
 from querytruth.sets.set_files import locate_set_images
 
 R = TypeVar("R")
@@ -156,7 +156,7 @@ def create_build_artifacts(result: BuildResult) -> None:
 
 def create_funnel_artifact(name: str, funnel: Sequence[dict[str, Any]]) -> None:
     """Create the table of the funnel, a row per stage."""
-    rows = [dict(zip(ledger.FUNNEL_COLUMNS, row, strict=True)) for row in ledger.tabulate_funnel(funnel)]
+    rows = [dict(zip(manifest.FUNNEL_COLUMNS, row, strict=True)) for row in manifest.tabulate_funnel(funnel)]
     about = "What came in, what was kept, and why the rest was not."
     call_server_if_available(lambda: artifacts.create_table_artifact(rows, artifact_key(name, "funnel"), about))
 

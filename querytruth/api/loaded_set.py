@@ -26,8 +26,9 @@ from querytruth.sets import bucket_versions, manifest, published_files, set_file
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.bucket_reading import fetch_version
 from querytruth.sets.decision_log import find_lost_decisions, lint_decision_logs, verify_decision_logs
-from querytruth.sets.ledger import FUNNEL_COLUMNS, tabulate_funnel
-from querytruth.sets.set_files import RemoteUse, StoredSet, locate_set_images
+from querytruth.sets.manifest import FUNNEL_COLUMNS, tabulate_funnel
+from querytruth.sets.set_files import StoredSet, locate_set_images
+from querytruth.sets.set_places import RemoteUse
 from querytruth.sets.version_difference import compare_versions
 
 if TYPE_CHECKING:

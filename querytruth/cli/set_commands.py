@@ -36,11 +36,11 @@ def show(
 
     Example: querytruth show family-album --rejected blurred
     """
-    from querytruth.sets import set_files
     from querytruth.sets.manifest import read_manifest
+    from querytruth.sets.set_places import describe_place, find_set
 
-    path = set_files.find_set(set_, out, remote="tables" if page is None else "whole")
-    manifest, place = read_manifest(path), set_files.describe_place(set_, out, path)
+    path = find_set(set_, out, remote="tables" if page is None else "whole")
+    manifest, place = read_manifest(path), describe_place(set_, out, path)
     if rejected is not None:
         _list_rejected(path, manifest, rejected, json)
         return

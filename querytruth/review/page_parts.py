@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from querytruth.errors import make_visible
-from querytruth.sets.ledger import pluralize_kind
+from querytruth.sets.manifest import pluralize_kind
 from querytruth.sets.manifest_notes import describe_certificate
 
 PAGES_FOLDER = Path(__file__).parent

@@ -17,8 +17,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from querytruth.backends.files.text_formats import canonical_json as canonical_json
 from querytruth.errors import UserError
 from querytruth.records import empty_frame, to_arrow
+from querytruth.sets.manifest import manifest_digest as manifest_digest
 
 SCHEMA_VERSION = 2
 _NOT_CONTENT = {"path", "file_name", "source_id"}  # where a file is stored and what others call it is no content
@@ -155,16 +157,6 @@ def build_digest(content: str, configuration: Any, inputs: Any, code: str, model
     """Returns the digest that a rebuild must reproduce: of the content digest and all that the content depends on."""
     whole = {"content": content, "configuration": configuration, "inputs": inputs, "code": code, "models": models}
     return hashlib.sha256(canonical_json(whole)).hexdigest()
-
-
-def canonical_json(value: Any) -> bytes:
-    """Returns JSON as UTF-8 with sorted keys, two-space indents and a final line end. Raises ValueError for NaN."""
-    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n").encode()
-
-
-def manifest_digest(manifest: dict[str, Any]) -> str:
-    """Returns the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
-    return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
 
 
 def count_set(tables: Tables) -> dict[str, Any]:

@@ -3,14 +3,19 @@
 The result of `querytruth overlap` beside a version, <set>/overlap/v<N>: overlap.json, two tables and a page.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
-import pandas as pd
 
 from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.errors import UserError, translate_read_errors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OVERLAP_FILE = "overlap.json"
 _FOLDER, _STAGE = "overlap", "read overlap"
@@ -21,6 +26,8 @@ def classify_queries(
 ) -> pd.DataFrame:
     """Returns query_id, overlap (`leaked` or `clean`), by_image and by_text, in the order of the queries. `image_ids`
     and `query_ids` are those that have a pair."""
+    import pandas as pd
+
     relevant = qrels[(qrels["relevance"] > 0) & qrels["image_id"].astype(str).isin(image_ids)]
     by_image = queries["query_id"].isin(set(relevant["query_id"].astype(str)))
     by_text = queries["query_id"].isin(query_ids)
@@ -44,6 +51,8 @@ def overlap_folder(version: Path) -> Path:
 def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd.Series | None:
     """Returns `leaked` or `clean` by query id; None where nothing was compared, or another content. Raises UserError
     for a damaged file."""
+    import pandas as pd
+
     record = _read_record(version, content_digest)
     if record is None:
         return None

@@ -15,7 +15,6 @@ from querytruth.array_types import AnyArray
 from querytruth.records import LEDGER_SCHEMA, empty_frame
 
 BUCKETS = ("rejected", "quarantined", "pending")
-_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
 
 
 class ConservationError(Exception):
@@ -51,26 +50,6 @@ class LedgerStage:
     rejected: dict[str, int]
     quarantined: dict[str, int]
     pending: dict[str, int]
-
-
-FUNNEL_COLUMNS = ["stage", "in", "kept", "rejected"]
-
-
-def pluralize_kind(kind: str) -> str:
-    """Returns the plural of a kind."""
-    return _PLURALS.get(kind, f"{kind}s")
-
-
-def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
-    """Returns the stages of a manifest as rows of FUNNEL_COLUMNS for display, with the most frequent reasons first."""
-    rows = []
-    for stage in funnel:
-        dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
-        reasons = sorted(dropped_by_reason.items(), key=lambda pair: -pair[1])
-        rest = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in reasons)
-        entered = f"{stage['entered']:,} {pluralize_kind(stage['kind'])}"
-        rows.append([stage["stage"].replace("_", " "), entered, stage["accepted"], rest])
-    return rows
 
 
 def rejection_rows(

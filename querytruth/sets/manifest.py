@@ -7,8 +7,9 @@ Reads manifest.json of a version, and checks every key of it, as it may be a str
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,9 +18,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from querytruth.backends.files.safe_paths import contained_file, read_regular
-from querytruth.backends.files.text_formats import parse_bounded_json
+from querytruth.backends.files.text_formats import canonical_json, parse_bounded_json
 from querytruth.errors import UserError, first_line
-from querytruth.sets.benchmark_set import manifest_digest
 from querytruth.sets.manifest_notes import Count, Notes, Number, Render
 
 Direction = Literal["over", "at least", "under", "at most"]
@@ -29,6 +29,8 @@ Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
 Canary = Annotated[str, Meta(pattern=r"^querytruth-canary [0-9a-f-]{36}\Z")]
 FileName = Annotated[str, Meta(pattern=r"^(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._/-]{0,200}\Z")]
 Version = Annotated[int, Meta(ge=1, le=999_999_999)]
+_PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
+FUNNEL_COLUMNS = ["stage", "in", "kept", "rejected"]
 _STAGE = "read set"
 MAX_MANIFEST_BYTES = 256 << 20
 
@@ -267,6 +269,28 @@ class Manifest(Struct):
     envelope: Envelope
     decision_logs: dict[str, LogRecord] = msgspec.field(default_factory=dict)
     canary: Canary | None = None  # versions from before it have none
+
+
+def pluralize_kind(kind: str) -> str:
+    """Returns the plural of a kind."""
+    return _PLURALS.get(kind, f"{kind}s")
+
+
+def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
+    """Returns the stages of a manifest as rows of FUNNEL_COLUMNS for display, with the most frequent reasons first."""
+    rows = []
+    for stage in funnel:
+        dropped_by_reason = {**stage["rejected"], **stage["quarantined"], **stage["pending"]}
+        reasons = sorted(dropped_by_reason.items(), key=lambda pair: -pair[1])
+        rest = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in reasons)
+        entered = f"{stage['entered']:,} {pluralize_kind(stage['kind'])}"
+        rows.append([stage["stage"].replace("_", " "), entered, stage["accepted"], rest])
+    return rows
+
+
+def manifest_digest(manifest: dict[str, Any]) -> str:
+    """Returns the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
+    return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from querytruth.backends.files import durable_files, parquet_files, safe_paths
+from querytruth.backends.files import durable_files, safe_paths
 from querytruth.backends.images.source_names import is_allowed_url, is_url
 from querytruth.errors import UserError, translate_read_errors
 
@@ -102,6 +100,10 @@ def list_published_files(manifest: Mapping[str, Any]) -> list[PublishedFile]:
 def read_published_images(checksums: Path) -> Iterator[PublishedFile]:
     """Yields the images that a version's `images/checksums.parquet` lists. Raises UserError for an impossible one, and
     where the list cannot be read."""
+    import pyarrow as pa  # which a command that reads a manifest alone does not need
+
+    from querytruth.backends.files import parquet_files
+
     next_step = "run verify on the set, restore the file"
     with translate_read_errors(_STAGE, checksums, next_step, also=(pa.ArrowException, KeyError)):
         rows = parquet_files.read_parquet(checksums, ["path", "bytes", "sha256"]).to_pylist()

@@ -16,33 +16,30 @@ The digests that the image files of a folder must have before a version or a que
 """
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from querytruth.backends.files.bucket_urls import FETCH_FIRST, SetUrl, join_set_url
 from querytruth.backends.files.durable_files import append_lines, file_sha256, open_log, read_lines
 from querytruth.backends.files.parquet_files import read_parquet
 from querytruth.backends.files.safe_paths import contained_file, contained_path, is_contained_name
 from querytruth.backends.images import image_sources
 from querytruth.backends.images.source_names import decode_item, is_url, is_web_url
-from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.records import TABLE_SCHEMAS, check_ids, check_rows, from_arrow
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, make_canary
-from querytruth.sets.bucket_reading import fetch_version
 from querytruth.sets.manifest import is_undamaged_manifest, parse_manifest, read_manifest, read_manifest_bytes
-from querytruth.sets.published_files import CHECKSUMS, is_allowed_image_path, is_own_version, newest_version
+from querytruth.sets.published_files import CHECKSUMS, is_allowed_image_path, is_own_version
+from querytruth.sets.set_places import describe_place as describe_place
+from querytruth.sets.set_places import find_set as find_set
 
 _NAME = "rendered.txt"
-RemoteUse = Literal["refused", "tables", "whole"]
 
 
 def record_digests(folder: Path, digests: Iterable[tuple[str, str]]) -> None:
@@ -79,35 +76,6 @@ class StoredSet:
     def own_definition(self) -> dict[str, Any]:
         """The definition of this user's build; empty where the set is from elsewhere: that may name any folder."""
         return (self.manifest["envelope"].get("definition") or {}) if self.is_own else {}
-
-
-def find_set(spec: str, out: Path = DATASETS_FOLDER, *, remote: RemoteUse = "refused") -> Path:
-    """Returns the version's folder for `name`, `name/v3` or a path; for a URL in object storage that of a copy, where
-    nothing may be written, with all files or without those of images. Raises UserError where there is none, and for a
-    URL unless `remote` allows it."""
-    if (url := join_set_url(spec, str(out))) is not None:
-        if remote == "refused":
-            raise UserError("find set", SetUrl.parse(url), "is in object storage; this works on disk", FETCH_FIRST)
-        return fetch_version(url, with_images=remote == "whole")
-    for folder in (Path(spec), out / spec):
-        if (folder / "manifest.json").is_file():
-            return folder
-        if (version := newest_version(folder)) is not None:
-            return contained_path(folder, f"v{version}", "find set")
-    for folder in (Path(spec), out / spec):
-        if re.fullmatch(r"v\d+", folder.name) and (newest := newest_version(folder.parent)) is not None:
-            there = sorted(int(p.parent.name[1:]) for p in folder.parent.glob("v*/manifest.json"))
-            versions = ", ".join(f"v{number}" for number in there[-20:])
-            raise UserError("find set", spec, f"the newest version is v{newest}", f"choose from {versions}")
-    known = sorted(p.name for p in out.iterdir() if newest_version(p) is not None) if out.is_dir() else []
-    next_step = f"choose from {', '.join(known) or 'none yet: build one'}"
-    raise UserError("find set", spec, f"no published version there or below {out}", next_step)
-
-
-def describe_place(spec: str, out: Path, version: Path) -> str:
-    """Returns the folder of a version, or its URL where `version` is a copy of one in object storage."""
-    url = join_set_url(spec, str(out))
-    return str(version) if url is None else str(SetUrl.parse(url).at_version(int(version.name.removeprefix("v"))))
 
 
 def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from tests.command_runner import invoke
+from tests.small_sets import publish_small_set, small_tables
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -193,6 +194,19 @@ def test_the_command_says_something_within_a_second_or_so(tmp_path: Path) -> Non
     elapsed = time.monotonic() - start
     process.communicate(timeout=60)
     assert elapsed < 20
+
+
+def test_a_set_is_shown_without_heavy_libraries(tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables())
+    heavy = ("pandas", "numpy", "pyarrow", "scipy", "torch", "prefect", "PIL")
+    code = (
+        f"import sys; sys.argv = ['querytruth', 'show', {str(stored.path)!r}]\n"
+        "from querytruth.cli.app import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "content digest" in done.stdout and done.stdout.splitlines()[-1] == "[]"
 
 
 def test_the_command_starts_without_heavy_libraries() -> None:

@@ -65,6 +65,11 @@ def refuse_repeated_keys(text: str | bytes) -> None:
     json.loads(text, object_pairs_hook=_unique_keys_alone)
 
 
+def canonical_json(value: Any) -> bytes:
+    """Returns JSON as UTF-8 with sorted keys, two-space indents and a final line end. Raises ValueError for NaN."""
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n").encode()
+
+
 def parse_bounded_json(text: str | bytes) -> Any:
     """Returns the value of a JSON text that may be a stranger's. Raises ValueError also for infinite numbers, for more
     than 18 digits, for half a character, and for a depth of more than 40."""

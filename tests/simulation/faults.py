@@ -16,7 +16,8 @@ import pytest
 
 from querytruth.backends.images import scan_parts, worker_processes
 from querytruth.backends.models import question_leases
-from querytruth.backends.models.database_replies import DatabaseReplyStore
+from querytruth.backends.models.question_leases import LeaseTable
+from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.errors import UserError
 
 _FILE_CALLS = ("fsync", "replace", "rename", "link", "mkdir", "unlink", "write", "ftruncate", "rmdir")
@@ -140,20 +141,15 @@ def _map_here(faults: Faults) -> Callable[..., Any]:
 
 def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:
     """A kill before or after a commit, or a full disk in place of it."""
-    save, create_leases = DatabaseReplyStore.save, DatabaseReplyStore.create_leases
+    save, change = ReplyStore.save, LeaseTable._change
 
-    def faulty_save(store: DatabaseReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
+    def faulty_save(store: ReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
         if faults.is_due():
             raise UserError("reply store", "replies.sqlite", "database or disk is full", "make room")
         stored = save(store, identity, answered)
         faults.survive()
         return stored
 
-    def leases_of_this_process(store: DatabaseReplyStore) -> Any:
-        leases = create_leases(store)
-        leases._table._begin = _behind(faults.survive, leases._table._begin)
-        return leases
-
-    patch.setattr(DatabaseReplyStore, "save", faulty_save)
-    patch.setattr(DatabaseReplyStore, "create_leases", leases_of_this_process)
+    patch.setattr(ReplyStore, "save", faulty_save)
+    patch.setattr(LeaseTable, "_change", _behind(faults.survive, change))
     patch.setattr(question_leases, "_process_start", lambda _process: faults.seed.replace(" ", "-"))

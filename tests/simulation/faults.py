@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from querytruth.backends.files import parquet_files
 from querytruth.backends.images import scan_parts, worker_processes
 from querytruth.backends.models import question_leases
 from querytruth.backends.models.question_leases import LeaseTable
@@ -101,6 +103,7 @@ def injected(faults: Faults) -> Iterator[None]:
         patch.setattr(io, "open", _faulty_open(faults, io.open))
         patch.setattr(scan_parts, "map_in_workers", _map_here(faults))
         patch.setattr(worker_processes, "map_in_workers", _map_here(faults))
+        patch.setattr(parquet_files, "_read_parts", _read_here(faults))
         _break_reply_store(patch, faults)
         jump, now = faults.rng.randrange(-_YEARS, _YEARS), time.time
         patch.setattr(time, "time", lambda: now() + jump)
@@ -137,6 +140,16 @@ def _map_here(faults: Faults) -> Callable[..., Any]:
             yield next(iter(finish([done]))) if finish else done
 
     return work_on
+
+
+def _read_here(faults: Faults) -> Callable[..., Any]:
+    def read(path: Any, columns: Any, _rows: int) -> Iterator[Any]:
+        faults.survive()
+        table = pq.read_table(path, columns)
+        yield pq.read_schema(path)
+        yield from table.to_batches()
+
+    return read
 
 
 def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:

@@ -48,7 +48,6 @@ def read_part(part: ParquetPart) -> tuple[str, bytes | str]:
 
 
 def _iterate(part: ParquetPart) -> Iterator[bytes]:
-    pa.set_memory_pool(pa.system_memory_pool())  # others reserve more than a worker may have
     with open(open_file(part.location, 0), "rb") as opened:  # noqa: PTH123 - a descriptor
         with pq.ParquetFile(opened) as file:
             metadata = file.metadata

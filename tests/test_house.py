@@ -42,7 +42,7 @@ DOING = {
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
     *(f"builders/generated/{name}.py" for name in ("object_rounds", "pool_tables", "stages", "topic_rounds")),
-    *(f"builders/queries/{name}.py" for name in ("log_files", "spreadsheet_rows", "steps")),
+    *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/set_pages.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "extension", "judge", "judge_card")),
     *(f"querytruth/audit/{name}.py" for name in ("judge_check", "overlap", "overlap_index")),

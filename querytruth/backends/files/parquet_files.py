@@ -23,11 +23,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.files.durable_files import file_sha256, write_atomically
 from querytruth.backends.files.parquet_batches import ParquetPart, read_part, refuse_size
-from querytruth.backends.files.safe_paths import open_regular
+from querytruth.backends.files.safe_paths import contained_file, open_regular
 from querytruth.backends.images.worker_main import WorkerJob, limit_rights
 from querytruth.backends.images.worker_starts import WorkerFailure, WorkerLimits, keep_worker, start_worker
+from querytruth.errors import UserError, translate_read_errors
 
 _SMALL_TABLE = 256 << 20  # bytes in memory that any file may have
 _EXPANSION = 200  # bytes in memory for each byte of a larger file
@@ -46,6 +47,18 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return pa.Table.from_batches(batches)
     table = schema.empty_table()
     return table if columns is None else table.select(list(columns))
+
+
+def read_stated_table(
+    folder: Path, name: str, sha256: str, stage: str, next_step: str, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Returns the table of a file below a folder, or these columns of it, whose digest a manifest states. Raises
+    UserError where it is missing, leads out of the folder, has other bytes, or is no such table."""
+    file = contained_file(folder, name, stage)
+    with translate_read_errors(stage, file, next_step, also=(pa.ArrowException, KeyError)):
+        if file_sha256(file)[0] != sha256:
+            raise UserError(stage, file, "is damaged: it is not as it was written (its checksum)", next_step)
+        return read_parquet(file, columns)
 
 
 def write_readable(file: BinaryIO, table: pa.Table, **options: Any) -> None:

@@ -288,12 +288,15 @@ class ReplyStore:
         """Keeps copies of replies in the cache of a bucket."""
         if self._cache is None:
             return
-        copies = {answer_name(one.place): _copied(one) for one in answers if one.kind == "reply"}
-        new = self._cache.put_new({name: reply_objects.write_answer(one) for name, one in copies.items()})
+        replies = (one for one in answers if one.kind == "reply")
+        copies = {answer_name(one.place): reply_objects.write_answer(_copied(one)) for one in replies}
         if are_packed:
+            self._cache.put(copies)
             self._cache.remove([f"{_UNPACKED}{name}" for name in copies])
         else:
-            self._cache.put({f"{_UNPACKED}{name}": b"" for name in new})
+            known = self._cache.read(list(copies), MAX_ANSWER_BYTES)
+            new = {name: data for name, data in copies.items() if name not in known}
+            self._cache.put(new | {f"{_UNPACKED}{name}": b"" for name in new})
 
     def _pack(self) -> None:
         """Stores copies of the replies in the cache that are in no pack yet."""

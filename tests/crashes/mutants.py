@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 PUBLISHING, DURABLE = "querytruth/sets/set_publishing.py", "querytruth/backends/files/durable_files.py"
 APPEND, PAGE_STORE = "querytruth/backends/files/durable_files.py", "querytruth/backends/web/page_store.py"
-AUDITS, TABLES = "querytruth/audit/audit_files.py", "querytruth/backends/files/parquet_files.py"
+AUDITS, SET_FILES = "querytruth/audit/audit_files.py", "querytruth/sets/set_files.py"
+TABLES = "querytruth/backends/files/parquet_files.py"
 PUBLISH, LOG = "crashes/test_publish_crashes.py::whenever", "crashes/test_log_crashes.py::whenever"
 PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_crashes.py::whenever"
 AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "builders/gallery/test_changed_sources.py"

@@ -176,11 +176,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 432,
-    "lines": 74860,
-    "lines of imports": 5490,
+    "lines": 74400,
+    "lines of imports": 5475,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
-    "Any": 1642,
+    "Any": 1625,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

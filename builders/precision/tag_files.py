@@ -85,14 +85,9 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:
         if isinstance(tags, str):
             tags = [one for one in tags.split(";") if one.strip()] or [""]
         scored = tags.items() if isinstance(tags, dict) else [(one, cells.get("score", "")) for one in tags or [""]]
+        number = int(place.rpartition(" ")[2])
         for tag, score in scored:
-            yield (
-                int(place.rpartition(" ")[2]),
-                str(image or "").strip(),
-                _to_text(tag),
-                _to_score(score),
-                _to_text(group),
-            )
+            yield number, str(image or "").strip(), _to_text(tag), _to_score(score), _to_text(group)
 
 
 def _find(cells: dict[str, Any], names: tuple[str, ...]) -> Any:

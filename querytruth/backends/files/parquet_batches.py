@@ -31,20 +31,20 @@ class ParquetPart(NamedTuple):
     number: int
 
 
-def read_part(part: ParquetPart) -> tuple[str, bytes | str]:
-    """Returns "part" and the next part, as Arrow writes it between processes, or "invalid" and why the file cannot be
-    read. Raises OSError for one that is too large."""
+def read_part(part: ParquetPart) -> bytes | str:
+    """Returns the next part as Arrow writes it between processes, b"" after the last, or why the file cannot be read.
+    Raises OSError for one that is too large."""
     if part.number <= 0:
         _open.clear()
     if part.number == 0:
         _open[""] = _iterate(part)
     try:
-        return "part", next(_open.get("", iter(())), b"")
+        return next(_open.get("", iter(())), b"")
     except MemoryError:  # of Arrow's, too
         _open.clear()
         raise
     except (pa.ArrowException, UnicodeDecodeError) as error:  # a name that is not UTF-8, for one
-        return "invalid", str(error)
+        return str(error)
 
 
 def _iterate(part: ParquetPart) -> Iterator[bytes]:

@@ -110,25 +110,27 @@ def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: in
             if isinstance(answer, WorkerFailure):
                 raise _as_error(answer, size)
             waiting -= 1
-            kind, data = answer
-            if kind == "invalid":
-                raise pa.ArrowInvalid(data)
-            return bytes(data)
+            if isinstance(answer, str):
+                raise pa.ArrowInvalid(answer)
+            if not isinstance(answer, bytes):  # whatever the file has made of the worker
+                raise OSError(errno.EINVAL, "cannot be read: its worker answers with something else")
+            return answer
 
         try:
             ask(0)
             yield pa.ipc.read_schema(pa.py_buffer(receive()))
             ask(1)
             ask(2)
-            number = 2
+            number, total = 2, 0
             while data := receive():
                 number += 1
                 ask(number)
+                total += len(data)
+                refuse_size(total, size, 2 * part.most)  # with what Arrow puts around a batch
                 batch = pa.ipc.open_stream(data).read_next_batch()
-                batch.validate(full=True)  # texts are UTF-8, for one, whatever the file made of the worker
+                batch.validate(full=True)  # texts are UTF-8, for one
                 yield batch
             receive()
-            receive() if waiting else None
             ask(-1)
             receive()
         finally:

@@ -153,3 +153,15 @@ def test_a_worker_that_has_read_a_table_reads_images_as_before(tmp_path: Path) -
     read_parquet(tmp_path / "t.parquet")
     [image] = map_in_workers(read_image, [str(tmp_path / "a.jpg")])
     assert isinstance(image, ScannedImage) and image.reason is None
+
+
+@pytest.mark.parametrize("answer", [7, 1 << 40, None, [b""], b"no message of Arrow", b"x" * 999_999])
+def test_a_worker_that_answers_something_else_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: object
+) -> None:
+    (tmp_path / "t.parquet").write_bytes(write(pa.table({"n": range(9000)})))
+    reading = iterate_parquet(tmp_path / "t.parquet", rows=100)
+    assert len(next(reading)) == 100
+    with monkeypatch.context() as patch, pytest.raises((OSError, pa.ArrowInvalid)):
+        patch.setattr(worker_starts.WorkerProcess, "receive", lambda _worker, _limits: answer)
+        list(reading)

@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: reference demo test test-all test-slow test-newest check lock bench clean
+.PHONY: reference demo test test-all test-slow test-newest check licences audit lock bench clean
 # With bytecode written, whatever the environment says: the demo and the tests start processes, up to hundreds, that would
 # each compile the project and its libraries anew.
 BYTECODE := PYTHONDONTWRITEBYTECODE=
@@ -34,6 +34,14 @@ check: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python locks/licences.py >/dev/null
+
+licences: $(DEV_STAMP)
+	$(BIN)/python locks/licences.py
+
+# Known faults of what is locked, by the advisories of PyPI: it needs the network, so it is no part of `check`.
+audit: $(DEV_STAMP)
+	$(BIN)/python -m uv tool run --from pip-audit==2.10.1 pip-audit --no-deps --disable-pip -r locks/run.txt
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[bench]"

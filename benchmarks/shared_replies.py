@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.object_storage import measure, serve_objects
-from querytruth.backends.models.bucket_objects import AnswerPlace, BucketAnswer, write_answer
 from querytruth.backends.models.chat import ChatRequest, Message, Reply
+from querytruth.backends.models.reply_objects import AnswerPlace, describe_answer, write_answer
 from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
 from querytruth.backends.models.stored_answers import canonical_json_text, reply_key
 from querytruth.backends.plugins import ModelIdentity
@@ -84,16 +84,11 @@ def pack_known(url: str, count: int) -> list[str]:
     without the objects of their own, whose number no look-up of these keys depends on."""
     with open_reply_store(url) as store:
         store.save(MODEL, [answered(0)])
-        bucket_answers, cache = store._open()  # type: ignore[attr-defined]
-        identity, moment = canonical_json_text(MODEL.as_record()), "2026-01-01T00:00:00+00:00"
-        keys = []
-        for number in range(1, count):
-            key, _, reply = answered(number)
-            keys.append(key)
-            columns = ("reply", "stop", reply.text, reply.prompt_tokens, reply.completion_tokens, moment)
-            cache.add([BucketAnswer(AnswerPlace(key, 0), identity, *columns)])
-        bucket_answers.pack()
-    return keys
+        identity = canonical_json_text(MODEL.as_record())
+        asked = [answered(number) for number in range(1, count)]
+        store._keep(describe_answer(identity, AnswerPlace(key, 0), request, reply) for key, request, reply in asked)
+        store._pack()
+    return [key for key, _, _ in asked]
 
 
 def run_once(place: Path, number: int, answer_count: int, known_count: int) -> Measured:
@@ -137,8 +132,8 @@ def run_once(place: Path, number: int, answer_count: int, known_count: int) -> M
 
 def put_by_boto(client: Any, bucket: str, answers: list[tuple[str, ChatRequest, Reply]]) -> None:
     for key, request, reply in answers:
-        row = {"key": key, "request": request.cache_key_fields(), "text": reply.text, "raw": reply.raw}
-        client.put_object(Bucket=bucket, Key=f"boto/{key}", Body=write_answer(row, 0), IfNoneMatch="*")
+        data = write_answer(describe_answer("{}", AnswerPlace(key, 0), request, reply))
+        client.put_object(Bucket=bucket, Key=f"boto/{key}", Body=data, IfNoneMatch="*")
 
 
 def get_by_boto(client: Any, bucket: str, keys: list[str]) -> None:

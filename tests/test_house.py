@@ -45,7 +45,7 @@ DOING = {
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
     *(f"builders/generated/{name}.py" for name in ("object_rounds", "pool_tables", "stages", "topic_rounds")),
-    *(f"builders/queries/{name}.py" for name in ("log_files", "spreadsheet_rows", "steps")),
+    *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/set_pages.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "extension", "judge", "judge_card")),
     *(f"querytruth/audit/{name}.py" for name in ("judge_check", "overlap", "overlap_index")),
@@ -175,12 +175,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 434,
-    "lines": 74960,
-    "lines of imports": 5520,
+    "files": 440,
+    "lines": 76000,
+    "lines of imports": 5600,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
-    "Any": 1642,
+    "Any": 1625,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

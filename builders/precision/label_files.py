@@ -5,8 +5,6 @@ be seen) and `not_exhaustive_category_ids` (some objects have no box). Nothing i
 box.
 """
 
-import csv
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,8 @@ from builders.precision.annotation_records import parse_record_id
 from builders.precision.label_index import LabelListFile
 from querytruth.array_types import AnyArray
 from querytruth.backends.files import json_stream, safe_paths, text_formats
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.files.table_rows import iterate_rows, read_columns
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.manifest import InputRecord
 
@@ -69,25 +69,15 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
 
     Raises UserError if the file cannot be read, is not CSV in UTF-8, is empty, or has rows of different lengths.
     """
-    try:
-        data = safe_paths.read_regular(path)
-        rows = list(csv.reader(data.decode("utf-8-sig").splitlines(), strict=True))
-    except OSError as error:
-        raise UserError(_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(_STAGE, path, f"is no CSV in UTF-8 ({error})", "save it as CSV UTF-8") from None
-    if not rows:
+    header = read_columns(path, _STAGE)
+    rows = [list(row.values()) for _, row in iterate_rows(path, header, stage=_STAGE)]
+    if not header:
         raise UserError(_STAGE, path, "is empty", "give it a line of column names")
-    text_formats.refuse_repeated_columns(_STAGE, path, rows[0], rows[0])
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(rows[0]):
-            reason = f"has {len(row)} cells, the header {len(rows[0])}"
-            raise UserError(_STAGE, f"{path} row {number}", reason, "quote cells that hold commas")
-    frame = pd.DataFrame(rows[1:], columns=pd.Index(rows[0], dtype="str"), dtype="str")
+    frame = pd.DataFrame(rows, columns=pd.Index(header, dtype="str"), dtype="str")
     frame = frame.map(text_formats.unescape_formula)
     # Official names may contain blanks at their ends; all other cells are written by hand.
     frame = frame.assign(**{c: frame[c].str.strip() for c in frame.columns if c != "name"})
-    name, sha256 = f"{path.parent.name}/{path.name}", hashlib.sha256(data).hexdigest()
+    name, sha256 = f"{path.parent.name}/{path.name}", file_sha256(path)[0]
     return frame, InputRecord(name, sha256, {"rows": len(frame)})
 
 

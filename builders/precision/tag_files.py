@@ -15,7 +15,8 @@ import pandas as pd
 
 from builders.precision.annotated_gallery import AnnotationFile
 from querytruth.backends.files.durable_files import file_sha256
-from querytruth.backends.files.text_files import import_error, iterate_csv_rows, iterate_json_lines
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import import_error
 from querytruth.sets.ledger import Rejection, rejection_table
 
 TAG_SUFFIXES = (".csv", ".tsv", ".jsonl")
@@ -74,20 +75,17 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
 
 def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:
     """Yields line, image, tag, score (1 where none is given, nan for one that is no number) and group of each tag."""
-    if path.suffix.lower() == ".jsonl":
-        rows: Iterator[tuple[int, dict[str, Any]]] = iterate_json_lines(path, dict[str, Any])
-    else:
-        rows = iterate_csv_rows(path, (), "\t" if path.suffix.lower() == ".tsv" else ",")
-    for number, row in rows:
+    for place, row in iterate_rows(path, ()):
         cells = {name.strip().lower(): value for name, value in row.items()}
         if not cells.keys() & {*_IMAGE_NAMES} or not cells.keys() & {*_TAG_NAMES}:
             columns = ", ".join(row) or "none"
             next_step = f"name one of {', '.join(_IMAGE_NAMES)} and one of {', '.join(_TAG_NAMES)}"
-            raise import_error(f"{path} line {number}", f"has {columns}", next_step)
+            raise import_error(place, f"has {columns}", next_step)
         image, tags, group = (_find(cells, names) for names in (_IMAGE_NAMES, _TAG_NAMES, _GROUP_NAMES))
         if isinstance(tags, str):
             tags = [one for one in tags.split(";") if one.strip()] or [""]
         scored = tags.items() if isinstance(tags, dict) else [(one, cells.get("score", "")) for one in tags or [""]]
+        number = int(place.rpartition(" ")[2])
         for tag, score in scored:
             yield number, str(image or "").strip(), _to_text(tag), _to_score(score), _to_text(group)
 

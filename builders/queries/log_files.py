@@ -14,7 +14,7 @@ import msgspec
 
 from builders.queries.definition import LogColumnOptions
 from builders.queries.private_texts import find_private_kind
-from builders.queries.spreadsheet_rows import iterate_sheet_rows
+from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
 from querytruth.backends.files.text_files import import_error, is_file
 from querytruth.backends.files.text_formats import require_text
 from querytruth.errors import suggest_choice, translate_read_errors

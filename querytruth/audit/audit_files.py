@@ -34,7 +34,7 @@ from msgspec import Struct, field
 
 from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files import durable_files
-from querytruth.backends.files.parquet_files import read_parquet
+from querytruth.backends.files.parquet_files import read_stated_table
 from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
@@ -187,12 +187,10 @@ def read_audit(folder: Path) -> StoredAudit:
     for name in _TABLES:
         path = contained_path(folder, _table_file(manifest, name), _STAGE)
         restore = "restore the file, or start another audit"
-        with translate_read_errors(_STAGE, path, restore, also=(pa.ArrowException,)):
-            if path.name not in manifest["files"]:
-                raise UserError(_STAGE, path, "is not in the audit's manifest", restore)
-            if durable_files.file_sha256(path)[0] != manifest["files"][path.name]["sha256"]:
-                raise UserError(_STAGE, path, "is not as it was written", restore)
-            tables[name] = read_parquet(path).to_pandas()
+        if path.name not in manifest["files"]:
+            raise UserError(_STAGE, path, "is not in the audit's manifest", restore)
+        sha256 = manifest["files"][path.name]["sha256"]
+        tables[name] = read_stated_table(folder, path.name, sha256, _STAGE, restore).to_pandas()
         if missing := _find_wrong_column(tables[name], AUDIT_COLUMNS[name]):
             raise UserError(_STAGE, path, f"has no column {missing} as an audit has it", restore)
     if manifest["unit"] == CARDS_UNIT:

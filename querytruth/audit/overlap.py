@@ -18,6 +18,7 @@ from querytruth.audit import overlap_pairs, overlap_sources
 from querytruth.audit.overlap_index import check_embedder, has_pdq, is_index, read_index
 from querytruth.backends.files import tar_files, text_formats
 from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.files.table_rows import TABLE_SUFFIXES
 from querytruth.backends.models import embedders
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, translate_write_errors
@@ -219,9 +220,10 @@ def _open_collection(
         return _open_images(against, features, counts)
     if is_index(path):
         return read_index(path, features.embedder), None
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix not in TABLE_SUFFIXES:
         reason = "is no folder, set, index, table, list or shard"
-        raise UserError(overlap_sources.STAGE, against, reason, "give one, or a .csv, .parquet, .txt or .tar file")
+        next_step = f"give one, or a file with one of {', '.join((*TABLE_SUFFIXES, '.txt', '.tar'))}"
+        raise UserError(overlap_sources.STAGE, against, reason, next_step)
     if (column := overlap_sources.find_text_column(path)) is None:
         return _open_images(against, features, counts)
     return None, overlap_sources.read_texts(path, column)

@@ -5,8 +5,6 @@ WebDataset shards as the other side of an overlap: images and captions, a bounde
 Tables of captions as the other side of an overlap, read as streams.
 """
 
-import csv
-import io
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,14 +15,15 @@ from typing import NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from querytruth.backends.files import parquet_files, safe_paths, text_formats
+from querytruth.backends.files import text_formats
+from querytruth.backends.files.table_rows import iterate_rows, read_columns
 from querytruth.backends.files.tar_files import MAX_TEXT_BYTES, Shard, TarMember, find_shards, is_shard, iterate_members
 from querytruth.backends.images import image_sources, rendering, worker_starts
 from querytruth.backends.images.image_reading import MAX_FILE_BYTES, PdqHash, hash_crops, hash_pdq, read_image
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.models.embedders import ImageTextEmbedder
 from querytruth.backends.steps import current_run
-from querytruth.errors import UserError, translate_read_errors, translate_write_errors
+from querytruth.errors import UserError, translate_write_errors
 from querytruth.evaluation.encoded_sets import MAX_IMAGE_SIDE
 from querytruth.sets.image_vectors import DecodedImages
 from querytruth.sets.set_files import StoredSet, locate_images
@@ -265,37 +264,14 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def find_text_column(file: Path) -> str | None:
-    """Returns the column of captions that a .csv or .parquet file has, or None."""
-    if file.suffix == ".parquet":
-        with translate_read_errors(STAGE, file, also=(pa.ArrowException,)):
-            columns = list(parquet_files.read_parquet_schema(file).names)
-    else:
-        with translate_read_errors(STAGE, file, also=(csv.Error,)), _open_text(file) as lines:
-            columns = next(csv.reader(lines), [])
+    """Returns the column of captions that a table has, or None."""
+    columns = read_columns(file, STAGE)
     text_formats.refuse_repeated_columns(STAGE, file, columns, _TEXT_COLUMNS)
     return next((name for name in _TEXT_COLUMNS if name in columns), None)
 
 
 def read_texts(file: Path, column: str) -> Iterator[tuple[str, str]]:
     """Yields (`row N`, text) of a table of captions; holds one batch of rows in memory. Raises UserError."""
-    row = 0
-    with translate_read_errors(STAGE, file, also=(pa.ArrowException, csv.Error)):
-        for texts in _text_batches(file, column):
-            for text in texts:
-                row += 1
-                if isinstance(text, str):
-                    yield f"row {row}", text
-
-
-def _text_batches(file: Path, column: str) -> Iterator[list[str | None]]:
-    if file.suffix == ".parquet":
-        for batch in parquet_files.iterate_parquet(file, [column]):
-            yield batch.column(0).to_pylist()
-        return
-    with _open_text(file) as lines:
-        for record in csv.DictReader(lines):
-            yield [record[column]]
-
-
-def _open_text(file: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(safe_paths.open_regular(file), "utf-8-sig", newline="")
+    for number, (_, row) in enumerate(iterate_rows(file, [column], stage=STAGE), start=1):
+        if isinstance(row[column], str):
+            yield f"row {number}", row[column]

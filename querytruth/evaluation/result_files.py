@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from querytruth.backends.files.durable_files import file_sha256, write_atomically
-from querytruth.backends.files.parquet_files import read_parquet
+from querytruth.backends.files.parquet_files import read_stated_table
 from querytruth.backends.files.safe_paths import contained_file, read_regular
 from querytruth.backends.files.text_formats import encode_csv, parse_bounded_json
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
@@ -263,9 +263,11 @@ def find_run_file(path: Path) -> Path:
 
 def read_per_query(folder: Path, content: Mapping[str, Any]) -> pd.DataFrame:
     """Reads the figures of each query, indexed by query_id; `content` is result.json. Raises UserError."""
-    file = check_result_table(folder, PER_QUERY_FILE, content)
-    with translate_read_errors(_STAGE, file, _NEXT_STEP, also=(pa.ArrowException,)):
-        table: pd.DataFrame = read_parquet(file).to_pandas()
+    file = folder / PER_QUERY_FILE
+    if PER_QUERY_FILE not in content["files"]:
+        raise UserError(_STAGE, file, f"is not in {RESULT_FILE}", _NEXT_STEP)
+    sha256 = content["files"][PER_QUERY_FILE]["sha256"]
+    table: pd.DataFrame = read_stated_table(folder, PER_QUERY_FILE, sha256, _STAGE, _NEXT_STEP).to_pandas()
     wanted = {row["metric"] for row in content["figures"]}
     if not wanted <= set(table.columns[table.dtypes == np.float64]) or "query_id" not in table:
         raise UserError(_STAGE, file, f"lacks figures that {RESULT_FILE} states", _NEXT_STEP)

@@ -2,11 +2,9 @@
 
 TREC runs as nearly all tools write them, read by Arrow: six fields with one blank, or one tab, between them.
 
-Texts of images from a CSV, for text-only search.
+Texts of images from a table, for text-only search.
 """
 
-import csv
-import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from querytruth.backends.files.safe_paths import open_regular, read_regular
-from querytruth.backends.files.text_formats import refuse_repeated_columns
+from querytruth.backends.files.table_rows import iterate_rows, read_columns
 from querytruth.errors import UserError, first_line, translate_read_errors
 
 _COLUMNS = ["query_id", "q0", "image_id", "rank", "score", "tag"]
@@ -104,20 +102,16 @@ def _ids(path: Path) -> list[str]:
 
 
 def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
-    """Reads a CSV with a column image_id or file_name and a column text, caption, description or title. Returns a table
-    image_id, text; rows of other images are skipped. Raises UserError where none is left."""
-    with translate_read_errors(_TEXTS_STAGE, path, also=(csv.Error,)):
-        lines = io.StringIO(read_regular(path).decode("utf-8-sig"), newline="")
-        table = csv.DictReader(lines, strict=True)
-        rows = list(table)
-    names = list(table.fieldnames or []) if rows else []
-    refuse_repeated_columns(_TEXTS_STAGE, path, names, {*_NAMES, *_TEXTS})
+    """Reads a table with a column image_id or file_name and a column text, caption, description or title. Returns a
+    table image_id, text; rows of other images are skipped. Raises UserError where none is left."""
+    names = read_columns(path, _TEXTS_STAGE)
     by = next((name for name in _NAMES if name in names), None)
     text = next((name for name in _TEXTS if name in names), None)
     if by is None or text is None:
-        reason = f"has the columns {', '.join(map(str, names)) or 'none'}"
+        reason = f"has the columns {', '.join(names) or 'none'}"
         raise UserError(_TEXTS_STAGE, path, reason, f"name the pictures {' or '.join(_NAMES)}, the texts {_TEXTS[0]}")
     known = dict(zip(images[by], images["image_id"], strict=True))
+    rows = [row for _, row in iterate_rows(path, (by, text), stage=_TEXTS_STAGE)]
     texts = [(known[row[by]], row[text]) for row in rows if row[by] in known and row[text]]
     if not texts:
         raise UserError(_TEXTS_STAGE, path, f"has no text of a picture of this set by its {by}", "check the names")

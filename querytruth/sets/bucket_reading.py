@@ -153,33 +153,11 @@ def _put_bytes(place: Path, data: bytes) -> None:
 
 def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
     """Reads the object of a file into the cache. Raises UserError where it is missing, or has other bytes."""
-    key, kept = remote.url.object_key(file.sha256), object_path(file.sha256)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    temporary = kept.with_name(f".{kept.name}.{secrets.token_hex(8)}")
-    digest, size = hashlib.sha256(), 0
-    try:
-        with temporary.open("w+b") as target:
-
-            def restart() -> None:
-                nonlocal digest, size
-                digest, size = hashlib.sha256(), 0
-                target.seek(0)
-                target.truncate()
-
-            def write(piece: bytes) -> None:
-                nonlocal size
-                digest.update(piece)
-                size += len(piece)
-                with translate_write_errors(_STAGE, kept):  # else it would look like an error of the service
-                    target.write(piece)
-
-            is_there = remote.bucket.stream(key, write, file.size, restart) is not None
-        if not is_there or (digest.hexdigest(), size) != (file.sha256, file.size):
-            reason = "differs from the manifest: its checksum is another" if is_there else "is missing"
-            raise UserError(_STAGE, f"{remote.url}/{file.path}", f"{reason} ({remote.bucket.url_of(key)})", _REPAIR)
-        temporary.replace(kept)
-    finally:
-        temporary.unlink(missing_ok=True)
+    key = remote.url.object_key(file.sha256)
+    is_there, is_right = remote.bucket.fetch_file(key, object_path(file.sha256), file.sha256, file.size)
+    if not is_right:
+        reason = "differs from the manifest: its checksum is another" if is_there else "is missing"
+        raise UserError(_STAGE, f"{remote.url}/{file.path}", f"{reason} ({remote.bucket.url_of(key)})", _REPAIR)
 
 
 def _place_logs(remote: RemoteVersion, folder: Path) -> None:

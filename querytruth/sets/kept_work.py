@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-import secrets
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -94,34 +93,20 @@ class KeptObjects:
     def fetch(self, kept: KeptObject, path: Path, max_bytes: int) -> bool:
         """Puts an object's bytes into a file, in one step, and creates its folder; False, and no change, where the
         object is gone, is too large or has other bytes. Raises UserError and OSError."""
-        if kept.size > max_bytes:
-            return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            with temporary.open("w+b") as file:
-                is_there = self._stream(kept.name, file, max_bytes, None)
-            if not is_there or file_sha256(temporary)[0] != kept.sha256:
-                return False
-            temporary.replace(path)  # not waited for: a file that a crash damages is fetched again
-        finally:
-            temporary.unlink(missing_ok=True)
-        return True
+            return self._bucket.fetch_file(self._key(kept.name), path, kept.sha256, max_bytes)[1]
+        except ObjectTooLargeError:
+            return False
 
     def fetch_range(self, name: str, file: BinaryIO, start: int, size: int) -> bool:
         """Puts `size` bytes of an object, from byte `start` on, into a file; the caller checks them. False where the
         object is gone. Raises UserError and OSError."""
-        return self._stream(name, file, size, start)
 
-    def _stream(self, name: str, file: BinaryIO, max_bytes: int, start: int | None) -> bool:
         def restart() -> None:
             file.seek(0)
             file.truncate()
 
-        try:
-            return self._bucket.stream(self._key(name), file.write, max_bytes, restart, start) is not None
-        except ObjectTooLargeError:
-            return False
+        return self._bucket.stream(self._key(name), file.write, size, restart, start) is not None
 
     def remove_superseded(self, objects: Sequence[KeptObject]) -> None:
         """Removes those of the objects that no build under way can need. Raises UserError."""

@@ -27,7 +27,7 @@ import pandas as pd
 import pyarrow as pa
 
 from querytruth.backends.files.durable_files import append_lines, file_sha256, open_log, read_lines
-from querytruth.backends.files.parquet_files import read_parquet
+from querytruth.backends.files.parquet_files import read_parquet, read_stated_table
 from querytruth.backends.files.safe_paths import contained_file, contained_path, is_contained_name
 from querytruth.backends.images import image_sources
 from querytruth.backends.images.source_names import decode_item, is_url, is_web_url
@@ -40,6 +40,7 @@ from querytruth.sets.set_places import describe_place as describe_place
 from querytruth.sets.set_places import find_set as find_set
 
 _NAME = "rendered.txt"
+_RESTORE = "run verify on the set, restore the file"
 
 
 def record_digests(folder: Path, digests: Iterable[tuple[str, str]]) -> None:
@@ -89,15 +90,14 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
         if file.name not in listed:
             tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
             continue
-        contained_file(path, file.name, "read set")
-        _check_undamaged(file, listed[file.name])
+        read = read_stated_table(path, file.name, listed[file.name], "read set", _RESTORE)
         try:
-            stored = _add_missing_columns(read_parquet(file), TABLE_SCHEMAS[name])
+            stored = _add_missing_columns(read, TABLE_SCHEMAS[name])
             check_ids(name, stored)
             check_rows(name, stored)
             tables[name] = from_arrow(stored)
-        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-            raise UserError("read set", file, first_line(error), "run verify on the set, restore the file") from None
+        except (pa.ArrowException, ValueError, KeyError) as error:
+            raise UserError("read set", file, first_line(error), _RESTORE) from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
     tables["images"] = _without_foreign_paths(tables["images"], is_own)
@@ -110,20 +110,8 @@ def read_image_digests(path: Path, manifest: Mapping[str, Any]) -> dict[str, str
     listed = {file["path"]: file["sha256"] for file in manifest["files"]}
     if CHECKSUMS not in listed:
         return {}
-    file = contained_file(path, CHECKSUMS, "read set")
-    _check_undamaged(file, listed[CHECKSUMS])
-    with translate_read_errors("read set", file, "run verify on the set, restore the file", also=(pa.ArrowException,)):
-        table = read_parquet(file, ["path", "sha256"])
+    table = read_stated_table(path, CHECKSUMS, listed[CHECKSUMS], "read set", _RESTORE, ["path", "sha256"])
     return dict(zip(table["path"].to_pylist(), table["sha256"].to_pylist(), strict=True))
-
-
-def _check_undamaged(file: Path, sha256: str) -> None:
-    """Raises UserError where a listed file of a version does not have the bytes that were published."""
-    with translate_read_errors("read set", file, "run verify on the set, restore the file"):
-        is_undamaged = file_sha256(file)[0] == sha256
-    if not is_undamaged:
-        reason = "is damaged: its checksum is not the manifest's"
-        raise UserError("read set", file, reason, "run verify on the set, restore the file")
 
 
 def _without_foreign_paths(images: pd.DataFrame, is_own: bool) -> pd.DataFrame:

@@ -170,7 +170,7 @@ def test_shards_are_compared_and_indexed_without_unpacking_them(run: Run, tmp_pa
 @pytest.mark.thorough
 def test_texts_are_compared_by_an_embedder_of_texts(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
-    Path("captions.csv").write_text("caption\na dog, weet\na dog, weet\nA DOG wet\na bird\n\n", "utf-8")
+    Path("captions.csv").write_text('caption\n"a dog, weet"\n"a dog, weet"\nA DOG wet\na bird\n\n', "utf-8")
     compare = "overlap", "small", "--out", "sets", "--against", "captions.csv", "--to", "found"
     options = "--embedder", "char_ngrams", "--min-cosine", "0.6"
     shown = json.loads(run(*compare, *options, "--json")[0])

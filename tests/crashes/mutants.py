@@ -5,15 +5,18 @@ from typing import NamedTuple
 PUBLISHING, DURABLE = "querytruth/sets/set_publishing.py", "querytruth/backends/files/durable_files.py"
 APPEND, PAGE_STORE = "querytruth/backends/files/durable_files.py", "querytruth/backends/web/page_store.py"
 AUDITS, SET_FILES = "querytruth/audit/audit_files.py", "querytruth/sets/set_files.py"
+TABLES = "querytruth/backends/files/parquet_files.py"
 PUBLISH, LOG = "crashes/test_publish_crashes.py::whenever", "crashes/test_log_crashes.py::whenever"
 PAGES, REPLIES = "crashes/test_page_crashes.py::whenever", "crashes/test_reply_crashes.py::whenever"
 AUDIT, SOURCES = "crashes/test_audit_crashes.py::whenever", "builders/gallery/test_changed_sources.py"
 UPLOAD, OBJECT_FAULTS = "querytruth/sets/bucket_versions.py", "sets/test_object_faults.py"
 UPLOADS = "sets/test_set_upload.py"
-BUCKET, OBJECTS = "backends/models/test_bucket_replies.py", "querytruth/backends/models/bucket_objects.py"
+BUCKET, OBJECTS = "backends/models/test_bucket_replies.py", "querytruth/backends/models/reply_objects.py"
 BUCKET_FAULTS, BUCKETS = "backends/models/test_bucket_faults.py", "querytruth/backends/files/bucket.py"
-ANSWERS, REPLIES_THERE = "querytruth/backends/models/bucket_answers.py", "querytruth/backends/models/bucket_replies.py"
-PUT_NEW, PUT = "self._bucket.put_new(key, data)", "self._bucket.put(key, data)"
+STORE, REPLY_STORE = "querytruth/backends/files/object_store.py", "querytruth/backends/models/reply_store.py"
+PUT_NEW = "new = self._objects.put_new({answer_name(place): data[place] for place in lasting})"
+ANSWERED = "new = {answer_name(place) for place in lasting}"
+PUT = f"self._objects.put({{answer_name(place): data[place] for place in lasting}}); {ANSWERED}"
 BYTES_FIRST = "backends/files/test_durable_files.py::bytes_are_waited_for"
 
 
@@ -65,14 +68,14 @@ MUTANTS = [
     Mutant("fsync of a page's name", PAGE_STORE, "                sync_folder(folder)", "                pass", PAGES),
     Mutant(
         "fsync of the rows of pages",
-        "querytruth/backends/web/page_store.py",
-        "synchronous=full",
-        "synchronous=off",
+        STORE,
+        "synchronous=FULL",
+        "synchronous=OFF",
         PAGES,
     ),
     Mutant(
         "fsync of replies",
-        "querytruth/backends/models/database_replies.py",
+        STORE,
         "synchronous=FULL",
         "synchronous=OFF",
         REPLIES,
@@ -90,23 +93,23 @@ MUTANTS = [
     ),
     Mutant(
         "digest of a fetched object",
-        "querytruth/sets/bucket_reading.py",
-        "or (digest.hexdigest(), size) != (file.sha256, file.size)",
-        "",
+        BUCKETS,
+        "is_there and digest.hexdigest() == sha256",
+        "is_there",
         f"{UPLOADS}::changed_object",
     ),
     Mutant("condition of a replaced object", BUCKETS, '{"e_tag": tag}', '"overwrite"', f"{BUCKET}::between"),
-    Mutant("condition of a reply", ANSWERS, f"if {PUT_NEW}:", f"if {PUT} is None:", f"{BUCKET}::gives_way"),
-    Mutant("a confirmed reply", ANSWERS, f"if {PUT_NEW}:", "if True:", f"{BUCKET_FAULTS}::killed_leaves"),
+    Mutant("condition of a reply", REPLY_STORE, PUT_NEW, PUT, f"{BUCKET}::gives_way"),
+    Mutant("a confirmed reply", REPLY_STORE, PUT_NEW, ANSWERED, f"{BUCKET_FAULTS}::killed_leaves"),
     Mutant(
         "a reply alone is cached",
-        "querytruth/backends/models/bucket_answers.py",
+        REPLY_STORE,
         ' if one.kind == "reply"',
         "",
         f"{BUCKET}::gives_way",
     ),
     Mutant("digest of a reply", OBJECTS, "checksum != _sha256(rest).encode()", "False", f"{BUCKET_FAULTS}::believed"),
-    Mutant("key in a reply", OBJECTS, "if found != place:", "if False:", f"{BUCKET_FAULTS}::believed"),
+    Mutant("key in a reply", OBJECTS, "if answer.place != place:", "if False:", f"{BUCKET_FAULTS}::believed"),
     Mutant(
         "digest of a pack",
         OBJECTS,
@@ -114,11 +117,9 @@ MUTANTS = [
         "not url.rpartition",
         f"{BUCKET_FAULTS}::an_index",
     ),
-    Mutant(
-        "check of conditions", REPLIES_THERE, "self._check_conditions(bucket)\n", "pass\n", f"{BUCKET_FAULTS}::ignores"
-    ),
-    Mutant("fsync of an audit's folder", AUDITS, "            sync_folder(staging)\n", "", AUDIT),
-    Mutant("fsync of an audit's name", AUDITS, "            sync_folder(folder.parent)\n", "", AUDIT),
+    Mutant("check of conditions", REPLY_STORE, " self._check_conditions()\n", " pass\n", f"{BUCKET_FAULTS}::ignores"),
+    Mutant("fsync of an audit's folder", AUDITS, "            durable_files.sync_folder(staging)\n", "", AUDIT),
+    Mutant("fsync of an audit's name", AUDITS, "            durable_files.sync_folder(folder.parent)\n", "", AUDIT),
     Mutant(
         "fsync of decoded images",
         "querytruth/backends/models/vector_store.py",
@@ -150,8 +151,8 @@ MUTANTS = [
     Mutant(
         "an audit's files before its name",
         AUDITS,
-        "            sync_folder(staging)\n            staging.rename(folder)\n",
-        "            staging.rename(folder)\n            sync_folder(folder)\n",
+        "            durable_files.sync_folder(staging)\n            staging.rename(folder)\n",
+        "            staging.rename(folder)\n            durable_files.sync_folder(folder)\n",
         AUDIT,
     ),
     Mutant(
@@ -163,9 +164,9 @@ MUTANTS = [
     ),
     Mutant(
         "digest of a table",
-        SET_FILES,
-        "is_undamaged = file_sha256(file)[0] == sha256",
-        "is_undamaged = True",
+        TABLES,
+        "if file_sha256(file)[0] != sha256:",
+        "if False:",
         "flows/test_carried_damage.py::a_few_flipped_bits",
     ),
     Mutant(
@@ -177,9 +178,9 @@ MUTANTS = [
     ),
     Mutant(
         "digest of what is kept in a bucket",
-        "querytruth/sets/kept_work.py",
-        "if not is_there or file_sha256(temporary)[0] != kept.sha256:",
-        "if not is_there:",
+        BUCKETS,
+        "is_there and digest.hexdigest() == sha256",
+        "is_there",
         "sets/test_kept_scan_parts.py::damaged_part",
     ),
     Mutant(
@@ -296,9 +297,9 @@ MUTANTS = [
     ),
     Mutant(
         "digest of an audit's table",
-        AUDITS,
-        'if file_sha256(path)[0] != manifest["files"][path.name]["sha256"]',
-        "if False",
+        TABLES,
+        "if file_sha256(file)[0] != sha256:",
+        "if False:",
         "crashes/test_audit_crashes.py::flipped_bit",
     ),
     Mutant("digest of an audit", AUDITS, "if not is_whole", "if False", "crashes/test_audit_crashes.py::flipped_bit"),

@@ -61,8 +61,6 @@ def test_with_all_guards_the_named_tests_pass(copy: Path) -> None:
 OTHER_WAITS = {  # for names alone; of what is lost the next run writes a new one
     ("querytruth/dual_encoder/checkpoints.py", "sync_folder(folder)"),
     ("querytruth/audit/audit_files.py", "durable_files.sync_folder(folder)"),
-    ("querytruth/audit/audit_files.py", "durable_files.sync_folder(folder.parent)"),
-    ("querytruth/audit/audit_files.py", "durable_files.sync_folder(staging)"),
     ("flows/review_site.py", "durable_files.sync_folder(table.parent)"),
 }
 

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from querytruth.backends.files import parquet_files
 from querytruth.backends.images import scan_parts, worker_processes
 from querytruth.backends.models import question_leases
-from querytruth.backends.models.database_replies import DatabaseReplyStore
+from querytruth.backends.models.question_leases import LeaseTable
+from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.errors import UserError
 
 _FILE_CALLS = ("fsync", "replace", "rename", "link", "mkdir", "unlink", "write", "ftruncate", "rmdir")
@@ -100,6 +103,7 @@ def injected(faults: Faults) -> Iterator[None]:
         patch.setattr(io, "open", _faulty_open(faults, io.open))
         patch.setattr(scan_parts, "map_in_workers", _map_here(faults))
         patch.setattr(worker_processes, "map_in_workers", _map_here(faults))
+        patch.setattr(parquet_files, "_read_parts", _read_here(faults))
         _break_reply_store(patch, faults)
         jump, now = faults.rng.randrange(-_YEARS, _YEARS), time.time
         patch.setattr(time, "time", lambda: now() + jump)
@@ -138,22 +142,27 @@ def _map_here(faults: Faults) -> Callable[..., Any]:
     return work_on
 
 
+def _read_here(faults: Faults) -> Callable[..., Any]:
+    def read(path: Any, columns: Any, _rows: int) -> Iterator[Any]:
+        faults.survive()
+        table = pq.read_table(path, columns)
+        yield pq.read_schema(path)
+        yield from table.to_batches()
+
+    return read
+
+
 def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:
     """A kill before or after a commit, or a full disk in place of it."""
-    save, create_leases = DatabaseReplyStore.save, DatabaseReplyStore.create_leases
+    save, change = ReplyStore.save, LeaseTable._change
 
-    def faulty_save(store: DatabaseReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
+    def faulty_save(store: ReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
         if faults.is_due():
             raise UserError("reply store", "replies.sqlite", "database or disk is full", "make room")
         stored = save(store, identity, answered)
         faults.survive()
         return stored
 
-    def leases_of_this_process(store: DatabaseReplyStore) -> Any:
-        leases = create_leases(store)
-        leases._table._begin = _behind(faults.survive, leases._table._begin)
-        return leases
-
-    patch.setattr(DatabaseReplyStore, "save", faulty_save)
-    patch.setattr(DatabaseReplyStore, "create_leases", leases_of_this_process)
+    patch.setattr(ReplyStore, "save", faulty_save)
+    patch.setattr(LeaseTable, "_change", _behind(faults.survive, change))
     patch.setattr(question_leases, "_process_start", lambda _process: faults.seed.replace(" ", "-"))

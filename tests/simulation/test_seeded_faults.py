@@ -23,7 +23,7 @@ from builders.generated.stages import run_topics_stage
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from querytruth.backends.models import chat
-from querytruth.backends.models.database_replies import DatabaseReplyStore
+from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
@@ -145,9 +145,7 @@ def test_a_version_with_a_pending_caption_is_followed_by_a_complete_one(album: P
 
 
 def test_a_store_that_forgets_is_noticed(memory_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        DatabaseReplyStore, "save", lambda _store, _model, given: {key: answer for key, _, answer in given}
-    )
+    monkeypatch.setattr(ReplyStore, "save", lambda _store, _model, given: {key: answer for key, _, answer in given})
     with pytest.raises(AssertionError, match="a stored reply was asked for again"):
         live_through_all(range(5), build_topics, memory_folder)
 

@@ -9,9 +9,11 @@ Progress of transfers: what shows it is chosen once, by the command line, and re
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +31,7 @@ from obstore.store import LocalStore, MemoryStore, from_url
 
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.web.offline import is_offline
-from querytruth.errors import Redaction, UserError, first_line
+from querytruth.errors import Redaction, UserError, first_line, translate_write_errors
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -150,6 +152,33 @@ class Bucket:
                 return None
 
         return self._try(key, read_all)
+
+    def fetch_file(self, key: str, path: Path, sha256: str, max_bytes: int) -> tuple[bool, bool]:
+        """Puts an object's bytes into a file, in one step, and creates its folder, where they have this digest. Returns
+        whether the object is there, and whether it was put. Raises UserError, ObjectTooLargeError, and OSError."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary, digest = path.with_name(f".{path.name}.{secrets.token_hex(8)}"), hashlib.sha256()
+        try:
+            with temporary.open("w+b") as file:
+
+                def restart() -> None:
+                    nonlocal digest
+                    digest = hashlib.sha256()
+                    file.seek(0)
+                    file.truncate()
+
+                def write(piece: bytes) -> None:
+                    digest.update(piece)
+                    with translate_write_errors(_STAGE, path):  # else it would look like an error of the service
+                        file.write(piece)
+
+                is_there = self.stream(key, write, max_bytes, restart) is not None
+            is_right = is_there and digest.hexdigest() == sha256
+            if is_right:
+                temporary.replace(path)  # not waited for: a file that a crash damages is fetched again
+            return is_there, is_right
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int, start: int | None) -> str:
         """Reads what is larger than a piece in several requests, each with its own limit of time; the tag keeps them to

@@ -3,7 +3,6 @@
 UTF-8 is required, with or without BOM; lines end in LF or CRLF.
 """
 
-import csv
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,17 +13,18 @@ from typing import TypeVar
 import msgspec
 
 from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.text_formats import refuse_repeated_columns, refuse_repeated_keys, require_text
+from querytruth.backends.files.text_formats import refuse_repeated_keys, require_text
 from querytruth.errors import UserError, translate_read_errors
 
 T = TypeVar("T")
 _STAGE = "import"
 _root: ContextVar[Path | None] = ContextVar("source_root", default=None)
 MAX_LINE_BYTES = 256 << 20  # bytes of a line, which can be an image in base64
-_CONVERT = "convert it first, e.g. iconv -f gb18030 -t utf-8"
+_CONVERT = "convert it first (iconv -f gb18030 -t utf-8), or give its encoding where there is an option"
+FIX_FILE = "fix the file, or download it again"
 
 
-def import_error(item: object, reason: str, next_step: str = "fix the file, or download it again") -> UserError:
+def import_error(item: object, reason: str, next_step: str = FIX_FILE) -> UserError:
     """Returns the error for a wrong file."""
     return UserError(_STAGE, item, reason, next_step)
 
@@ -40,13 +40,15 @@ def source_folder(source: Path) -> Iterator[None]:
         _root.reset(token)
 
 
-def require_file(path: Path) -> Path:
+def require_file(path: Path, stage: str = _STAGE) -> Path:
     """Returns the path, if it is a file, and not a link that leads out of the source."""
     root = _root.get()
     if not is_file(path):
-        raise import_error(path, "is no file" if os.path.lexists(path) else "is not there", "check the path")
+        raise UserError(
+            stage, path, "is no regular file" if os.path.lexists(path) else "is not there", "check the path"
+        )
     if root is not None and not path.resolve().is_relative_to(root):
-        raise import_error(path, "is a link that leads out of the folder", "put the file there that it stands for")
+        raise UserError(stage, path, "is a link that leads out of the folder", "put the file there that it stands for")
     return path
 
 
@@ -70,31 +72,28 @@ def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yields number (from 1) and text of every line, without its end."""
-    for number, line in _whole_lines(path):
+    for number, line in iterate_whole_lines(path, _STAGE):
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
-def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
-    require_file(path)
-    with translate_read_errors(_STAGE, path, "fix that"), path.open("rb") as file:
-        require_text(_STAGE, path, file.peek(4096))
+def iterate_whole_lines(path: Path, stage: str) -> Iterator[tuple[int, str]]:
+    """Yields number and text of every line, with its end."""
+    require_file(path, stage)
+    with translate_read_errors(stage, path, "fix that"), path.open("rb") as file:
+        require_text(stage, path, file.peek(4096))
         number = 0
         while data := file.readline(MAX_LINE_BYTES + 1):
             number += 1
             if len(data) > MAX_LINE_BYTES:
-                raise import_error(f"{path} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB")
-            yield number, _decoded(data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data, path, number)
-
-
-def _decoded(data: bytes, path: Path, line: int) -> str:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        reason = f"is no UTF-8 (byte 0x{data[error.start]:02x} at column {error.start + 1}; GBK, perhaps)"
-        raise import_error(f"{path} line {line}", reason, _CONVERT) from None
-    if "\x00" in text:
-        raise import_error(f"{path} line {line}", "holds a NUL character")
-    return text
+                raise UserError(stage, f"{path} line {number}", f"is longer than {MAX_LINE_BYTES >> 20} MB", FIX_FILE)
+            try:
+                text = (data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data).decode("utf-8")
+            except UnicodeDecodeError as error:
+                reason = f"is no UTF-8 (byte 0x{data[error.start]:02x} at column {error.start + 1}; GBK, perhaps)"
+                raise UserError(stage, f"{path} line {number}", reason, _CONVERT) from None
+            if "\x00" in text:
+                raise UserError(stage, f"{path} line {number}", "holds a NUL character", FIX_FILE)
+            yield number, text
 
 
 def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, T]]:
@@ -128,48 +127,6 @@ def read_json_file(path: Path, record_type: type[T]) -> T:
 def _decode_error_reason(error: Exception) -> str:
     """Returns msgspec's message with `images[3].id` instead of `$.images[3].id`."""
     return f"is not as expected: {str(error).splitlines()[0].replace('$.', '')}"
-
-
-def iterate_csv_rows(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[tuple[int, dict[str, str]]]:
-    """Yields line number and cells of every row; the header must have the columns, and may have others."""
-    rows = _csv_records(path, delimiter)
-    _, header = next(rows, (1, []))
-    if missing := [name for name in columns if name not in header]:
-        raise import_error(f"{path} line 1", f"has no column {missing[0]!r} (it has {', '.join(header) or 'none'})")
-    refuse_repeated_columns(_STAGE, f"{path} line 1", header, columns)
-    for number, row in rows:
-        if len(row) != len(header):
-            raise import_error(f"{path} line {number}", f"has {len(row)} cells, the header {len(header)}")
-        yield number, dict(zip(header, row, strict=True))
-
-
-def _csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields the records, each with the number of its first line; a quoted cell may contain line ends."""
-    at = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal at
-        for at, line in _whole_lines(path):  # noqa: B007 - the reader's position
-            yield line
-
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
-    start = 1
-    try:
-        while (row := _next_row(reader)) is not None:
-            if row:
-                yield start, row
-            start = at + 1
-    except csv.Error as error:
-        raise import_error(f"{path} line {start}", f"is no CSV ({error})") from None
-
-
-def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
-    # The limit is the whole process's: raised for one row, so that a table left half read leaves others their limit.
-    limit = csv.field_size_limit(MAX_LINE_BYTES)
-    try:
-        return next(reader, None)
-    finally:
-        csv.field_size_limit(limit)
 
 
 def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:

@@ -26,6 +26,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 # glibc: freed memory stays with the process. By default a worker asks the system again for the same arrays of every few
 # images, which takes a tenth of a scan. Both are as large as glibc itself lets them grow to.
 _KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(64 << 20)}
+_ARROW = {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # another one reserves a gigabyte, which counts against the limit
 _LONGEST_MESSAGE = 1 << 16  # bytes of the standard error of a process that does not start
 _PAUSES = (0.0, 0.2, 1.0)  # seconds before each attempt to start one: memory may run short for a moment
 _COSTS_ITEMS = 16  # so many failures in a row cost an item each; one more ends the build
@@ -65,7 +66,7 @@ class WorkerProcess:
                 bufsize=0,
                 stderr=self._errors,
                 pass_fds=[theirs, their_files.fileno()],  # all others are closed: no worker holds another's pipe open
-                env=_KEPT_MEMORY | os.environ | _ONE_THREAD,
+                env=_KEPT_MEMORY | os.environ | _ONE_THREAD | _ARROW,
             )
         except BaseException:
             os.close(self._life)

@@ -3,7 +3,7 @@
 A lease ends when its holder releases it, when its process is gone (seen on the same machine), or when it was not
 renewed for a minute (seen from other machines, whose clocks must agree to some seconds).
 
-The measured pace of models: a row per run of questions in the reply store, for plans. No build depends on it.
+The measured pace of models: what a run of questions took, for plans. No build depends on it.
 
 What a run spends on questions to chat models, against its budget.
 """
@@ -11,49 +11,104 @@ What a run spends on questions to chat models, against its budget.
 import math
 import os
 import platform
+import random
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
 
-from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text, insert, select
-from sqlalchemy.engine import Connection
+import msgspec
 
+from querytruth.backends.files.object_store import Objects
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
+from querytruth.backends.models.reply_objects import PastRun
 from querytruth.errors import UserError
 
 _SECONDS = 60.0
-PACES = Table(
-    "question_paces",
-    MetaData(),
-    Column("pace_id", String(32), primary_key=True),
-    Column("identity", Text, nullable=False),  # the model's, as canonical JSON
-    Column("role", String(64), nullable=False),  # what was asked for: captions, descriptions, topics …
-    Column("calls", Integer, nullable=False),
-    Column("at_once", Integer, nullable=False),  # calls at a time, at most
-    Column("seconds", Float, nullable=False),  # from the first question to the last answer
-    Column("stored_at", String(32), nullable=False),
-)
+_MAX_BYTES = 64 << 20
+_ATTEMPTS = 40
+_PAUSE_SECONDS = 0.4  # at most, between two attempts
 
 
-class LeaseTable(Protocol):
-    """Where the leases of all runs are kept. Methods raise UserError for errors of the place."""
+class Lease(msgspec.Struct):
+    """Questions that a run is asking, until when (seconds since 1970)."""
+
+    expires: float
+    keys: list[str]
+
+
+class LeaseTable:
+    """The leases of all runs: one object, replaced on the condition that nobody else replaced it meanwhile. Methods
+    raise UserError for errors of the place."""
+
+    def __init__(self, objects: Objects, name: str) -> None:
+        self._objects, self._name = objects, name
 
     def take(self, keys: Sequence[str], holder: str, expires: float) -> set[str]:
         """Gives those of the keys to the holder that no other one holds (seconds since 1970), and returns them."""
+        held: set[str] = set()
+
+        def add(leases: dict[str, Lease]) -> bool:
+            taken = {key for other, lease in leases.items() if other != holder for key in lease.keys}
+            held.clear()
+            held.update(key for key in keys if key not in taken)
+            if held:
+                leases[holder] = Lease(expires, sorted(held))
+            return bool(held)
+
+        self._change(add)
+        return held
 
     def renew(self, holder: str, expires: float) -> None:
         """Prolongs all leases of the holder."""
 
+        def prolong(leases: dict[str, Lease]) -> bool:
+            if holder in leases:
+                leases[holder].expires = expires
+            return holder in leases
+
+        self._change(prolong)
+
     def release(self, holder: str) -> None:
         """Ends all leases of the holder."""
+        self._change(lambda leases: leases.pop(holder, None) is not None)
+
+    def _change(self, change: Callable[[dict[str, Lease]], bool]) -> None:
+        """Lets `change` change the leases that hold, and stores them where it returns True."""
+        for attempt in range(_ATTEMPTS):
+            stored = self._objects.read([self._name], _MAX_BYTES).get(self._name)
+            leases = {} if stored is None else self._parse(stored.data)
+            holding = {one: lease for one, lease in leases.items() if not is_over(one, lease.expires)}
+            if not change(holding):
+                return
+            data = msgspec.json.encode(holding)
+            if stored is None and self._objects.put_new({self._name: data}):
+                return
+            if stored is not None and self._objects.put_changed(self._name, data, stored.tag):
+                return
+            time.sleep(random.uniform(0, min(_PAUSE_SECONDS, 0.02 * 2**attempt)))
+        next_step = "run the same command"
+        raise UserError("reply store", self._objects.url_of(self._name), "other runs keep replacing it", next_step)
+
+    def _parse(self, data: bytes) -> dict[str, Lease]:
+        try:
+            leases = msgspec.json.decode(data, type=dict[str, Lease])
+            for holder in leases:
+                _machine, process, _start, _run = holder.split(" ")
+                if int(process) < 1:
+                    raise ValueError("no process")
+        except (ValueError, RecursionError):
+            place, next_step = (
+                self._objects.url_of(self._name),
+                "delete that object while no build runs: it is no answer",
+            )
+            raise UserError("reply store", place, "is no list of leases", next_step) from None
+        return leases
 
 
 class QuestionLeases:
@@ -127,9 +182,15 @@ class QuestionPace:
     replies: int = 0
     failures: int = 0
     seconds: float = 0.0
+    tokens: tuple[int, int] = (0, 0)  # in and out, of the replies that count them
+    counted: int = 0
 
     def count(self, answers: Sequence[ChatAnswer]) -> None:
         """Counts answers that arrived."""
+        for one in answers:
+            if isinstance(one, Reply) and one.prompt_tokens is not None and one.completion_tokens is not None:
+                self.tokens = self.tokens[0] + one.prompt_tokens, self.tokens[1] + one.completion_tokens
+                self.counted += 1
         replies = sum(isinstance(answer, Reply) for answer in answers)
         self.replies += replies
         self.failures += len(answers) - replies
@@ -143,18 +204,12 @@ class QuestionPace:
         finally:
             self.seconds += monotonic() - start
 
-    def as_row(self, identity: str, role: str) -> dict[str, Any] | None:
-        """Returns the row of the run; None where failures, which may come at once, are more than the replies."""
+    def as_run(self, role: str) -> PastRun | None:
+        """Returns the run; None where failures, which may come at once, are more than the replies."""
         if self.replies <= self.failures:
             return None
-        fields = {"calls": self.replies + self.failures, "at_once": self.at_once, "seconds": self.seconds}
-        stored_at = datetime.now(UTC).isoformat(timespec="seconds")
-        return {"pace_id": uuid.uuid4().hex, "identity": identity, "role": role, "stored_at": stored_at, **fields}
-
-
-def write_pace(connection: Connection, row: dict[str, Any]) -> None:
-    """Stores the row of a run."""
-    connection.execute(insert(PACES), row)
+        calls, milliseconds = self.replies + self.failures, round(self.seconds * 1000)
+        return PastRun(role, calls, self.at_once, milliseconds, *self.tokens, self.counted)
 
 
 def count_turns(calls: int, at_once: int) -> int:
@@ -162,19 +217,11 @@ def count_turns(calls: int, at_once: int) -> int:
     return math.ceil(calls / max(1, min(at_once, calls))) if calls else 0
 
 
-def read_turn_seconds(connection: Connection, identity: str, role: str) -> float | None:
-    """Returns the mean seconds of a turn of this model: in this role, else in any; None where nothing was measured."""
-    columns = (PACES.c.role, PACES.c.calls, PACES.c.at_once, PACES.c.seconds)
-    rows = connection.execute(select(*columns).where(PACES.c.identity == identity)).all()
-    return mean_turn_seconds([(row.role, row.calls, row.at_once, row.seconds) for row in rows], role)
-
-
-def mean_turn_seconds(runs: Sequence[tuple[str, int, int, float]], role: str) -> float | None:
-    """Returns the mean seconds of a turn in runs of a model, each its role, calls, calls at a time and seconds: in this
-    role, else in any; None without a run."""
-    chosen = [run for run in runs if run[0] == role] or runs
-    turns = sum(count_turns(calls, at_once) for _, calls, at_once, _ in chosen)
-    return sum(seconds for _, _, _, seconds in chosen) / turns if turns else None
+def mean_turn_seconds(runs: Sequence[PastRun], role: str) -> float | None:
+    """Returns the mean seconds of a turn in runs of a model: in this role, else in any; None without a run."""
+    chosen = [run for run in runs if run.role == role] or runs
+    turns = sum(count_turns(run.calls, run.at_once) for run in chosen)
+    return sum(run.milliseconds for run in chosen) / 1000 / turns if turns else None
 
 
 @dataclass(slots=True)

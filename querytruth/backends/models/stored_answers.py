@@ -1,8 +1,5 @@
-"""Replies that a refresh has set aside: the next build asks again, and a rebuild of an older version uses them.
-
-Keys of questions and digests of answers: what makes two questions, or two answers, the same.
-
-Stored answers as rows: the same columns in a database and in a bucket.
+"""Keys of questions and digests of answers: what makes two questions, or two answers, the same; and what of an answer
+is stored. Replies that a refresh has set aside are those of an earlier moment: a rebuild of an older version uses them.
 
 Transcripts: recorded answers as JSON lines beside a definition. The model is on the first line, then each line holds
 a question and its answer.
@@ -13,16 +10,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, MetaData, String, Table, delete, func, insert, literal, select
-from sqlalchemy.engine import Connection
-
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import parse_json
-from querytruth.backends.models.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Failure, Reply
+from querytruth.backends.models.chat import MAX_RAW_CHARACTERS, ChatAnswer, ChatRequest, Reply
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError, translate_read_errors
 
@@ -60,41 +53,7 @@ def describe_answer(answer: ChatAnswer) -> tuple[str, str, str]:
     return answer.kind, answer.reason, answer.detail
 
 
-def describe_stored_answers(
-    identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]
-) -> list[dict[str, Any]]:
-    """Returns a row for each answer to be stored: failures that are neither final nor have a raw reply are not."""
-    return [
-        _describe(identity, key, request, answer)
-        for key, request, answer in answered
-        if isinstance(answer, Reply) or answer.kind == "final" or answer.raw
-    ]
-
-
-def as_answer(
-    kind: str, reason: str, text: str, prompt_tokens: int | None, completion_tokens: int | None
-) -> Reply | Failure:
-    """Returns the reply or the final failure that the columns of a row describe, without its raw reply."""
-    return Reply(text, reason, prompt_tokens, completion_tokens) if kind == "reply" else Failure(reason, "final", text)
-
-
-def _describe(identity: ModelIdentity, key: str, request: ChatRequest, answer: ChatAnswer) -> dict[str, Any]:
-    kind, reason, text = describe_answer(answer)
-    return {
-        "key": key,
-        "identity": canonical_json_text(identity.as_record()),
-        "request": canonical_json_text(request.cache_key_fields()),
-        "kind": kind,
-        "reason": _writable(reason),
-        "text": text if kind == "reply" else _writable(text),
-        "prompt_tokens": getattr(answer, "prompt_tokens", None),
-        "completion_tokens": getattr(answer, "completion_tokens", None),
-        "raw": _writable(answer.raw),
-        "stored_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-def _writable(text: str) -> str:
+def writable(text: str) -> str:
     """Returns a text that every database accepts."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")[:MAX_RAW_CHARACTERS]
 
@@ -112,32 +71,6 @@ def replies_as_of(moment: str | None) -> Iterator[None]:
 def current_moment() -> str | None:
     """Returns the moment of `replies_as_of`; None outside of it."""
     return _as_of.get()
-
-
-def define_earlier_replies(replies: Table) -> Table:
-    """Returns the table of replies set aside: the columns of `replies`, and when that happened."""
-    columns = [
-        Column(one.name, one.type, primary_key=one.primary_key, nullable=one.nullable) for one in replies.columns
-    ]
-    return Table("earlier_replies", MetaData(), *columns, Column("refreshed_at", String(40), primary_key=True))
-
-
-def set_aside(
-    connection: Connection, replies: Table, earlier: Table, identities: Sequence[str], before: str | None
-) -> int:
-    """Moves the replies of these models, those stored before a time or all; returns their number."""
-    chosen: ColumnElement[bool] = replies.c.identity.in_(identities)
-    if before is not None:
-        chosen = chosen & (replies.c.stored_at < before)
-    count = connection.execute(select(func.count()).select_from(replies).where(chosen)).scalar_one()
-    # Whole seconds, as a version states when it was made: a version of the same second comes after the refresh.
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    again = earlier.c.key.in_(select(replies.c.key).where(chosen)) & (earlier.c.refreshed_at == now)
-    connection.execute(delete(earlier).where(again))  # no version can have used what was there for less than a second
-    rows = select(*replies.columns, literal(now)).where(chosen)
-    connection.execute(insert(earlier).from_select([one.name for one in earlier.columns], rows))
-    connection.execute(delete(replies).where(chosen))
-    return int(count)
 
 
 class Transcript:

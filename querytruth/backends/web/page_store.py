@@ -1,18 +1,18 @@
 """The store of fetches: a row per address and the bodies by digest, on disk before anything uses them.
 
-A body is a file named by its sha256, so that the same image at two addresses is stored once. Rows are in SQLite; those
-of many threads are written together. A row without its body, or with a changed one, is ignored. Failures have rows,
-too: a final one stays, a transient one is tried again by the next run and replayed offline.
+A body is a file named by its sha256, so that the same image at two addresses is stored once. Rows are objects in
+SQLite. A row without its body, or with a changed one, is ignored. Failures have rows, too: a final one stays, a
+transient one is tried again by the next run and replayed offline.
 
-The store's SQLite database: durable, and with the writes of many threads in one transaction.
+    kept/<key>, failed/<key>     the last fetch of each kind: a failure never takes the place of a body
+    bodies/<sha256>              that a kept fetch names this body
+    facts/<reader>/<sha256>      what a reader saw in an image
 """
 
 import hashlib
 import json
 import os
 import secrets
-import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from querytruth.backends.files.durable_files import file_sha256, make_durable_folder, sync_folder, write_atomically
+from querytruth.backends.files.object_store import DatabaseObjects
 from querytruth.backends.web.web_records import (
     STOPPED,
     FailedFetch,
@@ -29,87 +30,10 @@ from querytruth.backends.web.web_records import (
     StoreWriteError,
     WebRequest,
 )
+from querytruth.errors import UserError
 
-Statement = tuple[str, tuple[Any, ...]]
-_BUSY_SECONDS = 60
-_AT_ONCE = 500  # keys in one statement
+_MAX_ROW_BYTES = 1 << 20
 FetchOutcome = Literal["kept", "final", "transient", "blocked"]
-_TABLES = """
-create table if not exists fetches(
-    key text primary key, kind text not null, url text not null, referer text not null, outcome text not null,
-    reason text not null, detail text not null, final_url text not null, status integer not null,
-    headers text not null, sha256 text not null, size integer not null, fetched_at text not null) without rowid;
-create table if not exists looks(sha256 text not null, reader text not null, facts text not null,
-    primary key(sha256, reader)) without rowid;
-"""
-_KEEP = f"insert or replace into fetches values({','.join('?' * 13)})"
-# A failure replaces any row except one with a body.
-_UNLESS_KEPT = " where not exists(select 1 from fetches where key = ?1 and outcome = 'kept')"
-_KEEP_FAILURE = f"insert or replace into fetches select {','.join(f'?{n}' for n in range(1, 14))}{_UNLESS_KEPT}"
-_SAVE_FACTS = "insert or ignore into looks values(?,?,?)"
-
-
-class FetchDatabase:
-    """One connection for all threads; `tables` is the SQL that creates the tables, before the first write."""
-
-    def __init__(self, path: Path, tables: str) -> None:
-        self._path, self._tables = path, tables
-        self._lock, self._waiting_lock = threading.RLock(), threading.Lock()
-        self._waiting: list[Statement] = []
-        self._written, self._taken = 0, 0
-        self._connection: sqlite3.Connection | None = None
-
-    def read(self, query: str, keys: Sequence[str], *values: str) -> Iterator[tuple[Any, ...]]:
-        """Yields the rows of a query with `values`, which ends with a column `in` the keys; none where there is no
-        database yet. Raises StoreWriteError."""
-        for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
-            with self._lock:
-                if self._connection is None and not self._path.exists():
-                    return
-                with translate_write_errors():
-                    rows = self._opened().execute(f"{query} ({','.join('?' * len(some))})", [*values, *some]).fetchall()
-            yield from rows
-
-    def write(self, statements: Sequence[Statement]) -> None:
-        """Writes the statements, together with those of waiting threads; they are on disk when the call returns."""
-        with self._waiting_lock:
-            self._waiting += statements
-            self._taken += len(statements)
-            mine = self._taken
-        with self._lock:
-            if self._written >= mine:
-                return
-            with self._waiting_lock:
-                batch, self._waiting = self._waiting, []
-            try:
-                connection = self._opened()
-                with connection:
-                    connection.execute("begin immediate")
-                    for statement, row in batch:
-                        connection.execute(statement, row)
-            except BaseException:
-                with self._waiting_lock:  # the waiting threads try again and get the error, too
-                    self._waiting[:0] = batch
-                raise
-            self._written += len(batch)
-
-    def close(self) -> None:
-        """Closes the connection; the next call opens it again."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            make_durable_folder(self._path.parent)
-            options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
-            self._connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, **options)
-            for pragma in ("journal_mode=wal", "synchronous=full"):
-                self._connection.execute(f"pragma {pragma}")
-            self._connection.executescript(self._tables)
-        return self._connection
 
 
 @contextmanager
@@ -117,8 +41,8 @@ def translate_write_errors() -> Iterator[None]:
     """Raises StoreWriteError with the system's message for a full disk or a read-only folder."""
     try:
         yield
-    except sqlite3.Error as error:
-        raise StoreWriteError(str(error)) from error
+    except UserError as error:
+        raise StoreWriteError(error.reason) from error
     except OSError as error:
         raise StoreWriteError(error.strerror or str(error)) from error
 
@@ -191,17 +115,15 @@ class PageStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()  # worker processes, which outlive a change of directory, read the bodies
         self._incoming = self.folder / "incoming"
-        self._rows = FetchDatabase(self.folder / "fetches.sqlite", _TABLES)
+        self._rows = DatabaseObjects(self.folder / "fetches.sqlite", "fetch")
 
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:
         """Returns the stored fetches by key, without those whose body is missing or changed."""
-        fetches: dict[str, StoredFetch] = {}
-        for row in self._rows.read("select * from fetches where key in", list({request.key for request in requests})):
-            fields = dict(zip(StoredFetch.__slots__, row, strict=True))
-            one = StoredFetch(**fields | {"headers": json.loads(row[9])})
-            if one.outcome != "kept" or self._is_whole(one):
-                fetches[one.key] = one
-        return fetches
+        keys = list({request.key for request in requests})
+        rows = self._read([f"{kind}/{key}" for key in keys for kind in ("kept", "failed")])
+        found = (rows.get(f"kept/{key}") or rows.get(f"failed/{key}") for key in keys)
+        fetches = [StoredFetch(**row) for row in found if row is not None]
+        return {one.key: one for one in fetches if one.outcome != "kept" or self._is_whole(one)}
 
     def save(self, request: WebRequest, result: FetchResult, body: bytes = b"") -> StoredFetch:
         """Stores a fetch, and the body of a successful one; both are on disk when the call returns. Raises
@@ -211,7 +133,7 @@ class PageStore:
     def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
         """Stores several, as `save` does. A fetch that was stopped is returned, but not stored."""
         kept = [make_stored_fetch(arrival.request, arrival.result) for arrival in arrivals]
-        statements: list[Statement] = []
+        rows: dict[str, bytes] = {}
         changed_folders: set[Path] = set()
         with translate_write_errors():
             for arrival, one in zip(arrivals, kept, strict=True):
@@ -219,21 +141,23 @@ class PageStore:
                     continue
                 if arrival.body is not None:
                     changed_folders.add(self._keep_body(arrival.body, one.sha256))
-                fields = asdict(one) | {"headers": json.dumps(one.headers)}
-                row = tuple(map(_writable, fields.values()))
-                statements.append((_KEEP if one.outcome == "kept" else _KEEP_FAILURE, row))
+                kind = "kept" if one.outcome == "kept" else "failed"
+                rows[f"{kind}/{one.key}"] = _as_json({name: _writable(value) for name, value in asdict(one).items()})
+                if kind == "kept":
+                    rows[f"bodies/{one.sha256}"] = b""
                 if arrival.image_facts is not None:
                     reader, facts = arrival.image_facts
-                    statements.append((_SAVE_FACTS, (one.sha256, reader, json.dumps(facts))))
+                    rows[f"facts/{reader}/{one.sha256}"] = _as_json(facts)
             for folder in changed_folders:
                 sync_folder(folder)
-            self._rows.write(statements)
+            self._rows.put(rows)
         return kept
 
     def find_stored_digests(self, digests: Sequence[str]) -> set[str]:
         """Returns those of the digests of bodies that a stored fetch names."""
-        wanted, rows = set(digests), self._rows.read("select key, sha256 from fetches where outcome in", ["kept"])
-        return {row[1] for row in rows} & wanted
+        with translate_write_errors():
+            found = self._rows.read([f"bodies/{sha256}" for sha256 in digests], _MAX_ROW_BYTES)
+        return {name.removeprefix("bodies/") for name in found}
 
     def body_path(self, sha256: str) -> Path:
         """Returns the path of the body with that digest, which may be missing."""
@@ -253,18 +177,21 @@ class PageStore:
 
     def read_image_facts(self, digests: Iterable[str], reader: str) -> dict[str, dict[str, Any]]:
         """Returns the image facts of bodies by digest; `reader` names the reader's version."""
-        query = "select sha256, facts from looks where reader = ? and sha256 in"
-        rows = self._rows.read(query, sorted(set(digests)), reader)
-        return {sha256: json.loads(facts) for sha256, facts in rows}
+        rows = self._read([f"facts/{reader}/{sha256}" for sha256 in sorted(set(digests))])
+        return {name.rpartition("/")[2]: facts for name, facts in rows.items()}
 
     def save_image_facts(self, sha256: str, reader: str, facts: dict[str, Any]) -> None:
         """Stores the image facts of a body. Raises StoreWriteError."""
         with translate_write_errors():
-            self._rows.write([(_SAVE_FACTS, (sha256, reader, json.dumps(facts)))])
+            self._rows.put({f"facts/{reader}/{sha256}": _as_json(facts)})
 
     def close(self) -> None:
         """Closes the database; the store may be used again."""
         self._rows.close()
+
+    def _read(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        with translate_write_errors():
+            return {name: json.loads(one.data) for name, one in self._rows.read(names, _MAX_ROW_BYTES).items()}
 
     def _keep_body(self, body: IncomingBody | bytes, sha256: str) -> Path:
         """Stores the bytes of a body, and returns the folder that must be synced."""
@@ -294,6 +221,10 @@ def fetches_digest(fetches: Iterable[StoredFetch]) -> str:
     """Returns the digest of fetches in any order: keys, outcomes, reasons and bodies, but no times."""
     lines = {f"{one.key} {one.outcome} {one.reason} {one.sha256}" for one in fetches}
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def _as_json(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields).encode()
 
 
 def _writable(value: Any) -> Any:

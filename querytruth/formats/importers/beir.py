@@ -12,6 +12,7 @@ import msgspec
 import pandas as pd
 
 from querytruth.backends.files import text_files
+from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.formats.importers import ImportedTables, build_judgment_table, list_grades
 from querytruth.formats.set_images import ImageStore
 from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA, are_own_ids
@@ -56,13 +57,11 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _scores(path: Path) -> Iterator[tuple[str, str, int]]:
-    for number, row in text_files.iterate_csv_rows(path, ["query-id", "corpus-id", "score"], delimiter="\t"):
+    for place, row in iterate_rows(path, ["query-id", "corpus-id", "score"]):
         try:
             yield row["query-id"], row["corpus-id"], int(row["score"])
         except ValueError:
-            raise text_files.import_error(
-                f"{path} line {number}", f"score {row['score']!r} is no whole number"
-            ) from None
+            raise text_files.import_error(place, f"score {row['score']!r} is no whole number") from None
 
 
 def _image(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:

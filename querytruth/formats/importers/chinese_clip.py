@@ -7,7 +7,8 @@ Layout: OFA-Sys/Chinese-CLIP 31863c7, README.md (数据集格式预处理). Our 
 from dataclasses import replace
 from pathlib import Path
 
-from querytruth.backends.files.text_files import find_file, import_error, iterate_csv_rows
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import find_file, import_error
 from querytruth.formats.import_layouts import read_split
 from querytruth.formats.importers import ImportedTables
 from querytruth.formats.set_images import ImageStore
@@ -47,4 +48,4 @@ def _with_exported_ids(imported: ImportedTables, images: Path, texts: Path) -> I
 
 
 def _read_id_table(path: Path, column: str) -> dict[str, str]:
-    return {row["number"]: row[column] for _, row in iterate_csv_rows(path, ["number", column], delimiter="\t")}
+    return {row["number"]: row[column] for _, row in iterate_rows(path, ["number", column])}

@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.text_files import import_error, iterate_csv_rows, require_file
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import import_error, require_file
 from querytruth.backends.files.text_formats import unescape_formula
 from querytruth.backends.images.image_reading import MAX_FILE_BYTES
 from querytruth.formats import import_layouts, importers, parquet_shards, set_images
@@ -30,16 +31,17 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
         return empty_frame(name)
     schema = TABLE_SCHEMAS[name]
     columns: dict[str, list[Any]] = {field.name: [] for field in schema}
-    for number, row in iterate_csv_rows(path, [field.name for field in schema if not field.nullable]):
+    required, optional = ([one.name for one in schema if one.nullable == can_miss] for can_miss in (False, True))
+    for place, row in iterate_rows(path, required, optional):
         for field in schema:
             cell = row.get(field.name, "")
             try:
                 value = _cell_parser(field.type)(cell) if cell else None
             except ValueError:
                 reason = f"column {field.name!r} holds {cell[:60]!r}, which is no {field.type}"
-                raise import_error(f"{path} line {number}", reason) from None
+                raise import_error(place, reason) from None
             if value is None and not field.nullable:
-                raise import_error(f"{path} line {number}", f"column {field.name!r} is empty")
+                raise import_error(place, f"column {field.name!r} is empty")
             columns[field.name].append(value)
     frame: pd.DataFrame = pa.table(columns, parquet_shards.schema_without_dictionaries(schema)).to_pandas()
     return frame

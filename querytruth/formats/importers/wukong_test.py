@@ -6,7 +6,8 @@ downloaded from the URLs, of which about 23,000 still work.
 
 from pathlib import Path
 
-from querytruth.backends.files.text_files import find_file, iterate_csv_rows
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import find_file
 from querytruth.formats.import_layouts import SINGLE_IMAGE_LIMITATION
 from querytruth.formats.importers import ImportedTables, build_image_table, build_judgment_table, build_query_table
 from querytruth.formats.set_images import ImageStore
@@ -15,7 +16,7 @@ from querytruth.formats.set_images import ImageStore
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
     """Reads the file, or the one in a folder. Images are named as in `dir`."""
     path = source if source.is_file() else find_file(source, ["wukong_test.csv"], "list of pairs")
-    rows = [row for _, row in iterate_csv_rows(path, ["dir", "url", "text"])]
+    rows = [row for _, row in iterate_rows(path, ["dir", "url", "text"])]
     pairs = [(row["dir"].strip(), row["text"].strip(), row["url"].strip() or None) for row in rows]
     return ImportedTables(
         queries=build_query_table(((name, text) for name, text, _ in pairs), "web", "zh"),

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from querytruth.backends.files.json_stream import JsonObjectReader
-from querytruth.backends.files.text_files import iterate_csv_rows, read_json_file
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import read_json_file
 from querytruth.backends.models.chat.captions_file import read_caption_file
 from querytruth.errors import UserError
 from querytruth.evaluation.run_files import read_run
@@ -33,8 +34,8 @@ def read_annotations(path: Path) -> None:
 READERS = {
     "a.json": read_annotations,
     "b.json": lambda path: read_json_file(path, dict),
-    "c.csv": lambda path: list(iterate_csv_rows(path, ["id"])),
-    "d.json": lambda path: read_caption_file(path, path.read_bytes()),
+    "c.csv": lambda path: list(iterate_rows(path, ["id"])),
+    "d.json": read_caption_file,
     "e.trec": read_run,
     "f.json": read_run,
 }

@@ -8,7 +8,7 @@ import pytest
 
 from builders.precision.label_files import read_label_csv
 from querytruth.audit.overlap_sources import find_text_column
-from querytruth.backends.files.text_files import iterate_csv_rows
+from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.images.source_readers import list_table
 from querytruth.backends.models.chat.captions_file import read_caption_file
 from querytruth.errors import UserError
@@ -24,11 +24,11 @@ def read_image_list(path: Path) -> object:
 
 
 READERS: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "captions": (lambda path: read_caption_file(path, path.read_bytes()), "image,caption", "caption"),
+    "captions": (read_caption_file, "image,caption", "caption"),
     "run": (read_run, "query_id,image_id,score", "score"),
     "texts of images": (lambda path: read_image_texts(path, IMAGES), "image_id,text", "text"),
     "list of images": (read_image_list, "path,taken_at", "path"),
-    "publisher's table": (lambda path: list(iterate_csv_rows(path, ["id", "text"])), "id,text", "text"),
+    "publisher's table": (lambda path: list(iterate_rows(path, ["id", "text"])), "id,text", "text"),
     "labels": (read_label_csv, "id,name", "name"),
     "texts of an overlap": (find_text_column, "url,caption", "caption"),
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from querytruth.backends.files.text_files import iterate_csv_rows, iterate_json_lines, read_json_file
-from querytruth.backends.models.chat.captions_file import read_caption_file
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import iterate_json_lines, read_json_file
 from querytruth.backends.models.hub_models import check_weight_format
 from querytruth.errors import UserError
 from querytruth.formats import importers
@@ -68,11 +68,6 @@ def test_a_model_with_a_key_twice_in_a_configuration_is_refused(name: str, tmp_p
 def test_a_table_left_half_read_leaves_the_limit_of_other_readers(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("id,text\n1,a\n2,b\n")
     limit = csv.field_size_limit()
-    rows = iterate_csv_rows(tmp_path / "table.csv", ["id"])
+    rows = iterate_rows(tmp_path / "table.csv", ["id"])
     next(rows)
     assert csv.field_size_limit() == limit
-
-
-def test_a_header_that_is_too_long_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"captions\.csv line 1.*field larger than field limit"):
-        read_caption_file(tmp_path / "captions.csv", b"image,caption," + b"x" * 200_000 + b"\n1.jpg,a dog\n")

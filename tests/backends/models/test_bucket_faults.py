@@ -16,7 +16,7 @@ import pytest
 
 from querytruth.backends.files import bucket
 from querytruth.backends.files.bucket_urls import cache_folder
-from querytruth.backends.models import bucket_objects
+from querytruth.backends.models import reply_objects
 from querytruth.backends.models.chat import Reply
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.web.offline import forbid_connections
@@ -159,14 +159,16 @@ def test_a_huge_object_is_named_and_not_read_to_its_end(
 
 
 @pytest.mark.parametrize("kind", ["pack", "refresh"])
-@pytest.mark.parametrize("what", ["another byte", "no gzip", "no JSON", "a list", "other rows", "unpacks to too much"])
+@pytest.mark.parametrize(
+    "what", ["another byte", "no gzip", "no JSON", "a number", "other rows", "unpacks to too much"]
+)
 def test_an_index_that_is_not_what_was_stored_is_named(
     kind: str, what: str, url: str, service: ObjectService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_reply_store(url) as store:
         keep(store)
-    monkeypatch.setattr(bucket_objects, "_MAX_UNPACKED_BYTES", 1 << 20)
-    text = {"no JSON": b"{", "a list": b"[]", "unpacks to too much": b" " * (2 << 20)}.get(what)
+    monkeypatch.setattr(reply_objects, "_MAX_UNPACKED_BYTES", 1 << 20)
+    text = {"no JSON": b"{", "a number": b"7", "unpacks to too much": b" " * (2 << 20)}.get(what)
     rows = b"[]" if what == "another byte" else b"[[1]]"
     whole = b'{"identities": [], "answers": %s, "refreshed_at": "2026-01-01T00:00:00+00:00"}' % rows
     data = b"no gzip" if what == "no gzip" else gzip.compress(text or whole)

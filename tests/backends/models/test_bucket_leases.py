@@ -8,19 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from querytruth.backends.files.bucket import Bucket
-from querytruth.backends.files.bucket_urls import BucketFolder
+from querytruth.backends.files.object_store import open_objects
 from querytruth.backends.models import question_leases
-from querytruth.backends.models.bucket_replies import BucketLeases
-from querytruth.backends.models.question_leases import QuestionLeases
+from querytruth.backends.models.question_leases import LeaseTable, QuestionLeases
 from querytruth.errors import UserError
 from tests.object_service import ObjectService, busy, forget_to_answer
 
 KEY = "sets/replies/leases.json"
 
 
-def table(service: ObjectService) -> BucketLeases:
-    return BucketLeases(Bucket(BucketFolder.parse(service.url)), KEY)
+def table(service: ObjectService) -> LeaseTable:
+    return LeaseTable(open_objects(f"{service.url}/replies"), "leases.json")
 
 
 def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
@@ -71,7 +69,7 @@ def test_a_release_that_fails_is_left_to_expire_and_one_whose_answer_is_lost_is_
 def test_a_service_whose_object_always_changes_is_one_line(
     object_service: ObjectService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("querytruth.backends.models.bucket_replies._ATTEMPTS", 3)
+    monkeypatch.setattr(question_leases, "_ATTEMPTS", 3)
     changing = iter(range(100))
 
     def change(method: str, _key: str, _number: int) -> None:

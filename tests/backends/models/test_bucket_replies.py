@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from querytruth.backends.models import bucket_objects, bucket_replies
+from querytruth.backends.models import reply_objects, reply_store
 from querytruth.backends.models.chat import Failure, Reply, load_chat_model
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.models.stored_answers import canonical_json_text, replies_as_of
@@ -27,7 +27,6 @@ def test_another_machine_finds_many_answers_with_few_requests(
     with open_reply_store(url) as store:
         assert found(store, range(150)) == set(range(150))
         assert len(service.asked) == 3, "the store, the list of packs, the pack"
-        assert store.find_mean_tokens(MODEL) == (12.0, 5.0)
         service.asked.clear()
         assert store.find([key_of(number) for number in range(150, 400)]) == {}
         assert len(service.asked) == 2, "what is not there is not asked for one by one"
@@ -37,7 +36,7 @@ def test_answers_that_are_in_no_pack_are_found_and_packed_by_the_next_who_saves(
     url: str, service: ObjectService, move: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(bucket_replies, "_PACK_AT_THE_END", 1000)  # as if it were killed
+        patch.setattr(reply_store, "_PACK_AT_THE_END", 1000)  # as if it were killed
         with open_reply_store(url) as store:
             keep_many(store, 70)
     assert not objects(service, "index/")
@@ -112,9 +111,9 @@ def test_a_reply_that_arrives_between_two_steps_of_another_is_not_replaced(url: 
     with open_reply_store(url) as store:
         keep(store, 0, FINAL)
         (key,) = objects(service, "answers/")
-        row = {"identity": canonical_json_text(MODEL.as_record()), "kind": "reply", "reason": "stop", "raw": ""}
-        row |= {"key": key_of(0), "text": "first", "prompt_tokens": 1, "completion_tokens": 1, "stored_at": "2026"}
-        rival = bucket_objects.write_answer(row, 0)
+        identity = canonical_json_text(MODEL.as_record())
+        first = reply_objects.StoredAnswer(key_of(0), 0, identity, "reply", "stop", "first", 1, 1, "2026")
+        rival = reply_objects.write_answer(first)
 
         def intrude(method: str, asked: str, number: int) -> None:
             if (method, asked, number) == ("PUT", key, 3):  # the condition is that of what was read before

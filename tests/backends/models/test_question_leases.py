@@ -9,20 +9,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from sqlalchemy import insert
-from sqlalchemy.engine import Connection
 
-from querytruth.backends.models import database_replies as reply_database
+from querytruth.backends.files.object_store import DatabaseObjects
 from querytruth.backends.models import question_leases
 from querytruth.backends.models.cached_replies import AnsweredRequests, answer_requests
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, Reply, always_continue
-from querytruth.backends.models.database_replies import LEASES, DatabaseLeases
-from querytruth.backends.models.question_leases import QuestionLeases
+from querytruth.backends.models.question_leases import Lease, LeaseTable, QuestionLeases
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
@@ -147,25 +144,18 @@ def test_a_build_that_is_killed_does_not_hold_the_next_one_up(location: str) -> 
 def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = reply_database.parse_database_url(tmp_path / "replies.sqlite")
-    engine = reply_database.connect(url, LEASES)
-
-    @contextmanager
-    def begin() -> Iterator[Connection]:
-        with engine.begin() as connection:
-            yield connection
-
-    leases = QuestionLeases(DatabaseLeases(begin))
-    with begin() as connection:
-        for key, expires in (("k1", time.time() + 30), ("k2", time.time() - 1)):
-            connection.execute(insert(LEASES).values(key=key, holder="elsewhere 1 1 x", expires=expires))
+    objects = DatabaseObjects(tmp_path / "replies.sqlite")
+    elsewhere = {"a 1 1 x": Lease(time.time() + 30, ["k1"]), "b 1 1 y": Lease(time.time() - 1, ["k2"])}
+    objects.put({"leases.json": msgspec.json.encode(elsewhere)})
+    table = LeaseTable(objects, "leases.json")
+    leases = QuestionLeases(table)
     with leases.hold(["k1", "k2", "k3"]) as held:
         assert held == {"k2", "k3"}
-        with QuestionLeases(DatabaseLeases(begin)).hold(["k2", "k4"]) as others:
+        with QuestionLeases(table).hold(["k2", "k4"]) as others:
             assert others == {"k4"}, "a living process of this machine holds its lease"
     monkeypatch.setattr(question_leases, "_SECONDS", 0.4)
     with leases.hold(["k2"]) as held:
         time.sleep(1)
-        with QuestionLeases(DatabaseLeases(begin)).hold(["k2"]) as others:
+        with QuestionLeases(table).hold(["k2"]) as others:
             assert held == {"k2"} and not others, "it is renewed"
-    engine.dispose()
+    objects.close()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sqlalchemy.exc import OperationalError
 
+from querytruth.backends.files.object_store import DatabaseObjects
 from querytruth.backends.models.chat import (
     MAX_RAW_CHARACTERS,
     ChatAnswer,
@@ -25,7 +26,6 @@ from querytruth.backends.models.chat import (
     Message,
     Reply,
 )
-from querytruth.backends.models.database_replies import parse_database_url, translate_database_errors
 from querytruth.backends.models.reply_store import ReplyStore, open_reply_store
 from querytruth.backends.models.stored_answers import answers_digest, reply_key
 from querytruth.backends.plugins import ModelIdentity
@@ -55,7 +55,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     url: str = request.getfixturevalue("server")
     home = url.partition("host=")[2]
     with psycopg.connect(f"host={home} user=tester dbname=postgres", autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS replies")
+        connection.execute("DROP TABLE IF EXISTS querytruth_objects")
     return url
 
 
@@ -164,7 +164,8 @@ def test_nothing_is_created_for_a_look(tmp_path: Path) -> None:
 def test_what_is_kept_survives_the_machines_stop(tmp_path: Path) -> None:
     with open_reply_store(tmp_path / "replies.sqlite") as store:
         keep(store, ANSWERS[0])
-        with store._opened().connect() as connection:  # the setting is the connection's own
+        assert isinstance(store._objects, DatabaseObjects)
+        with store._objects._opened().connect() as connection:  # the setting is the connection's own
             assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
             assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
@@ -249,10 +250,10 @@ def test_a_store_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_password_that_the_driver_repeats_is_struck_out() -> None:
-    url = parse_database_url(f"postgresql://me:{SECRET.replace('/', '%2F')}@127.0.0.1:1/db?sslpassword=other-word")
+    url = f"postgresql://me:{SECRET.replace('/', '%2F')}@127.0.0.1:1/db?sslpassword=other-word"
     with (
         pytest.raises(UserError, match=r"refused \[redacted\] and \[redacted\]") as error,
-        translate_database_errors(url),
+        DatabaseObjects(url)._translated(),
     ):
         raise OperationalError("SELECT", {}, Exception(f"refused {SECRET} and other-word"))
     assert SECRET not in str(error.value)

@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from querytruth.backends.web.page_store import FetchToStore, PageStore, fetches_digest
 from querytruth.backends.web.web_records import FailedFetch, FetchedResource, StoreWriteError, WebRequest
@@ -149,9 +150,9 @@ def test_a_disk_that_is_full_is_told_to_all_who_wait(tmp_path: Path) -> None:
     """Nobody takes for kept what another thread could not write for them."""
     store = PageStore(tmp_path)
     store.save(REQUEST, FailedFetch("x", "final"))
-    connection = store._rows._connection
-    assert connection is not None
-    connection.execute("pragma max_page_count=1")
+    engine = store._rows._opened()
+    event.listen(engine, "connect", lambda connection, _record: connection.execute("pragma max_page_count=1"))
+    engine.dispose()
     failures: list[int] = []
 
     def keep(number: int) -> None:

@@ -1,13 +1,10 @@
 """Captions that a person or another tool wrote beforehand, found by an image's name, id or digest.
 
-Files of existing captions: CSV, JSON lines, COCO. Each record names its image.
+Files of existing captions: tables, JSON lines, COCO. Each record names its image.
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.files.table_rows import OBJECT_SUFFIXES, iterate_rows, read_columns
 from querytruth.backends.files.text_files import detect_language
-from querytruth.backends.files.text_formats import parse_json, refuse_repeated_columns, require_text
+from querytruth.backends.files.text_formats import parse_json, require_text
 from querytruth.backends.models import chat
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.errors import UserError, translate_read_errors
@@ -38,81 +37,66 @@ class CaptionRecord:
     language: str = ""
 
 
-def read_caption_file(path: Path, data: bytes, encoding: str = "utf-8") -> list[CaptionRecord]:
-    """Returns all captions that are not empty, in the order of the file. The suffix determines the format. Raises
-    UserError for what cannot be read."""
-    readers = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _coco}
-    if path.suffix.lower() not in readers:
-        raise UserError(_STAGE, path, "has none of the known suffixes", "name it " + ", ".join(sorted(readers)))
-    if encoding.lower().replace("-", "").startswith("utf8"):
-        require_text(_STAGE, path, data[:4096])
+CaptionRow = tuple[CaptionRecord, dict[str, Any]]
+
+
+def read_caption_file(path: Path, encoding: str = "utf-8", optional: Sequence[str] = ()) -> list[CaptionRow]:
+    """Returns all captions that are not empty, in the order of the file, each with its row: also these optional columns
+    of it. The suffix determines the format. Raises UserError for what cannot be read."""
+    rows = _coco(path, encoding) if path.suffix.lower() == ".json" else _iterate_table(path, encoding, optional)
+    return [(caption, row) for caption, row in rows if caption.text.strip()]
+
+
+def _iterate_table(path: Path, encoding: str, optional: Sequence[str]) -> Iterator[CaptionRow]:
+    if path.suffix.lower() not in OBJECT_SUFFIXES:  # each of them has keys of its own
+        columns = read_columns(path, _STAGE, encoding)
+        if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
+            next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
+            raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)
+    wanted = [*NAME_COLUMNS, *TEXT_COLUMNS, "language", *optional]
+    for place, row in iterate_rows(path, (), wanted, _STAGE, encoding):
+        yield from _of_record(place, row)
+
+
+def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
+    """COCO: `images` with names, `annotations` with image ids and captions; or a plain list of records."""
+    data = read_regular(path)
+    require_text(_STAGE, path, data[:4096])
     try:
-        text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+        whole = parse_json(data.decode("utf-8-sig" if encoding == "utf-8" else encoding))
     except (UnicodeDecodeError, LookupError):
         raise UserError(_STAGE, path, f"is not {encoding}", "give its encoding, such as gb18030") from None
-    return [caption for caption in readers[path.suffix.lower()](path, text) if caption.text.strip()]
-
-
-def _csv(path: Path, text: str) -> Iterator[CaptionRecord]:
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-    try:
-        columns = [column or "" for column in rows.fieldnames or []]
-    except csv.Error as error:
-        raise UserError(_STAGE, f"{path} line 1", str(error), "fix that line") from None
-    if not set(columns) & set(NAME_COLUMNS) or not set(columns) & set(TEXT_COLUMNS):
-        next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
-        raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)
-    refuse_repeated_columns(_STAGE, path, columns, {*NAME_COLUMNS, *TEXT_COLUMNS})
-    try:
-        for row in rows:
-            yield from _of_record(path, rows.line_num, row)
-    except csv.Error as error:
-        raise UserError(_STAGE, f"{path} line {rows.line_num}", str(error), "fix that line") from None
-
-
-def _json_lines(path: Path, text: str) -> Iterator[CaptionRecord]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield from _of_record(path, number, _json(path, line, f" line {number}"))
-
-
-def _coco(path: Path, text: str) -> Iterator[CaptionRecord]:
-    """COCO: `images` with names, `annotations` with image ids and captions; or a plain list of records."""
-    whole = _json(path, text, "")
+    except (ValueError, RecursionError) as error:
+        raise UserError(_STAGE, path, f"is no JSON ({error})", "fix it") from None
     if isinstance(whole, list):
         for number, record in enumerate(whole, start=1):
-            yield from _of_record(path, number, record)
+            yield from _of_record(f"{path} line {number}", record)
         return
     images, annotations = (whole.get(key) if isinstance(whole, dict) else None for key in ("images", "annotations"))
     if not isinstance(images, list) or not isinstance(annotations, list):
         reason = "has no lists `images` and `annotations`"
-        raise UserError(_STAGE, path, reason, "give COCO captions, CSV or JSON lines")
+        raise UserError(_STAGE, path, reason, "give COCO captions, a table or JSON lines")
     complete = [image for image in images if isinstance(image, dict) and {"id", "file_name"} <= image.keys()]
     names = {str(image["id"]): str(image["file_name"]) for image in complete}
     for number, record in enumerate(annotations, start=1):
         image = str(record.get("image_id")) if isinstance(record, dict) else ""
         if image not in names or not isinstance(record.get("caption"), str):
             raise UserError(_STAGE, f"{path} annotation {number}", "has no known image_id or no caption", "fix it")
-        yield CaptionRecord((names[image],), record["caption"])
+        yield CaptionRecord((names[image],), record["caption"]), {}
 
 
-def _of_record(path: Path, number: int, record: Any) -> Iterable[CaptionRecord]:
-    """Returns the captions of a record: several where its caption is a list."""
+def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
+    """Returns the captions of a record: several where its caption is a list, none where its picture's name is null."""
     if not isinstance(record, dict):
-        raise UserError(_STAGE, f"{path} line {number}", "is no record with names", "fix that line")
+        raise UserError(_STAGE, place, "is no record with names", "fix that line")
     names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))
+    if {record[column] for column in NAME_COLUMNS if column in record} == {None}:
+        return []
     given = next((record[column] for column in TEXT_COLUMNS if record.get(column) is not None), None)
     texts = given if isinstance(given, list) else [] if given is None else [given]
     if not names or not all(isinstance(text, str) for text in texts):
-        raise UserError(_STAGE, f"{path} line {number}", "names no picture, or its caption is no text", "fix that line")
-    return [CaptionRecord(names, text, str(record.get("language") or "")) for text in texts]
-
-
-def _json(path: Path, text: str, place: str) -> Any:
-    try:
-        return parse_json(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(_STAGE, f"{path}{place}", f"is no JSON ({error})", "fix it") from None
+        raise UserError(_STAGE, place, "names no picture, or its caption is no text", "fix that line")
+    return [(CaptionRecord(names, text, str(record.get("language") or "")), record) for text in texts]
 
 
 class CaptionsFileOptions(PluginOptions):
@@ -126,9 +110,9 @@ class CaptionsFileOptions(PluginOptions):
 def load(options: CaptionsFileOptions) -> StoredCaptionModel:
     """Reads the captions of a file. Raises UserError where it cannot be read or is not a file of captions."""
     with translate_read_errors("read captions", options.path, "give a file of captions"):
-        data = read_regular(options.path)
-    captions = read_caption_file(options.path, data, options.encoding)
-    identity = ModelIdentity(options.path.name, hashlib.sha256(data).hexdigest(), {"language": options.language})
+        captions = [caption for caption, _ in read_caption_file(options.path, options.encoding)]
+        sha256, _ = file_sha256(options.path)
+    identity = ModelIdentity(options.path.name, sha256, {"language": options.language})
     return StoredCaptionModel(identity, _in_language(captions, options.language))
 
 

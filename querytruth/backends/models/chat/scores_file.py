@@ -1,16 +1,13 @@
-"""Scores of pairs that were made elsewhere: a table with the columns query_id, image_id and score, as CSV or TSV."""
+"""Scores of pairs that were made elsewhere: a table with the columns query_id, image_id and score."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from querytruth.backends.files.durable_files import file_sha256
-from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.text_formats import refuse_repeated_columns
+from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.models.chat import (
     ChatAnswer,
     ChatRequest,
@@ -21,7 +18,7 @@ from querytruth.backends.models.chat import (
     write_score,
 )
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
-from querytruth.errors import UserError, translate_read_errors
+from querytruth.errors import UserError
 
 TAKES_PAIRS = True
 _STAGE = "read scores"
@@ -37,20 +34,18 @@ class ScoresFileOptions(PluginOptions):
 
 def load(options: ScoresFileOptions) -> ScoresFile:
     """Returns the scores. Raises UserError for a table without these columns, and for a score that is no number."""
-    with translate_read_errors(
-        _STAGE, options.file, "give a table with query_id, image_id and score", also=(ValueError, KeyError, TypeError)
-    ):
-        text = read_regular(options.file).decode("utf-8-sig")
-        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if options.file.suffix == ".tsv" else ",")
-        refuse_repeated_columns(_STAGE, options.file, list(rows.fieldnames or ()), ("query_id", "image_id", "score"))
-        scores: dict[tuple[str, str], float] = {}
-        for row in rows:
+    scores: dict[tuple[str, str], float] = {}
+    for place, row in iterate_rows(options.file, ("query_id", "image_id", "score"), stage=_STAGE):
+        pair = str(row["query_id"]), str(row["image_id"])
+        try:
             score = float(row["score"])
-            if not math.isfinite(score) or (row["query_id"], row["image_id"]) in scores:
-                reason = f"has a score that is no number, or two, of {row['query_id']} {row['image_id']}"
-                raise UserError(_STAGE, options.file, reason, "correct the table")
-            scores[row["query_id"], row["image_id"]] = score
-        return ScoresFile(scores, ModelIdentity(options.name, file_sha256(options.file)[0][:12], {}))
+        except (ValueError, TypeError):
+            score = math.nan
+        if not math.isfinite(score) or pair in scores:
+            reason = f"has a score that is no number, or two, of {' '.join(pair)}"
+            raise UserError(_STAGE, place, reason, "correct the table")
+        scores[pair] = score
+    return ScoresFile(scores, ModelIdentity(options.name, file_sha256(options.file)[0][:12], {}))
 
 
 class ScoresFile:

@@ -6,22 +6,18 @@ plural s is ignored), as substrings in Chinese and other languages without. The 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from querytruth.backends.files.parquet_files import read_parquet
-from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.images.image_folder import ImageFolder
-from querytruth.backends.models.chat.captions_file import NAME_COLUMNS, TEXT_COLUMNS, read_caption_file
+from querytruth.backends.models.chat.captions_file import read_caption_file
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.backends.web.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
-from querytruth.errors import UserError, first_line, translate_read_errors
+from querytruth.errors import translate_read_errors
 
 _STAGE = "read picture index"
 _METADATA_COLUMNS = ("page_url", "licence", "creator", "width", "height")
@@ -32,8 +28,8 @@ _WORD = re.compile(r"\w+")
 
 
 class FolderSearchOptions(PluginOptions):
-    """`index` lists images with their captions: Parquet (file_name, caption, and optionally page_url, licence, creator,
-    width, height), CSV, JSON lines or COCO. `images` is their folder, by default the folder of the index."""
+    """`index` lists images with their captions: a table (file_name, caption, and optionally page_url, licence, creator,
+    width, height), JSON lines or COCO. `images` is their folder, by default the folder of the index."""
 
     index: Path
     images: Path | None = None
@@ -55,12 +51,9 @@ class _Entry:
 def load(options: FolderSearchOptions) -> FolderSearch:
     """Reads the index. Raises UserError where it cannot be read or lacks a column."""
     with translate_read_errors(_STAGE, options.index, "give a file that names pictures and captions"):
-        data = read_regular(options.index)
-    if options.index.suffix.lower() == ".parquet":
-        entries = _entries_from_table(options.index)
-    else:
-        entries = _entries_from_captions(options.index, data, options.encoding)
-    return FolderSearch(ModelIdentity("folder", hashlib.sha256(data).hexdigest()), entries, options.image_folder)
+        entries = _read_entries(options.index, options.encoding)
+        sha256, _ = file_sha256(options.index)
+    return FolderSearch(ModelIdentity("folder", sha256), entries, options.image_folder)
 
 
 class FolderSearch:
@@ -117,31 +110,10 @@ def _normalize_text(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def _entries_from_captions(path: Path, data: bytes, encoding: str) -> list[_Entry]:
-    entries: dict[str, _Entry] = {}
-    for caption in read_caption_file(path, data, encoding):
-        entries.setdefault(caption.names[0], _Entry(caption.names[0])).captions.append(caption.text)
-    return list(entries.values())
-
-
-def _entries_from_table(path: Path) -> list[_Entry]:
+def _read_entries(path: Path, encoding: str) -> list[_Entry]:
     """Reads rows of an image and a caption, or of an image and a list of captions."""
-    try:
-        table = read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
-        raise UserError(_STAGE, path, f"is no Parquet file ({first_line(error)[:100]})", "write it again") from None
-    names = [name for name in NAME_COLUMNS if name in table.column_names]
-    texts = [name for name in TEXT_COLUMNS if name in table.column_names]
-    if not names or not texts:
-        reason = f"has the columns {', '.join(table.column_names[:10]) or 'none'}"
-        needed = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
-        raise UserError(_STAGE, path, reason, needed)
-    columns = [names[0], texts[0], *(name for name in _METADATA_COLUMNS if name in table.column_names)]
     entries: dict[str, _Entry] = {}
-    for row in table.select(columns).to_pylist():
-        if row[names[0]] is None:
-            continue
-        entry = entries.setdefault(str(row[names[0]]), _Entry(str(row[names[0]]), metadata=row))
-        given = row[texts[0]]
-        entry.captions += [text for text in (given if isinstance(given, list) else [given]) if isinstance(text, str)]
+    for caption, row in read_caption_file(path, encoding, _METADATA_COLUMNS):
+        name = caption.names[0]
+        entries.setdefault(name, _Entry(name, metadata=row)).captions.append(caption.text)
     return list(entries.values())

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, iterparse
 
-from querytruth.backends.files.text_files import import_error
+from querytruth.errors import UserError
 
 _MAX_BYTES = 4 << 30  # of a part, unpacked
 _SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
 
 
-def iterate_sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def iterate_sheet_rows(path: Path, stage: str = "import") -> Iterator[tuple[int, list[str]]]:
     """Yields number and cells of each row, as text; what a cell displays by a format is not computed. Raises UserError
     for a file that is no .xlsx."""
     try:
@@ -22,9 +22,9 @@ def iterate_sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 (int(found[1]), found[0]) for name in archive.namelist() if (found := _SHEET.fullmatch(name))
             )
             if not sheets:
-                raise import_error(path, "holds no sheet", "save the table as .xlsx or CSV")
+                raise UserError(stage, path, "holds no sheet", "save the table as .xlsx or CSV")
             if any(part.file_size > _MAX_BYTES for part in archive.infolist()):
-                raise import_error(path, f"unpacks to more than {_MAX_BYTES >> 30} GB", "save the table as CSV")
+                raise UserError(stage, path, f"unpacks to more than {_MAX_BYTES >> 30} GB", "save the table as CSV")
             shared = _read_shared_texts(archive)
             with archive.open(sheets[0][1]) as sheet:
                 yield from _iterate_rows(sheet, shared)
@@ -37,7 +37,9 @@ def iterate_sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         RuntimeError,
         IndexError,
     ) as error:
-        raise import_error(path, f"is no readable .xlsx ({type(error).__name__})", "save the table as CSV") from None
+        raise UserError(
+            stage, path, f"is no readable .xlsx ({type(error).__name__})", "save the table as CSV"
+        ) from None
 
 
 def _read_shared_texts(archive: zipfile.ZipFile) -> list[str]:

@@ -1,0 +1,94 @@
+"""What a worker process does with a Parquet file from outside: it reads one batch after the other.
+
+The file stays open between two batches. Of texts that repeat, the length is known before they are written out; what
+else a few bytes stand for, the limit on the worker's memory ends.
+"""
+
+import errno
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from querytruth.backends.images.worker_messages import open_file
+
+_MAX_COLUMNS = 1000
+_BUFFER = 1 << 20
+_open: dict[str, Iterator[bytes]] = {}
+
+
+class ParquetPart(NamedTuple):
+    """A part of a file of `size` bytes: number 0 is the schema, then the batches of at most `rows` of these columns
+    (None: of all), which may be of `most` bytes together; after the last, and for -1, there is none."""
+
+    location: str
+    columns: Sequence[str] | None
+    rows: int
+    size: int
+    most: int
+    number: int
+
+
+def read_part(part: ParquetPart) -> bytes | str:
+    """Returns the next part as Arrow writes it between processes, b"" after the last, or why the file cannot be read.
+    Raises OSError for one that is too large."""
+    if part.number <= 0:
+        _open.clear()
+    if part.number == 0:
+        _open[""] = _iterate(part)
+    try:
+        return next(_open.get("", iter(())), b"")
+    except MemoryError:  # of Arrow's, too
+        _open.clear()
+        raise
+    except (pa.ArrowException, UnicodeDecodeError) as error:  # a name that is not UTF-8, for one
+        return str(error)
+
+
+def _iterate(part: ParquetPart) -> Iterator[bytes]:
+    with open(open_file(part.location, 0), "rb") as opened:  # noqa: PTH123 - a descriptor
+        with pq.ParquetFile(opened) as file:
+            metadata = file.metadata
+            if metadata.num_columns > _MAX_COLUMNS:
+                raise OSError(errno.EFBIG, f"has {metadata.num_columns} columns, more than {_MAX_COLUMNS}")
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            refuse_size(max(sum(group.total_byte_size for group in groups), metadata.num_rows), part.size, part.most)
+            schema, columns = file.schema_arrow, part.columns
+            leaves = [file.schema.column(number) for number in range(len(file.schema))]
+            chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+            deltas = {chunk.path_in_schema for chunk in chunks if "DELTA_" in str(chunk.encodings)}
+        yield schema.serialize().to_pybytes()
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path not in deltas]
+        names = None if columns is None else list(columns)
+        with pq.ParquetFile(opened, read_dictionary=texts, buffer_size=_BUFFER) as file:
+            total = 0
+            for group in range(file.num_row_groups):  # with all groups at once, Arrow holds all of them
+                for batch in file.iter_batches(part.rows, [group], names, use_threads=False):
+                    total += sum(_decoded_bytes(column) for column in batch.columns)
+                    refuse_size(total, part.size, part.most)
+                    plain = batch.cast(pa.schema([schema.field(name) for name in batch.schema.names], schema.metadata))
+                    sink = pa.BufferOutputStream()
+                    with pa.ipc.new_stream(sink, plain.schema) as stream:
+                        stream.write_batch(plain)
+                    yield sink.getvalue().to_pybytes()
+
+
+def _decoded_bytes(column: pa.Array) -> int:
+    """Returns the bytes of a column without dictionaries, also in its structs and lists."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return sum(_decoded_bytes(field) for field in column.flatten())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _decoded_bytes(column.flatten()) + 8 * len(column)
+    if not pa.types.is_dictionary(kind):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary).take(column.indices)
+    return int(pc.sum(lengths).as_py() or 0) + 8 * len(column)
+
+
+def refuse_size(in_memory: int, size: int, most: int) -> None:
+    """Raises OSError for a file of `size` bytes that unpacks to more than `most`."""
+    if in_memory > most:
+        raise OSError(errno.EFBIG, f"unpacks {size >> 10:,} KB to more than {in_memory >> 20:,} MB")

@@ -1,0 +1,96 @@
+"""One reader for tables of every format: the same rows come out, and what is wrong is one line with its place."""
+
+import json
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from querytruth.backends.files.table_rows import TABLE_SUFFIXES, iterate_rows, read_columns
+from querytruth.errors import UserError
+
+HEADER = ["id", "text", "note"]
+ROWS = [["1", "一只狗", "a, b"], ["2", 'a "dog"', ""], ["3", "x", "line"]]
+
+
+def write_sheet(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    cell = '<c t="inlineStr"><is><t>{}</t></is></c>'
+    sheet = "".join(f"<row>{''.join(map(cell.format, row))}</row>" for row in rows)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", f"<worksheet><sheetData>{sheet}</sheetData></worksheet>")
+
+
+def write_text(delimiter: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        cells = [[f'"{cell.replace(chr(34), chr(34) * 2)}"' for cell in row] for row in (HEADER, *ROWS)]
+        path.write_text("\r\n".join(delimiter.join(row) for row in cells) + "\r\n", "utf-8-sig")
+
+    return write
+
+
+def write_lines(path: Path) -> None:
+    path.write_text("".join(json.dumps(dict(zip(HEADER, row, strict=True))) + "\n" for row in ROWS))
+
+
+def write_parquet(path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([dict(zip(HEADER, row, strict=True)) for row in ROWS]), path)
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    ".csv": write_text(","),
+    ".tsv": write_text("\t"),
+    ".jsonl": write_lines,
+    ".ndjson": write_lines,
+    ".parquet": write_parquet,
+    ".xlsx": lambda path: write_sheet(path, [HEADER, *ROWS, [], ["", ""]]),
+}
+
+
+@pytest.mark.parametrize("suffix", TABLE_SUFFIXES)
+def test_a_table_is_read_alike_in_every_format(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"t{suffix}"
+    WRITERS[suffix](path)
+    assert read_columns(path) == HEADER
+    found = list(iterate_rows(path, ["id"], ["text"]))
+    assert [[row["id"], row["text"]] for _, row in found] == [row[:2] for row in ROWS]
+    assert all(place.startswith(str(path)) and place[-1].isdigit() for place, _ in found)
+    with pytest.raises(UserError, match=r"t\S+.*\(rank\): has no column 'score' \(it has id, text, note\)"):
+        list(iterate_rows(path, ["score"], stage="rank"))
+
+
+WRONG = {
+    "short.csv": (b"id,text\n1,a\n2\n", r"short\.csv line 3.*has 1 cells, the header 2"),
+    "long.tsv": (b"id\ttext\n1\ta\tb\n", r"long\.tsv line 2.*has 3 cells, the header 2"),
+    "twice.csv": (b"id,text,id\n", r"twice\.csv line 1.*has the column 'id' twice"),
+    "gbk.csv": ("id,text\n1,狗\n".encode("gbk"), r"gbk\.csv line 2.*is no UTF-8"),
+    "nul.csv": (b"id,text\n1,a\x00b\n", r"nul\.csv line 2.*NUL"),
+    "quote.csv": (b'id,text\n1,"a"b\n', r"quote\.csv line 2.*is no CSV"),
+    "list.jsonl": (b"[1]\n", r"list\.jsonl line 1.*is no JSON"),
+    "twice.jsonl": (b'{"id": 1, "id": 2, "text": ""}\n', r"twice\.jsonl line 1.*twice"),
+    "deep.jsonl": (b"[" * 9999, r"deep\.jsonl line 1.*is no JSON"),
+    "lacks.jsonl": (b'{"id": 1, "text": ""}\n{"id": 2}\n', r"lacks\.jsonl line 2.*has no column 'text'"),
+    "cut.parquet": (b"PAR1 and nothing else", r"cut\.parquet.*is no whole Parquet file"),
+    "none.xlsx": (b"PK no sheet", r"none\.xlsx.*is no readable \.xlsx"),
+    "empty.csv": (b"", r"empty\.csv line 1.*has no column 'id' \(it has none\)"),
+    "table.ods": (b"", r"table\.ods.*has none of the known suffixes"),
+    "page.csv": (b"<!DOCTYPE html>", r"page\.csv.*is a web page"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(WRONG[name][0])
+    with pytest.raises(UserError, match=WRONG[name][1]) as refused:
+        list(iterate_rows(tmp_path / name, ["id", "text"]))
+    assert "\n" not in str(refused.value)
+
+
+def test_another_encoding_is_read_where_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("id,text\n1,一只狗\n".encode("gb18030"))
+    assert [row["text"] for _, row in iterate_rows(path, ["text"], encoding="gb18030")] == ["一只狗"]
+    with pytest.raises(UserError, match="is not ascii"):
+        list(iterate_rows(path, ["text"], encoding="ascii"))

@@ -116,18 +116,16 @@ def _find_images(stored: StoredSet, image_ids: set[str], form: JudgeForm) -> dic
     found = {}
     for place in locate_images(stored):
         if place.image_id in image_ids:
-            if form == "pair" and (place.location is None or place.sha256 is None):
-                found[place.image_id] = chat.ChatImage(
-                    Path(place.image_id), "", "", place.image_id
-                )  # its score may be known
+            name = names[place.image_id]
+            file_name = name if isinstance(name, str) else ""
+            if form == "pair" and (place.location is None or place.sha256 is None):  # its score may be known
+                found[place.image_id] = chat.ChatImage(Path(place.image_id), "", file_name, place.image_id)
                 continue
             if place.location is None or "://" in place.location or place.sha256 is None:
                 reason = "is not at hand, so that no judge can see it"
                 raise UserError(
                     JUDGE_STAGE, place.image_id, reason, "build the set with `render`, or leave out --judge"
                 )
-            name = names[place.image_id]
-            file_name = name if isinstance(name, str) else ""
             found[place.image_id] = chat.ChatImage(Path(place.location), place.sha256, file_name, place.image_id)
     return found
 

@@ -97,6 +97,10 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     duplicates, wanted = gallery.tables.duplicates, captioned.wanted
     context = ConfusionContext(images, duplicates, descriptions, similarity_models)
     resolved, ambiguity = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
+    if resolved.undecided is not None:
+        ledger.record_stage(
+            "judge", "pair", ambiguity["judge"]["asked"], ambiguity["judge"]["merged"], resolved.undecided
+        )
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
     candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
     thresholds = list_caption_thresholds(definition.captions)
@@ -141,7 +145,9 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     calls = sum(one.calls for one in forecasts)
     wanted = definition.captions
     captions = len(images) * len(wanted.prompt) * wanted.per_image
-    again = definition.ambiguity.rounds * captions if definition.ambiguity.policy == "recaption" else 0
+    rules = definition.ambiguity
+    again = rules.rounds * captions if rules.policy == "recaption" else 0
+    again += rules.candidates.nearest * captions if rules.policy == "judge" else 0
     return {
         "funnel": ledger.funnel(),
         "pictures": len(images),

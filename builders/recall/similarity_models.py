@@ -7,7 +7,6 @@ Checks the models of a recall set before anything is asked: a build that pays fo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,6 +95,8 @@ def check_recall_models(definition: RecallDefinition, *, is_plan: bool = False) 
         chat.check_access(load_caption_model(definition))
         if definition.descriptions is not None:
             chat.check_access(load_description_model(definition))
+        if rules.judge is not None:
+            chat.check_access(chat.load_chat_model(rules.judge.model, **rules.judge.options))
     names = [name for name in (rules.text_embedder, rules.image_embedder) if name is not None]
     to_download = [name for name in names if is_plan and not run.offline and must_download(name)]
     if rules.text_embedder is not None and rules.text_embedder not in to_download:
@@ -208,10 +209,9 @@ def load_similarity_models(
     does not cover the language of the captions."""
     rules = definition.ambiguity
     models = SimilarityModels(definition)
-    for path in [*([Path(rules.calibration)] if rules.calibration else []), SHIPPED_CALIBRATIONS]:
-        calibrations, digest = read_calibrations(path)
-        models.calibrations += calibrations
-        models.calibration_files.append(InputRecord(path.name, digest, {"calibrations": len(calibrations)}))
+    models.calibrations, digest = read_calibrations(SHIPPED_CALIBRATIONS)
+    used = {"calibrations": len(models.calibrations)}
+    models.calibration_files.append(InputRecord(SHIPPED_CALIBRATIONS.name, digest, used))
     if rules.text_embedder is not None:
         models.text_embedder = load_text_embedder(rules.text_embedder)
         models.text_embedder.check_language(queries["text"])

@@ -227,30 +227,31 @@ def measure_truth(embedder: str, captions: Path) -> None:
     area = rank_area(scores, relevant.astype(float))
     print(f"{len(pairs):,} pairs, {relevant.sum()} relevant, AUROC {area:.3f} by sentences, "
           f"{rank_area(pairs['letters'].to_numpy(), relevant.astype(float)):.3f} by letters")  # fmt: skip
-    print("judgments | order | found by people | recall of the truth | its precision | lowest precision of 5 seeds")
+    print(
+        "judgments | order | found by people | recall at precision .90 | recall, precision where the judge expects .90"
+    )
     results = defaultdict(list)
     for seed in range(5):
         for name, order in list_orders(pairs, relevant, seed, 1000):
             for count in (200, 1000):
                 results[count, name].append(complete_truth(order[:count], relevant, scores))
     for (count, name), found in sorted(results.items()):
-        people, recall, precision = np.mean(found, axis=0)
-        lowest = min(one[2] for one in found)
-        print(f"{count:,} | {name} | {people:.3f} | {recall:.3f} | {precision:.3f} | {lowest:.3f}")
+        people, best, recall, precision = np.mean(found, axis=0)
+        print(f"{count:,} | {name} | {people:.3f} | {best:.3f} | {recall:.3f}, {precision:.3f}")
 
 
-def complete_truth(known: RowIndices, relevant: BoolArray, scores: FloatArray) -> tuple[float, float, float]:
-    """What people found, and the pairs that the calibrated judge adds while it expects a precision of .90 in all."""
+def complete_truth(known: RowIndices, relevant: BoolArray, scores: FloatArray) -> tuple[float, float, float, float]:
+    """What people found; recall with the judge's best pairs while .90 of all are right; recall and precision with the
+    pairs that the calibrated judge adds while it expects that of itself."""
     left = np.setdiff1d(np.arange(len(scores)), known)
     chances = fit_curve(scores[known], relevant[known].astype(float), scores[left])
-    order = np.argsort(-chances, kind="stable")
-    people = int(relevant[known].sum())
-    expected = (people + np.cumsum(chances[order])) / (people + np.arange(1, len(left) + 1))
-    added = (
-        left[order[: int(np.flatnonzero(expected >= PRECISION)[-1]) + 1]] if (expected >= PRECISION).any() else left[:0]
+    order, people, total = np.argsort(-chances, kind="stable"), int(relevant[known].sum()), relevant.sum()
+    sizes = people + np.arange(len(left) + 1)
+    hits, expected = (
+        people + np.concatenate([[0.0], np.cumsum(found[order])]) for found in (relevant[left].astype(float), chances)
     )
-    hits = people + int(relevant[added].sum())
-    return people / relevant.sum(), hits / relevant.sum(), hits / max(people + len(added), 1)
+    best, cut = (int(np.flatnonzero(some >= PRECISION * sizes)[-1]) for some in (hits, expected))
+    return people / total, hits[best] / total, hits[cut] / total, hits[cut] / max(int(sizes[cut]), 1)
 
 
 def measure_peers(title: str, pairs: pd.DataFrame) -> None:

@@ -113,13 +113,13 @@ def _answer_cards(version: Path, truth: Pairs) -> None:
     )
     at = datetime(2026, 1, 1, tzinfo=UTC)
     while pairs := growing.hand_out(read_answers(version, audit), "scripted person", _AT_ONCE):
-        said = []
+        answers = []
         for query, image in pairs:
             at += timedelta(seconds=_SECONDS)
-            said.append(
+            answers.append(
                 QueryDecision(
                     query, texts[query], "grade", image, relevance=int((query, image) in truth), view=AUDIT_VIEW,
                     reviewer="scripted person", source=audit.manifest["audit_id"], at=at.isoformat(),
                 )
             )  # fmt: skip
-        decision_log.append_decisions(version.parent, said)
+        decision_log.append_decisions(version.parent, answers)

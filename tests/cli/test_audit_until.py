@@ -209,6 +209,11 @@ def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: R
         answer(client, keys[0])
     scored = json.loads(run("audit", "report", "small", "--json", *out)[0])
     assert scored["certificate"]["is_reached"] and scored["judge"]["form"] == "pair"
+    assert scored["judge"]["reliability"]["area"] > 0.9 and scored["judge"]["agreement"] is None
+    assert all(isinstance(pair["grade_of_judge"], float) for pair in scored["found"]["missing"]["pairs"])
+    run("audit", "report", "small", "--page-language", "zh", *out)
+    shown = (world / "sets/small/audits/audit/report.html").read_text("utf-8")
+    assert "ROC 曲线下面积为 0.9" in shown and "没有共同判断" not in shown
     start(run, world, "--name", "alone")
     planned = [run("audit", "plan", "small", "--run", world / "one.trec", "--until", "recall=0.9", *extra, "--json",
                    "--depth", 30, *out)[0] for extra in ([], judge)]  # fmt: skip

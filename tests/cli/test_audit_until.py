@@ -17,14 +17,16 @@ import pytest
 import requests
 
 import querytruth as qt
-from querytruth.audit.audit_files import lock_cards, read_cards
+from querytruth.audit.audit_files import lock_cards, read_audit, read_cards
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import read_set
 from tests.cli.conftest import Run
+from tests.flows.audited_set import TRUTH, make_audited_set
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import publish_small_set
+from tests.tiny_dual_encoders import save_dual_encoder
 
 QUERIES, IMAGES = 12, 60
 
@@ -290,3 +292,24 @@ def test_a_page_that_is_killed_at_any_moment_goes_on_to_the_certificate(run: Run
     truth = {pair for pair in pooled if relevant(*pair)}
     own = {(f"q{number}", f"i{number}") for number in range(QUERIES) if number != 3}
     assert len(truth & (known | own)) / len(truth) >= stated["recall_at_least"]
+
+
+def test_a_judge_in_process_sees_the_pictures_of_an_audit(run: Run, tmp_path: Path) -> None:
+    """From the command: an embedder scores the pool, its check asks it about grey pictures, and nothing is believed
+    below 30 answers."""
+    audited = make_audited_set(tmp_path)
+    model = save_dual_encoder("clip", tmp_path / "clip")
+    judge = ["--judge", "embedder", "--judge-option", f"name={model}"]
+    out: list[object] = ["--out", tmp_path / "sets"]
+    run("audit", "start", "small", "--run", audited.run, "--depth", 4, "--until", "recall=0.9", *judge, *out)
+    scores = read_audit(audited.folder).pool["score"]
+    assert scores.between(-1, 1).all() and scores.nunique() >= 8
+    client = open_client(read_set(audited.path), "lin")
+    while keys := next_cards(client)["keys"]:
+        _, query, image = keys[0].split("/")
+        sent = {"view": "audit", "key": keys[0], "grade": int(image in TRUTH[query])}
+        assert client.post("/api/audit/decide", sent).status_code == 200
+    card = json.loads(run("judge", "check", "small", *judge, "--json", *out)[0])
+    assert card["form"] == "pair" and card["reliability"] is None
+    assert card["blank"]["pairs"] > 0 and card["blank"]["area"] != card["blank"]["area_blank"]
+    assert "fewer than 30 answers" in run("judge", "check", "small", *judge, *out)[0]

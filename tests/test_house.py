@@ -173,8 +173,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 431,
-    "lines": 75015,
-    "lines of imports": 5510,
+    "lines": 75035,
+    "lines of imports": 5520,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
     "Any": 1640,

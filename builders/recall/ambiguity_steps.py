@@ -18,10 +18,16 @@ from builders.recall.ambiguity import (
     resolve_ambiguity,
 )
 from builders.recall.caption_rules import CaptionOverrides, load_cleaning_rules, load_recaption_prompt
-from builders.recall.captions import choose_parameters, find_max_lengths, limit_caption_tokens, load_caption_model
+from builders.recall.captions import (
+    choose_parameters,
+    find_max_lengths,
+    limit_caption_tokens,
+    load_caption_model,
+    load_judge_of_pairs,
+)
 from querytruth.audit.answers import find_disputes
 from querytruth.audit.judge import JudgeQuestions, choose_form
-from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply, load_chat_model
+from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
 from querytruth.backends.steps import step
 from querytruth.questions import ChatSession, require_a_reply
 from querytruth.sets import decision_log
@@ -128,9 +134,8 @@ def judge_confusable_images(
     """Asks the definition's judge about every candidate, and decides those of which it is sure as people's answers on
     earlier versions calibrate it. Each reply is stored before it is read."""
     definition = context.models.definition
-    choice, folder = definition.ambiguity.judge, definition.out / definition.name
-    assert choice is not None, "the policy has one"
-    judge = load_chat_model(choice.model, **choice.options)
+    judge, choice = load_judge_of_pairs(definition), definition.ambiguity.judge
+    assert judge is not None, "the policy has one"
     questions = JudgeQuestions(confusions.queries, _JUDGED_GRADES, choose_form(choice))
     pairs = confusions.confusable.candidates
     asked = zip(pairs["query_id"], pairs["image_id"], strict=True)
@@ -140,7 +145,9 @@ def judge_confusable_images(
         require_a_reply("ask judge", judge.identity.name, answers)
     scores = np.array([np.nan if score is None else score for score in found], dtype=np.float64)
     name, render = judge.identity.name, definition.render and definition.render.model_dump(mode="json")
-    judged = decide_by_judge(confusions.confusable, name, scores, load_pair_answers(folder, questions.queries))
+    judged = decide_by_judge(
+        confusions.confusable, name, scores, load_pair_answers(definition.out / definition.name, questions.queries)
+    )
     judged.figures["record"] = questions.describe_judge(judge, render)
     return judged
 

@@ -13,7 +13,12 @@ import numpy as np
 import pandas as pd
 
 from builders.recall.calibration import SHIPPED_CALIBRATIONS, Calibration, CalibrationChoice, read_calibrations
-from builders.recall.captions import choose_caption_prompts, load_caption_model, load_description_model
+from builders.recall.captions import (
+    choose_caption_prompts,
+    load_caption_model,
+    load_description_model,
+    load_judge_of_pairs,
+)
 from builders.recall.confusable_images import ConfusableImages
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from builders.recall.definition import RecallDefinition
@@ -95,15 +100,19 @@ def check_recall_models(definition: RecallDefinition, *, is_plan: bool = False) 
         chat.check_access(load_caption_model(definition))
         if definition.descriptions is not None:
             chat.check_access(load_description_model(definition))
-        if rules.judge is not None:
-            chat.check_access(chat.load_chat_model(rules.judge.model, **rules.judge.options))
     names = [name for name in (rules.text_embedder, rules.image_embedder) if name is not None]
+    names += (
+        [str(rules.judge.options.get("name"))] if rules.judge is not None and rules.judge.model == "embedder" else []
+    )
     to_download = [name for name in names if is_plan and not run.offline and must_download(name)]
     if rules.text_embedder is not None and rules.text_embedder not in to_download:
         languages = definition.captions.languages
         load_text_embedder(rules.text_embedder).check_language([_SAMPLE_TEXTS[language] for language in languages])
     if rules.image_embedder is not None and rules.image_embedder not in to_download:
         load_image_text_embedder(rules.image_embedder)
+    is_here = rules.judge is None or rules.judge.options.get("name") not in to_download
+    if not run.offline and is_here and (judge := load_judge_of_pairs(definition)) is not None:
+        chat.check_access(judge)
     return to_download
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from builders.publication import BuildResult, publish_decisions
+from flows.definition_checks import check_before_build, check_definition
 from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
@@ -149,6 +150,14 @@ def test_calls_are_within_the_budget_stored_and_not_made_twice(album: Path) -> N
         assert len(server.asked) == spent + made == len({one.body for one in server.asked})
         build(keys(album, *judge))
         assert len(server.asked) == spent + made
+
+
+def test_nothing_is_asked_where_the_judge_does_not_listen(album: Path) -> None:
+    judge = ["ambiguity.judge.model=rerank", "ambiguity.judge.options.base_url=http://127.0.0.1:9/v1"]
+    definition = load_definition(None, keys(album, *judge, "ambiguity.judge.options.name=m"), "recall")
+    with active_run(BuildRun()), pytest.raises(UserError, match="nothing may listen there"):
+        check_before_build(definition)
+    assert [one.name for one in check_definition(definition) if one.problem] == ["endpoint of the judge"]
 
 
 def test_a_judge_that_answers_nothing_is_one_line_and_one_without_a_policy_too(album: Path) -> None:

@@ -62,13 +62,13 @@ def kinds_of(tables: Any) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def write_scores(place: Path, tables: Any) -> None:
-    """A judge that is right of most pairs: .9 and .1, every seventeenth the other way round."""
+    """A judge that is right of most pairs: .9 and .1, every sixty-first the other way round."""
     queries, images = kinds_of(tables)
     with (place / "scores.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["query_id", "image_id", "score"])
         for number, (query, image) in enumerate((query, image) for query in queries for image in images):
-            is_right = (queries[query] == images[image]) != (number % 17 == 0)
+            is_right = (queries[query] == images[image]) != (number % 61 == 0)
             rows.writerow([query, image, round(0.9 if is_right else 0.1, 3)])
 
 
@@ -87,7 +87,7 @@ def answer(place: Path, tables: Any, count: int) -> None:
 
 def judged_by(place: Path) -> list[str]:
     return keys(place, "ambiguity.judge.model=scores_file", f"ambiguity.judge.options.file={place / 'scores.csv'}",
-                "ambiguity.at_least=0.7")  # fmt: skip
+                "ambiguity.at_least=0.5")  # fmt: skip
 
 
 def test_a_judge_puts_nothing_into_the_truth_before_people_answered(album: Path) -> None:
@@ -114,10 +114,11 @@ def test_a_judge_puts_nothing_into_the_truth_before_people_answered(album: Path)
     assert (tables.qrels["judged_by"] == "human").sum() == 150, "people's answers hold, whatever the judge says"
     waiting = set(zip(tables.candidate_judgments["query_id"], tables.candidate_judgments["image_id"], strict=True))
     assert not waiting & set(zip(rows["query_id"], rows["image_id"], strict=True))
-    assert (tables.candidate_judgments["score"] < 0.7).all()
+    assert (tables.candidate_judgments["score"] < 0.5).all()
     assert {"judge"} <= {one["role"] for one in calibrated.manifest["models"]}
     card = (calibrated.path / "README.md").read_text("utf-8")
     assert "calibrated on 150 answers of people" in card
+    assert any("judgments are a model's" in one for one in calibrated.manifest["known_limitations"])
     assert not list(verify_set(calibrated.path)) and not build(judged_by(album)).is_new
     assert rebuild_tables(calibrated.path).digest == calibrated.manifest["content_digest"]
 

@@ -175,9 +175,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 432,
-    "lines": 75360,
-    "lines of imports": 5545,
+    "files": 434,
+    "lines": 75506,
+    "lines of imports": 5562,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
     "Any": 1654,

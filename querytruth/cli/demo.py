@@ -28,16 +28,11 @@ def demo(
 ) -> None:
     """Build, check and show the sets of the sample album.
 
-    <<<<<<< HEAD
-        Writes the album, builds its gallery, its recall set, its three precision sets and its generated set, evaluates the
-        baselines on them, gates two search services, certifies one set, and writes pages to look at. No network, no model.
-    =======
-        Writes the album, builds its gallery, its recall set, its three precision sets, its generated set and one of queries
-        of a search log, evaluates the baselines on them, gates two search services, audits one set, and writes pages to
-        look at. No network, no model.
-    >>>>>>> main
+    Writes the album, builds its gallery, its recall set, its three precision sets, its generated set and one of queries
+    of a search log, evaluates the baselines on them, gates two search services, certifies one set, and writes pages to
+    look at. No network, no model.
 
-        Example: querytruth demo --out demo
+    Example: querytruth demo --out demo
     """
     start = time.monotonic()
     terminal.err.print("querytruth demo: writing the sample album")

@@ -39,7 +39,7 @@ from rich.table import Table
 
 from querytruth.backends.models import chat
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
-from querytruth.backends.models.image_text_inputs import load_processor
+from querytruth.backends.models.chat.qwen_vl import load_processor
 from querytruth.backends.models.local_generation import LocalGenerationOptions, load_weights
 
 QUESTION = "用40字描述图片的主要内容用于检索"

@@ -22,7 +22,7 @@ from builders.publication import propose_set_name
 from builders.queries.definition import QueriesDefinition
 from builders.queries.log_files import check_log
 from builders.recall.caption_rules import load_recall_prompts
-from builders.recall.captions import load_caption_model, load_description_model
+from builders.recall.captions import load_caption_model, load_description_model, load_judge_of_pairs
 from builders.recall.definition import RecallDefinition
 from builders.recall.similarity_models import check_recall_models
 from prompts import PromptTemplate
@@ -83,6 +83,8 @@ def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[
         models = {"captions": load_caption_model(definition)}
         if definition.descriptions is not None and definition.descriptions.model is not None:
             models["descriptions"] = load_description_model(definition)
+        if (judge := load_judge_of_pairs(definition)) is not None:
+            models["judge"] = judge
         yield from _list_endpoint_checks(definition, models, is_offline)
     yield "disk", lambda: _measure_disk(definition.out), True
 
@@ -122,6 +124,8 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
         yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
         if definition.descriptions is not None and definition.descriptions.model is not None:
             yield "endpoint of descriptions", lambda: _ask_endpoint(load_description_model(definition))
+        if (judge := load_judge_of_pairs(definition)) is not None:
+            yield "endpoint of the judge", lambda: _ask_endpoint(judge)
     if isinstance(definition, PrecisionDefinition):
         for path in definition.annotations:
             yield "annotations", lambda path=path: _find_file(path)  # type: ignore[misc]

@@ -52,6 +52,7 @@ RECALL_GRADES = {
 UNSEEN_AMBIGUITY_LIMITATION = (
     "A caption may fit a picture whose rivalry nobody saw: what remains is unjudged, and counts as wrong."
 )
+JUDGE_LIMITATION = "judgments are a model's, calibrated on people's answers: a share of them is wrong."
 _BYTES_A_PIXEL = 0.2
 MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which people who search do not share."
 
@@ -97,11 +98,17 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     duplicates, wanted = gallery.tables.duplicates, captioned.wanted
     context = ConfusionContext(images, duplicates, descriptions, similarity_models)
     resolved, ambiguity = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
+    if resolved.undecided is not None:
+        ledger.record_stage(
+            "judge", "pair", ambiguity["judge"]["asked"], ambiguity["judge"]["merged"], resolved.undecided
+        )
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
     candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
     thresholds = list_caption_thresholds(definition.captions)
     prompts = manifest.Provenance(prompts=list_recall_prompts(definition), thresholds=thresholds)
     model_style = [] if has_written_answers(definition.captions.model) else [MODEL_STYLE_LIMITATION]
+    judged = ambiguity.get("judge", {"merged": 0})
+    judge_limits = [f"{judged['merged']:,} {JUDGE_LIMITATION}"] if judged["merged"] else []
     return replace(
         gallery,
         tables=benchmark_set.Tables(
@@ -110,7 +117,7 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
         grades=RECALL_GRADES,
         provenance=gallery.provenance + chat_session.provenance() + similarity_models.provenance() + prompts,
         notes={**gallery.notes, "captions": {"asked": asked, **caption_notes}, "ambiguity": ambiguity},
-        known_limitations=[UNSEEN_AMBIGUITY_LIMITATION, *model_style],
+        known_limitations=[UNSEEN_AMBIGUITY_LIMITATION, *model_style, *judge_limits],
         model_calls=chat_session.call_counts(),
         decision_outcome=gallery.decision_outcome + wanted.decision_outcome(set(resolved.queries["query_id"])),
     )
@@ -141,7 +148,9 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     calls = sum(one.calls for one in forecasts)
     wanted = definition.captions
     captions = len(images) * len(wanted.prompt) * wanted.per_image
-    again = definition.ambiguity.rounds * captions if definition.ambiguity.policy == "recaption" else 0
+    rules = definition.ambiguity
+    again = rules.rounds * captions if rules.policy == "recaption" else 0
+    again += rules.candidates.nearest * captions if rules.policy == "judge" else 0
     return {
         "funnel": ledger.funnel(),
         "pictures": len(images),

@@ -16,8 +16,8 @@ _TEMPLATE = (
 IMAGE_MODELS = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 
 
-def save_tokenizer(folder: Path) -> Any:
-    """Every byte is a token; the chat template is Qwen's, shortened."""
+def save_tokenizer(folder: Path, words: tuple[str, ...] = ()) -> Any:
+    """Every byte is a token, and so is each of `words`; the chat template is Qwen's, shortened."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -26,6 +26,7 @@ def save_tokenizer(folder: Path) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in _SPECIAL])
+    tokenizer.add_tokens(list(words))
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, chat_template=_TEMPLATE)
     fast.save_pretrained(folder)
     return fast
@@ -40,11 +41,11 @@ def save_chat_model(folder: Path) -> Path:
     return folder
 
 
-def save_image_chat_model(kind: str, folder: Path) -> Path:
-    """A vision-language model of Qwen's second, second and a half, or third generation."""
+def save_image_chat_model(kind: str, folder: Path, words: tuple[str, ...] = ()) -> Path:
+    """A vision-language model of Qwen's second, second and a half, or third generation, which may write `words`."""
     import transformers
 
-    tokenizer = save_tokenizer(folder)
+    tokenizer = save_tokenizer(folder, words)
     ids = _ids(tokenizer)
     rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}
     text = _text(ids) | {"rope_parameters": rope, "head_dim": 8}
@@ -62,7 +63,8 @@ def save_image_chat_model(kind: str, folder: Path) -> Path:
     tokens = {"image_token_id": "<|image_pad|>", "video_token_id": "<|video_pad|>"}
     tokens |= {"vision_start_token_id": "<|vision_start|>", "vision_end_token_id": "<|vision_end|>"}
     places = {name: ids[token] for name, token in tokens.items()}
-    _save(model, config(text_config=text, vision_config=vision, **places), ids, folder)
+    written = ids | {word: tokenizer.convert_tokens_to_ids(word) for word in words}
+    _save(model, config(text_config=text, vision_config=vision, **places), written, folder)
     processor = {
         "image_processor_type": "Qwen2VLImageProcessorFast" if kind == "qwen3_vl" else "Qwen2VLImageProcessor",
         "processor_class": {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor"}.get(
@@ -139,7 +141,7 @@ def _save(model_class: Any, config: Any, ids: dict[str, int], folder: Path) -> N
             if weight.dim() > 1:
                 weight.normal_(0.0, 0.3)
         head = model.get_output_embeddings().weight
-        written = [ids[letter] for letter in _OUTPUT_CHARACTERS]
+        written = [number for token, number in ids.items() if token and token not in _SPECIAL]
         head[[n for n in range(len(head)) if n not in written]] = 0.0
         head *= 5.0
     model.generation_config = GenerationConfig(eos_token_id=[ids[END], ids[PAD]], pad_token_id=ids[PAD])

@@ -188,5 +188,5 @@ def read_calibrations(path: Path) -> tuple[tuple[Calibration, ...], str]:
         calibrations = tuple(Calibration.from_dict(one) for one in stored)
     except (OSError, ValueError, TypeError) as error:
         reason = f"cannot be read as calibrations ({type(error).__name__}: {first_line(error)})"
-        raise UserError(_STAGE, path, reason, "restore the file, or leave ambiguity.calibration out") from None
+        raise UserError(_STAGE, path, reason, "restore the file") from None
     return calibrations, hashlib.sha256(raw).hexdigest()

@@ -120,6 +120,7 @@ class ConfusableImages:
     min_score: float
     candidates: pd.DataFrame
     calibrations: tuple[CalibrationChoice, ...] = ()
+    judged_by: str = "caption"  # of the pairs that are merged
 
     def above_threshold(self) -> pd.DataFrame:
         """Returns the rows of at least `min_score`."""
@@ -260,14 +261,16 @@ def _candidates(
     is_calibrated: bool,
 ) -> tuple[RowIndices, RowIndices]:
     """Returns the distinct unjudged pairs (query, answer) that any measure proposes, in order. `centred`: centred
-    vectors of the queries; a calibration takes all near captions, whatever their cosine."""
+    vectors of the queries; a calibration takes all near captions, whatever their cosine, and so does whoever asks for
+    the nearest images."""
     # Leaves more than `max_listed` per query after the judged ones are removed, where there are more.
     wanted = rules.max_listed + 1 + answers.max_judged_per_query()
     nearest = max(NEAREST_IMAGES, rules.candidate_count) + answers.max_judged_per_query()
     keys = [answers.pair_keys(*caption_index.find_covered_pairs(answers.judged_keys, wanted))]
-    if is_calibrated:
+    takes_all = is_calibrated or rules.candidate_count > 0
+    if takes_all:
         keys.append(propose_by_words(answers, nearest))
-    if centred is not None and is_calibrated:
+    if centred is not None and takes_all:
         keys += propose_by_vectors(answers, centred, nearest, rules.threads)
     elif vectors.captions is not None:
         keys.append(propose_by_near_captions(answers, vectors.captions, rules.min_caption_cosine, wanted))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from builders.gallery.definition import GallerySource
 from querytruth import definitions
+from querytruth.audit.definition import JudgeOptions
 from querytruth.backends.files.safe_paths import PathOrName, PathRule, resolve_path
 
 
@@ -62,25 +63,43 @@ class CandidateOptions(definitions.StrictModel, allow_inf_nan=False):
     nearest: int = Field(0, ge=0, le=50)
 
 
+JUDGED_NEAREST = 10  # images of each caption, of which 73% of what a crowd holds to fit are
+
+
 class AmbiguityOptions(definitions.StrictModel, allow_inf_nan=False):
     """How captions that fit several images are found and resolved. `at_least`: the probability from which a caption
-    counts as ambiguous; `rivals`: maximum of confusable images per caption; `calibration`: a file of `querytruth
-    calibrate`, which comes before the shipped one; `captions`: the least cosine of similar captions where nothing was
-    calibrated (null: the embedder's own); `images`: of similar images (null: 0.9, or higher where the embedder finds
-    random images alike); `margin`: of a cosine; `rounds`, `then`: rounds of recaption, and the policy after."""
+    counts as ambiguous, or a judge's pair as relevant; `rivals`: maximum of confusable images per caption; `captions`:
+    the least cosine of similar captions where nothing was calibrated (null: the embedder's own); `images`: of similar
+    images (null: 0.9, or higher where the embedder finds random images alike); `margin`: of a cosine; `rounds`, `then`:
+    rounds of recaption, and the policy after; `judge`: the model of `policy: judge`, which is asked about the
+    candidates, of each caption the nearest ten where `candidates.nearest` says no other number."""
 
-    policy: Literal["drop", "merge", "recaption", "review"] = "merge"
+    policy: Literal["drop", "merge", "recaption", "review", "judge"] = "merge"
+    judge: JudgeOptions | None = None
     rivals: int = Field(5, ge=1, le=50)
     text_embedder: PathOrName | None = "BAAI/bge-small-zh-v1.5"
     image_embedder: PathOrName | None = None
     at_least: float = Field(0.9, gt=0, le=1)
     candidates: CandidateOptions = CandidateOptions()
-    calibration: definitions.Location | None = None
     captions: float | None = Field(None, gt=0, le=1)
     images: float | None = Field(None, gt=0, le=1)
     margin: float = Field(0.02, ge=0, le=1)
     rounds: int = Field(2, ge=1, le=5)
     then: Literal["drop", "merge", "review"] = "drop"
+
+    @model_validator(mode="after")
+    def _judge_is_asked(self) -> AmbiguityOptions:
+        if (self.policy == "judge") != (self.judge is not None):
+            raise ValueError("policy: judge needs a judge, such as {model: embedder, options: {name: MODEL}}")
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ask_about_the_nearest(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(given, dict) or given.get("policy") != "judge":
+            return given
+        chosen = given.get("candidates") or {}
+        return {**given, "candidates": {"nearest": JUDGED_NEAREST, **chosen} if isinstance(chosen, dict) else chosen}
 
 
 class RecallDefinition(GallerySource):

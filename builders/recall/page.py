@@ -24,7 +24,12 @@ _ABOUT = (
     "Captions as queries. Each asks for the picture that it was written of; "
     "captions that fit other pictures, too, were looked for."
 )
-_JUDGES = {"model": "a model's caption of the picture", "caption": "captions that fit the picture", "human": "people"}
+_JUDGES = {
+    "model": "a model's caption of the picture",
+    "caption": "captions that fit the picture",
+    "judge": "a judge, calibrated on people's answers",
+    "human": "people",
+}
 _REASONS = CAPTION_REJECTION_REASONS | {"repeated_caption": "what another caption of the same picture says"}
 _OPEN_IMAGES, _OPEN_CASES, _OPEN_ROWS = 30, 6, 10  # shown without unfolding
 _CARD, _SMALL = 4 / 3, 1.0  # aspect ratios of an image beside its queries, and of another relevant one

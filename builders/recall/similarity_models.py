@@ -7,14 +7,18 @@ Checks the models of a recall set before anything is asked: a build that pays fo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from builders.recall.calibration import SHIPPED_CALIBRATIONS, Calibration, CalibrationChoice, read_calibrations
-from builders.recall.captions import choose_caption_prompts, load_caption_model, load_description_model
+from builders.recall.captions import (
+    choose_caption_prompts,
+    load_caption_model,
+    load_description_model,
+    load_judge_of_pairs,
+)
 from builders.recall.confusable_images import ConfusableImages
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from builders.recall.definition import RecallDefinition
@@ -97,12 +101,18 @@ def check_recall_models(definition: RecallDefinition, *, is_plan: bool = False) 
         if definition.descriptions is not None:
             chat.check_access(load_description_model(definition))
     names = [name for name in (rules.text_embedder, rules.image_embedder) if name is not None]
+    names += (
+        [str(rules.judge.options.get("name"))] if rules.judge is not None and rules.judge.model == "embedder" else []
+    )
     to_download = [name for name in names if is_plan and not run.offline and must_download(name)]
     if rules.text_embedder is not None and rules.text_embedder not in to_download:
         languages = definition.captions.languages
         load_text_embedder(rules.text_embedder).check_language([_SAMPLE_TEXTS[language] for language in languages])
     if rules.image_embedder is not None and rules.image_embedder not in to_download:
         load_image_text_embedder(rules.image_embedder)
+    is_here = rules.judge is None or rules.judge.options.get("name") not in to_download
+    if not run.offline and is_here and (judge := load_judge_of_pairs(definition)) is not None:
+        chat.check_access(judge)
     return to_download
 
 
@@ -208,10 +218,9 @@ def load_similarity_models(
     does not cover the language of the captions."""
     rules = definition.ambiguity
     models = SimilarityModels(definition)
-    for path in [*([Path(rules.calibration)] if rules.calibration else []), SHIPPED_CALIBRATIONS]:
-        calibrations, digest = read_calibrations(path)
-        models.calibrations += calibrations
-        models.calibration_files.append(InputRecord(path.name, digest, {"calibrations": len(calibrations)}))
+    models.calibrations, digest = read_calibrations(SHIPPED_CALIBRATIONS)
+    used = {"calibrations": len(models.calibrations)}
+    models.calibration_files.append(InputRecord(SHIPPED_CALIBRATIONS.name, digest, used))
     if rules.text_embedder is not None:
         models.text_embedder = load_text_embedder(rules.text_embedder)
         models.text_embedder.check_language(queries["text"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
@@ -58,9 +58,9 @@ class AuditCards:
         self._states = {name: query_cards.ReviewState[AuditAnswer](reviewer) for name in samples}
         self._pairs = {name: set(sample.pairs) for name, sample in samples.items()}
 
-    def hand_out(self, name: str) -> tuple[list[str], str]:
+    def hand_out(self, name: str, language: str = "en") -> tuple[list[str], str]:
         """Return the keys of the cards that this reviewer answers next in an audit until a goal, and what is certified
-        so far; none of another audit. Raises UserError where cards cannot be kept."""
+        so far, in a language; none of another audit. Raises UserError where cards cannot be kept."""
         sample = self.samples.get(name)
         if sample is None or sample.growing is None:
             return [], ""
@@ -70,7 +70,7 @@ class AuditCards:
         sample.pairs += new
         self._pairs[name] |= set(new)
         keys = [_SEPARATOR.join((name, *pair)) for pair in pairs]
-        return keys, describe_certificate(sample.growing.answer(answers).certify(sample.growing.goal))
+        return keys, describe_certificate(sample.growing.answer(answers).certify(sample.growing.goal), language)
 
     def apply_entries(self, entries: Iterable[AuditAnswer]) -> None:
         """Apply the next entries of the log; those of other views and audits do not count."""
@@ -196,10 +196,10 @@ def audit_routes(session: server_session.LogSession[AuditAnswer], cards: AuditCa
     routes = APIRouter()
 
     @routes.get("/audit", response_class=HTMLResponse)
-    def page() -> str:
+    def page(accept_language: Annotated[str, Header()] = "") -> str:
         session.refresh()
         answers = {name: cards.collect(name) for name in cards.samples}
-        stated = {name: cards.hand_out(name)[1] for name in cards.samples}
+        stated = {name: cards.hand_out(name, _choose_language(accept_language))[1] for name in cards.samples}
         return page_parts.render_template(
             "review_audit.html", about=about, grades=list(cards.grades), answers=answers, stated=stated
         )
@@ -211,9 +211,9 @@ def audit_routes(session: server_session.LogSession[AuditAnswer], cards: AuditCa
         return {"keys": keys, "done": [int(cards.is_decided(key)) for key in keys]}
 
     @routes.get("/api/audit/next")
-    def next_cards(audit: ShortText) -> JsonRecord:
+    def next_cards(audit: ShortText, accept_language: Annotated[str, Header()] = "") -> JsonRecord:
         session.refresh()
-        keys, stated = cards.hand_out(audit)
+        keys, stated = cards.hand_out(audit, _choose_language(accept_language))
         return {"keys": keys, "stated": stated}
 
     @routes.get("/api/audit/cards")
@@ -233,6 +233,11 @@ def audit_routes(session: server_session.LogSession[AuditAnswer], cards: AuditCa
         return {"card": session.append_one(cards.create_undo, cards.find_card) | {"undone": 1}}
 
     return routes
+
+
+def _choose_language(accepted: str) -> str:
+    """Return the language of a browser that prefers Chinese, else English."""
+    return "zh" if accepted.strip().lower().startswith("zh") else "en"
 
 
 def build_audit_routes(stored: StoredSet, reviewer: str, about: JsonRecord) -> list[APIRouter]:

@@ -31,6 +31,7 @@ from querytruth.array_types import BoolArray, FloatArray, RowIndices
 CONFIDENCE = 0.95
 # How the chance of error is divided where there is something to bound of each kind; a part without takes none.
 _SHARES = {"missing": 0.6, "wrong": 0.2, "outside": 0.2}
+_MOST_STEPS, _LEAST_STEP = 30, 1e-3
 _LEAST_FORECAST = 0.25  # relevant pairs among all that are left: a forecast of none would lose all at the first one
 
 
@@ -132,13 +133,17 @@ class RelevanceModel:
     def fit(self, asked: RowIndices, is_relevant: BoolArray) -> FloatArray:
         """Returns the probability by pair, given the answers to the pairs at these rows."""
         rows, labels = self._rows[asked], is_relevant.astype(np.float64)
-        for _ in range(8):
+        for _ in range(_MOST_STEPS):
             shares = _logistic(rows @ self._weights)
             slope = rows.T @ (labels - shares) - self._precision @ (self._weights - self._prior)
             curve = (rows * (shares * (1 - shares))[:, None]).T @ rows + self._precision
             step = np.linalg.solve(curve, slope)
-            self._weights = self._weights + np.clip(step, -2, 2)
-            if np.abs(step).max() < 1e-4:
+            # A whole step of Newton's can overshoot where few are relevant, and then swing for ever.
+            before, size = self._likelihood(rows, labels, self._weights), 1.0
+            while size > _LEAST_STEP and self._likelihood(rows, labels, self._weights + size * step) < before:
+                size /= 2
+            self._weights = self._weights + size * step
+            if np.abs(size * step).max() < 1e-4:
                 break
         scores = self._rows @ self._weights
         shares = _logistic(scores[asked])
@@ -146,6 +151,11 @@ class RelevanceModel:
         above = np.bincount(self._queries[asked], labels - shares, count)
         offsets = above / (np.bincount(self._queries[asked], shares * (1 - shares), count) + 1.0)
         return _logistic(scores + np.clip(offsets, -2, 2)[self._queries])
+
+    def _likelihood(self, rows: FloatArray, labels: FloatArray, weights: FloatArray) -> float:
+        """The log likelihood of the labels with the prior, which the fit makes as large as it can be."""
+        scores, shift = rows @ weights, weights - self._prior
+        return float((labels * scores - np.logaddexp(0, scores)).sum() - shift @ self._precision @ shift / 2)
 
 
 def _logistic(values: FloatArray) -> FloatArray:

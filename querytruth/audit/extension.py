@@ -14,7 +14,7 @@ import pandas as pd
 from querytruth.audit import audit_files
 from querytruth.audit.answers import AuditAnswers, load_audit
 from querytruth.audit.definition import AuditSize, JudgeOptions
-from querytruth.audit.judge import JUDGE_STAGE, JudgeQuestions, choose_form, judge_pool, load_judge
+from querytruth.audit.judge import JUDGE_STAGE, SetQuestions, choose_form, judge_pool, load_judge
 from querytruth.audit.next_cards import AnsweredPool, PooledPairs
 from querytruth.audit.pool import (
     AUDIT_STAGE,
@@ -166,7 +166,7 @@ def _load_same_judge(
     if judge is None:
         return None
     model = load_judge(judge, added, runs)
-    if JudgeQuestions(stored, (), choose_form(judge)).describe_judge(model)["digest"] != known["digest"]:
+    if SetQuestions(stored, (), choose_form(judge)).describe_judge(model)["digest"] != known["digest"]:
         reason = f"is not the judge of this audit, {known['name']}, or its revision, parameters or prompt are others"
         raise UserError(JUDGE_STAGE, model.identity.name, reason, "give the same judge")
     return model

@@ -8,9 +8,11 @@ The questions of a judge about the images of a set.
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import pandas as pd
 
 from querytruth.audit.definition import JudgeOptions
 from querytruth.audit.pool import NO_LABEL, JsonRecord, JudgeForm, PooledSet
@@ -63,19 +65,17 @@ def _grade_of_object(part: str) -> int | None:
 
 
 class JudgeQuestions:
-    """Builds the questions about a version's queries and images. `grades`: those that it offers, 0 among them; `form`:
-    whether it asks for a grade, for yes or no, or is the query alone, to a model that scores pairs."""
+    """Builds the questions whether images fit queries. `queries`: query_id, text, language; `grades`: by grade what it
+    means; `form`: whether it asks for a grade, for yes or no, or is the query alone, to a model that scores pairs."""
 
-    def __init__(self, stored: StoredSet, image_ids: Iterable[str], form: JudgeForm = "grade") -> None:
+    def __init__(self, queries: pd.DataFrame, grades: Mapping[int, str], form: JudgeForm) -> None:
         self.form = form
-        grades = {int(grade): str(text) for grade, text in stored.manifest["grades"].items()}
         self._described = {0: "not relevant", **grades}
-        self.grades = sorted(self._described)
-        self.stored, self.images = stored, _find_images(stored, set(image_ids), form)
-        queries = stored.tables.queries[["query_id", "text", "language"]].astype("str")
-        self.queries = {query: (text, language) for query, text, language in queries.itertuples(index=False, name=None)}
+        self.grades = sorted(self._described)  # those that it offers
+        rows = queries[["query_id", "text", "language"]].astype("str").itertuples(index=False, name=None)
+        self.queries = {query: (text, language) for query, text, language in rows}
         prompt = {"grade": "judge", "yes": "judge_yes"}.get(form)
-        languages = sorted(set(queries["language"])) if prompt else []
+        languages = sorted({language for _, language in self.queries.values()}) if prompt else []
         self._prompts = {language: load_prompt(f"{language}/{prompt}") for language in languages}
 
     def build(
@@ -95,15 +95,35 @@ class JudgeQuestions:
         limits = chat.GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
         return chat.ChatRequest((chat.Message("user", question, (image,)),), limits, number=number, language=language)
 
-    def describe_judge(self, judge: chat.ChatModel) -> JsonRecord:
-        """Returns who judges with what: model, prompts, grades and size of the images, with a digest of these."""
+    def read_score(self, answer: chat.ChatAnswer) -> float | None:
+        """Returns what a judge answered as a number, its grade where it was asked for one; None where it is none."""
+        if not isinstance(answer, chat.Reply):
+            return None
+        return parse_judge_reply(answer.text, self.grades) if self.form == "grade" else chat.read_score(answer.text)
+
+    def describe_judge(self, judge: chat.ChatModel, render: object) -> JsonRecord:
+        """Returns who judges with what: model, prompts, grades and size of the images (`render`), with a digest of
+        these."""
         name = "judge_yes" if self.form == "yes" else "judge"
         digests = {f"{language}/{name}": prompt.sha256 for language, prompt in self._prompts.items()}
         record = {**judge.identity.as_record(), "prompts": digests, "grades": self.grades}
         if self.form != "grade":
             record["form"] = self.form
-        record["render"] = self.stored.manifest["notes"].get("render")  # the size of what it saw
+        record["render"] = render
         return {**record, "digest": content_id("judge", repr(sorted(record.items())))}
+
+
+class SetQuestions(JudgeQuestions):
+    """The questions about a version's queries and images."""
+
+    def __init__(self, stored: StoredSet, image_ids: Iterable[str], form: JudgeForm = "grade") -> None:
+        grades = {int(grade): str(text) for grade, text in stored.manifest["grades"].items()}
+        super().__init__(stored.tables.queries, grades, form)
+        self.stored, self.images = stored, _find_images(stored, set(image_ids), form)
+
+    def describe_judge(self, judge: chat.ChatModel, render: object = None) -> JsonRecord:
+        """The same of the size of the set's images."""
+        return super().describe_judge(judge, render or self.stored.manifest["notes"].get("render"))
 
 
 def open_judge_store(stored: StoredSet) -> reply_store.ReplyStore:
@@ -116,18 +136,16 @@ def _find_images(stored: StoredSet, image_ids: set[str], form: JudgeForm) -> dic
     found = {}
     for place in locate_images(stored):
         if place.image_id in image_ids:
-            if form == "pair" and (place.location is None or place.sha256 is None):
-                found[place.image_id] = chat.ChatImage(
-                    Path(place.image_id), "", "", place.image_id
-                )  # its score may be known
+            name = names[place.image_id]
+            file_name = name if isinstance(name, str) else ""
+            if form == "pair" and (place.location is None or place.sha256 is None):  # its score may be known
+                found[place.image_id] = chat.ChatImage(Path(place.image_id), "", file_name, place.image_id)
                 continue
             if place.location is None or "://" in place.location or place.sha256 is None:
                 reason = "is not at hand, so that no judge can see it"
                 raise UserError(
                     JUDGE_STAGE, place.image_id, reason, "build the set with `render`, or leave out --judge"
                 )
-            name = names[place.image_id]
-            file_name = name if isinstance(name, str) else ""
             found[place.image_id] = chat.ChatImage(Path(place.location), place.sha256, file_name, place.image_id)
     return found
 
@@ -186,7 +204,7 @@ def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
     answers = session.ask("judge", judge, requests)
     if questions.form != "grade":
         return _read_scores(judge, questions, answers, session)
-    parsed = [parse_judge_reply(one.text, questions.grades) if isinstance(one, chat.Reply) else None for one in answers]
+    parsed = [questions.read_score(one) for one in answers]
     if not any(grade is not None for grade in parsed):
         failures = [one for one in answers if isinstance(one, chat.Failure)]
         reason = f"{failures[0].reason}: {failures[0].detail}" if failures else "no reply holds a grade"
@@ -196,16 +214,16 @@ def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
     record = questions.describe_judge(judge)
     unusable = sum(grade is None for grade in parsed)
     return JudgeLabels(
-        [NO_LABEL if grade is None else grade for grade in parsed],
+        [NO_LABEL if grade is None else int(grade) for grade in parsed],
         [parse_judge_reason(one.text) if isinstance(one, chat.Reply) else "" for one in answers],
         {**record, "replies": session.provenance().inputs[0].sha256, "without_grade": unusable},
     )
 
 
 def _read_scores(
-    judge: chat.ChatModel, questions: JudgeQuestions, answers: Sequence[chat.ChatAnswer], session: ChatSession
+    judge: chat.ChatModel, questions: SetQuestions, answers: Sequence[chat.ChatAnswer], session: ChatSession
 ) -> JudgeLabels:
-    found = [chat.read_score(one.text) if isinstance(one, chat.Reply) else None for one in answers]
+    found = [questions.read_score(one) for one in answers]
     if all(one is None for one in found):
         failure = next((one for one in answers if isinstance(one, chat.Failure)), None)
         reason = f"gave no score ({failure.reason}: {failure.detail})" if failure else "gave no score"
@@ -224,10 +242,10 @@ def build_judge_requests(pooled: PooledSet) -> tuple[list[chat.ChatRequest], lis
     return _list_requests(questions, pooled), questions.grades
 
 
-def _ask_about(pooled: PooledSet) -> JudgeQuestions:
-    return JudgeQuestions(pooled.stored, pooled.pool.pairs["image_id"], pooled.judge_form)
+def _ask_about(pooled: PooledSet) -> SetQuestions:
+    return SetQuestions(pooled.stored, pooled.pool.pairs["image_id"], pooled.judge_form)
 
 
-def _list_requests(questions: JudgeQuestions, pooled: PooledSet) -> list[chat.ChatRequest]:
+def _list_requests(questions: SetQuestions, pooled: PooledSet) -> list[chat.ChatRequest]:
     pairs = zip(pooled.pool.pairs["query_id"], pooled.pool.pairs["image_id"], strict=True)
     return [questions.build(query, questions.images[image]) for query, image in pairs]

@@ -21,7 +21,7 @@ from PIL import Image, ImageOps
 
 from querytruth.audit import audit_files, definition, judge_card
 from querytruth.audit.answers import AuditAnswers, load_audit, read_answers
-from querytruth.audit.judge import JUDGE_STAGE, JudgeQuestions, load_outside_judge, open_judge_store, parse_judge_reply
+from querytruth.audit.judge import JUDGE_STAGE, SetQuestions, load_outside_judge, open_judge_store, parse_judge_reply
 from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.images.rendering import THUMBNAIL_LIMITS, ThumbnailJob, run_thumbnail_job
@@ -121,7 +121,7 @@ def check_judge(path: Path, name: str, judge: ChatModel, probe_pairs: int) -> tu
     labels = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["labels"], strict=True))
     stated = {query: [str(one) for one in some] for query, some in labels.items() if some is not None}
     near = choose_near_misses([query for query, _ in chosen], stated, relevant, known)
-    questions = JudgeQuestions(stored, {image for _, image in pairs} | set(near.values()))
+    questions = SetQuestions(stored, {image for _, image in pairs} | set(near.values()))
     asking = _Asking(ChatSession(open_judge_store(stored)), judge, questions)
     grades = asking.ask([questions.build(query, questions.images[image]) for query, image in pairs])
     both = [place for place, grade in enumerate(grades) if grade is not None]
@@ -151,7 +151,7 @@ def _check_scores(
     pairs = [pair for pair in zip(known["query_id"], known["image_id"], strict=True) if pair in answers.grades]
     scores = dict(zip(zip(known["query_id"], known["image_id"], strict=True), known["score"], strict=True))
     form = audit.manifest["judge"].get("form", "pair")
-    questions = JudgeQuestions(stored, {image for _, image in pairs[:probe_pairs]}, form)
+    questions = SetQuestions(stored, {image for _, image in pairs[:probe_pairs]}, form)
     blank = {}
     for query, image in pairs[:probe_pairs]:
         shown = questions.images[image]
@@ -191,7 +191,7 @@ class _Asking:
 
     session: ChatSession
     judge: ChatModel
-    questions: JudgeQuestions
+    questions: SetQuestions
     seconds: float = 0.0
     calls: int = 0
     replies: int = 0
@@ -248,7 +248,7 @@ def _probe(
 
 
 def _build_probes(
-    questions: JudgeQuestions, pairs: Sequence[Pair], near: Mapping[str, str], set_folder: Path
+    questions: SetQuestions, pairs: Sequence[Pair], near: Mapping[str, str], set_folder: Path
 ) -> dict[str, dict[Pair, ChatRequest]]:
     built: dict[str, dict[Pair, ChatRequest]] = {probe: {} for probe in PROBES}
     for query, image in pairs:

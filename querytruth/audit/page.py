@@ -49,7 +49,7 @@ def render_audit_page(
         {"funnel": []},
         images,
         set_parts.list_thumbnails(tiles, thumbnails),
-        t=AUDIT_TEXTS[language],
+        t=_describe_scores(report["judge"], AUDIT_TEXTS[language]),
         language=language,
         name=report["name"],
         set_name=f"{report['set']['name']}/v{report['set']['version']}",
@@ -69,6 +69,15 @@ def render_audit_page(
         width=report["width"],
         strata=_strata(report, STRATUM_TEXTS[language]),
     )
+
+
+def _describe_scores(judge: Mapping[str, Any] | None, texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the texts of the page; of a judge that gives scores, how far these can be believed, for its grades."""
+    if judge is None or "reliability" not in judge:
+        return texts
+    found = judge["reliability"]
+    believed = texts["unreliable"] if found is None else texts["reliable"].format(**found)
+    return {**texts, "judge_lead": texts["scored_lead"], "no_agreement": believed}
 
 
 def _certificate(stated: Mapping[str, Any] | None) -> _TemplateData | None:

@@ -15,7 +15,7 @@ from querytruth.audit import pair_audit
 from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, median_seconds, read_answers
 from querytruth.audit.audit_files import CARDS_UNIT, StoredAudit, write_audit_report
 from querytruth.audit.extension import CardAudit
-from querytruth.audit.judge_card import describe_agreement, read_judge_card
+from querytruth.audit.judge_card import describe_agreement, describe_reliability, read_judge_card
 from querytruth.audit.page import write_audit_page
 from querytruth.audit.pool import AUDIT_STAGE, NO_LABEL, OUTSIDE, PAIR, AuditPool, JsonRecord
 from querytruth.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
@@ -59,7 +59,7 @@ def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswer
                     **{key: str(queries.at[pair[0], key]) for key in ("text", "language")},
                     "grade": grade,
                     "grade_of_set": _none_without(row["relevance"]),
-                    "grade_of_judge": _none_without(row["judge"]),
+                    "grade_of_judge": _none_without(row["judge"]) if "score" not in row else _round(row["score"]),
                     "reason_of_judge": row["reason"],
                     "note": answers.notes[pair],
                     "reviewers": answers.reviewers[pair],
@@ -103,6 +103,10 @@ def format_order(order: Mapping[str, Any]) -> str:
 def _verdict(means: Mapping[str, float], one: str, other: str) -> int:
     difference = means[one] - means[other]
     return 0 if abs(difference) < _EQUAL else 1 if difference > 0 else -1
+
+
+def _round(score: float) -> float | None:
+    return None if np.isnan(score) else float(f"{score:.3g}")
 
 
 def _none_without(grade: float) -> int | None:
@@ -274,6 +278,12 @@ def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | Non
         return None
     card = read_judge_card(audit.path.parent.parent, audit.manifest["judge"]) or {}
     checked = {name: card.get(name) for name in ("probes", "roc", "per_1000_pairs")}
+    if "score" in audit.pool:
+        scored = audit.pool[audit.pool["score"].notna()]
+        known = scored[[pair in answers.grades for pair in _list_pairs(scored)]]
+        relevant = np.array([float(answers.grades[pair] > 0) for pair in _list_pairs(known)])
+        reliability = describe_reliability(known["score"].to_numpy(), relevant, known["query_id"].tolist())
+        return {**audit.manifest["judge"], **checked, "agreement": None, "reliability": reliability}
     labels = dict(zip(_list_pairs(audit.pool), audit.pool["judge"].tolist(), strict=True))
     chance = dict(zip(_list_pairs(audit.sample), audit.sample["probability"].tolist(), strict=True))
     both = [pair for pair in sorted(answers.grades) if pair in chance and labels.get(pair, NO_LABEL) != NO_LABEL]

@@ -19,7 +19,7 @@ from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, 
 from querytruth.audit.definition import AuditDefinition, AuditKeys, AuditSize
 from querytruth.audit.judge import (
     JudgeLabels,
-    JudgeQuestions,
+    SetQuestions,
     choose_form,
     count_judge_calls,
     load_judge,
@@ -127,7 +127,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
 def _forecast_cost(judge: ChatModel, pooled: PooledSet, calls: int) -> dict[str, float | None]:
     """Returns the tokens and seconds of the calls: as the judge's card has them, else as the reply store measured
     them; None where nothing was measured."""
-    record = JudgeQuestions(pooled.stored, (), pooled.judge_form).describe_judge(judge)
+    record = SetQuestions(pooled.stored, (), pooled.judge_form).describe_judge(judge)
     card = judge_card.read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
     rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
     forecast = forecast_calls(open_judge_store(pooled.stored), judge, "judge", calls)

@@ -42,7 +42,7 @@ def _recall(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     terminal.out.print(f"[bold]{plan['pictures']:,} pictures, {plan['captions']:,} captions[/]")
     again = plan["model_calls_again_at_most"]
-    more = f", at most {again:,} more for captions asked again" if again else ""
+    more = f", at most {again:,} more for captions asked again or pairs judged" if again else ""
     known_note = f"{plan['known_from_before']:,} answers are known from before"
     terminal.out.print(f"{plan['model_calls']:,} model calls{more}; {known_note}", soft_wrap=True)
     if models := plan["models_to_download"]:

@@ -29,7 +29,7 @@ def demo(
     """Build, check and show the sets of the sample album.
 
     Writes the album, builds its gallery, its recall set, its three precision sets, its generated set and one of queries
-    of a search log, evaluates the baselines on them, gates two search services, audits one set, and writes pages to
+    of a search log, evaluates the baselines on them, gates two search services, certifies one set, and writes pages to
     look at. No network, no model.
 
     Example: querytruth demo --out demo
@@ -83,19 +83,20 @@ def demo(
 
 
 def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> Path:
-    """Audit a copy of the generated set with a scripted judge and a scripted person, print what the report estimates
-    beside the truth, and return its page."""
-    from querytruth.sample_album.demo_trust import audit_sample_queries
+    """Certify a copy of the generated set with a scripted judge and a scripted person, print what is certified beside
+    the truth, and return the page of the audit."""
+    from querytruth.sample_album.demo_trust import certify_sample_queries
+    from querytruth.sets.manifest_notes import describe_certificate
 
     results = version.parent / "evaluations" / version.name
+    runs = [results / "lexical", results / "random"]
     with terminal.reported_run():
-        audit = audit_sample_queries(version, out / "audited", album_images, [results / "lexical", results / "random"])
-    (found,) = [row for row in audit.report["truth"] if row["measure"] == "missing_share"]
-    estimate = f"{found['value']:.1%} ({found['low']:.1%} to {found['high']:.1%}) of the pool's relevant pairs"
-    terminal.out.print(f"audit of {version.parent.name}: from {audit.judgments} judgments, {estimate} are missing; "
-                       f"in truth {audit.missing_share:.1%}, which the interval "
-                       f"{'holds' if audit.is_held else 'does not hold'}", soft_wrap=True, markup=False)  # fmt: skip
-    return audit.page
+        found = certify_sample_queries(version, out / "audited", album_images, runs)
+    drawn = f"by the drawn scenes {found.recall:.1%} are in it and {found.wrong_share:.1%} of it is wrong"
+    terminal.out.print(f"certificate of {version.parent.name}: {describe_certificate(found.stated)}; {drawn}: the "
+                       f"certificate {'holds' if found.is_held else 'does not hold'}", soft_wrap=True,
+                       markup=False)  # fmt: skip
+    return found.page
 
 
 def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:

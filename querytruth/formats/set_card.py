@@ -20,6 +20,7 @@ POLICY_TEXTS = {
     "merge": "Where a caption also fits other pictures, those are relevant, like its own.",
     "recaption": "A caption that also fits other pictures was requested again, with their captions in the prompt.",
     "review": "A caption that also fits other pictures stays, and people judge each pair.",
+    "judge": "A judge was asked about the nearest pictures of each caption; those that it is sure of count.",
 }
 _THEN = {
     "drop": "A caption that is still ambiguous is left out.",
@@ -93,7 +94,21 @@ def format_share(part: dict[str, Any]) -> str:
 
 def describe_measurement(ambiguity: dict[str, Any]) -> list[str]:
     """Returns a sentence or two per language: what the scores were fitted to, and what is expected of them."""
-    return [_describe_language(one) for one in ambiguity.get("measured", ())]
+    judged = [describe_judge(ambiguity["judge"])] if ambiguity.get("judge") else []
+    return [*judged, *(_describe_language(one) for one in ambiguity.get("measured", ()))]
+
+
+def describe_judge(judged: dict[str, Any]) -> str:
+    """Returns what a judge decided of a recall set's pairs, and how far it can be believed."""
+    asked = f"{judged['name']} was asked about {judged['asked']:,} pairs"
+    found = judged["reliability"]
+    if found is None:
+        return f"{asked}; people answered {judged['answers']:,} of these, too few to believe it: all wait for people."
+    return (
+        f"{asked}: {judged['merged']:,} fit with a probability of {judged['at_least']:g} or more, calibrated on "
+        f"{judged['answers']:,} answers of people (area under the ROC curve {found['area']:.3f}, expected calibration "
+        f"error {found['expected_error']:.3f}); {judged['waiting']:,} wait for people."
+    )
 
 
 def _describe_language(measured: dict[str, Any]) -> str:

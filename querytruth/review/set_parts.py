@@ -25,6 +25,7 @@ _JUDGES = {
     "caption": "captions",
     "web": "the web search",
     "model": "a model",
+    "judge": "a judge, calibrated on people's answers",
     "human": "people",
 }
 # In the order of wordings on a page, as the styles.

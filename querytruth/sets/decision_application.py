@@ -22,7 +22,7 @@ from querytruth.sets.decision_records import QueryDecision, effective
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.query_texts import group_equivalent_queries
 
-JUDGED_BY_TEXT = frozenset(["caption", "model", "web"])
+JUDGED_BY_TEXT = frozenset(["caption", "judge", "model", "web"])
 _EVIDENCE = "judged for the text before an edit"
 _SOURCE_SCORE, _OTHER_SCORE = 1.0, 0.5  # the order in which people see them
 

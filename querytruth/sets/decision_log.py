@@ -221,11 +221,15 @@ def read_decisions(folder: Path, kind: type[DecisionT]) -> list[DecisionT]:
     return DecisionLog(folder, kind).read_from(0)[0]
 
 
-def load_decisions(folder: Path, kind: type[DecisionT]) -> dict[Any, DecisionT]:
-    """By target the effective decisions of a kind in the log of the set at `folder`; within `pinned_decisions` only
-    those that it names. Raises UserError for a damaged line."""
+def load_decisions(
+    folder: Path, kind: type[DecisionT], left_out: Collection[str] = frozenset()
+) -> dict[Any, DecisionT]:
+    """By target the effective decisions of a kind in the log of the set at `folder`, without those of the ids
+    `left_out`; within `pinned_decisions` those that it names. Raises UserError for a damaged line."""
     pinned_ids, log = _pinned_ids.get(), read_decisions(folder, kind)
-    return latest_by_target(entry for entry in log if pinned_ids is None or entry.decision_id in pinned_ids)
+    if pinned_ids is None:
+        return latest_by_target(entry for entry in log if entry.decision_id not in left_out)
+    return latest_by_target(entry for entry in log if entry.decision_id in pinned_ids)
 
 
 @contextmanager

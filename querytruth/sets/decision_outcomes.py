@@ -107,6 +107,7 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("render", "image"): _FIX_IMAGE,
     ("name", "image"): "give the file a name in UTF-8, then build again",
     ("ambiguity", "caption"): "nothing is lost: another query reads the same and has the same right pictures",
+    ("judge", "pair"): "a person decides it: judge it in the review page, then build again",
     ("size", "image"): _LARGEST_SET,
     ("answers", "caption"): _LARGEST_SET,
     ("review", "query"): f"a person dropped it: {_PAGE_BEFORE}",

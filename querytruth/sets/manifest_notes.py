@@ -243,17 +243,39 @@ class Certificate(Struct):
     content_digest: str = ""
 
 
-def describe_certificate(certificate: Mapping[str, Any]) -> str:
-    """Returns what holds of a truth, and what more judgments would give, in English."""
-    stated = [f"at least {certificate['recall_at_least']:.1%} of the pool's relevant pairs are in the truth"]
-    stated.append(f"at most {certificate['wrong_at_most']:.1%} of it is wrong")
-    if certificate["outside_per_query_at_most"] is not None:
-        stated.append(f"at most {certificate['outside_per_query_at_most']:.3g} relevant pairs a query lie outside")
-    text = f"{certificate['confidence']:.0%} sure: {'; '.join(stated)} ({certificate['asked']:,} judged)"
-    if certificate["is_reached"] or (further := certificate.get("further")) is None:
-        return text + (f". The goal of {certificate['goal']:.0%} is reached" if certificate["is_reached"] else "")
-    more = f"{further['judgments']:,} more: about {further['recall_at_least']:.0%}"
-    return f"{text}. {more}; about {certificate['to_goal']:,} to the goal of {certificate['goal']:.0%}"
+def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -> str:
+    """Returns what holds of a truth, and what more judgments would give, in a language of CERTIFICATE_TEXTS."""
+    texts = CERTIFICATE_TEXTS[language]
+    parts = ["sure", "recall", "wrong", *(["outside"] if certificate["outside_per_query_at_most"] is not None else [])]
+    parts.append("judged")
+    if certificate["is_reached"]:
+        parts.append("reached")
+    elif further := certificate.get("further"):
+        certificate = {**certificate, "more": further["judgments"], "then": further["recall_at_least"]}
+        parts.append("more")
+    return "".join(texts[part] for part in parts).format(**certificate)
+
+
+CERTIFICATE_TEXTS = {
+    "en": {
+        "sure": "{confidence:.0%} sure: ",
+        "recall": "at least {recall_at_least:.1%} of the pool's relevant pairs are in the truth",
+        "wrong": "; at most {wrong_at_most:.1%} of it is wrong",
+        "outside": "; at most {outside_per_query_at_most:.3g} relevant pairs a query lie outside",
+        "judged": " ({asked:,} judged)",
+        "reached": ". The goal of {goal:.0%} is reached",
+        "more": ". {more:,} more: about {then:.0%}; about {to_goal:,} to the goal of {goal:.0%}",
+    },
+    "zh": {
+        "sure": "{confidence:.0%} 的把握：",
+        "recall": "池中的相关图文对至少 {recall_at_least:.1%} 在真值中",
+        "wrong": "；真值中至多 {wrong_at_most:.1%} 是错的",
+        "outside": "；每个查询在池外的相关图文对至多 {outside_per_query_at_most:.3g} 个",
+        "judged": "（已判断 {asked:,} 对）",
+        "reached": "。已达到目标 {goal:.0%}",
+        "more": "。再判断 {more:,} 对约为 {then:.0%}；距目标 {goal:.0%} 约 {to_goal:,} 对",
+    },
+}
 
 
 class Notes(Struct):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from querytruth.audit.judge_card import describe_agreement, describe_reliability, weighted_kappa
+from querytruth.audit.judge_card import describe_agreement, describe_reliability, fit_curve, weighted_kappa
 from querytruth.audit.pair_audit import StratumCounts, estimate_total, split_by_judge
 from querytruth.audit.query_audit import estimate_share
 from tests.audit.planted_worlds import coverage, mean_width
@@ -113,3 +113,12 @@ def test_calibrated_scores_say_what_people_say(answers: int) -> None:
     assert found is not None and found["area"] > 0.9
     assert found["expected_error"] < (0.08 if answers < 1000 else 0.03)
     assert sum(one["pairs"] for one in found["curve"]) == answers
+
+
+@pytest.mark.parametrize("scores", [(0.1, 0.9), (-3.0, 5.0)])
+def test_a_curve_of_a_few_relevant_pairs_says_what_people_said(scores: tuple[float, float]) -> None:
+    """Of 135 pairs with the lower score none is relevant, of 15 with the higher 10: a fit that overshoots says .97."""
+    known = np.repeat(scores, (135, 15))
+    relevant = np.concatenate([np.zeros(140), np.ones(10)])
+    low, high = fit_curve(known, relevant, np.array(scores))
+    assert low < 0.02 and abs(high - 10 / 15) < 0.03

@@ -1,23 +1,32 @@
 """An audit until a goal: the next card is the one that counts, and what the certificate states is true."""
 
+import contextlib
 import json
+import re
+import subprocess
+import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 import pytest
+import requests
 
 import querytruth as qt
-from querytruth.audit.audit_files import lock_cards, read_cards
+from querytruth.audit.audit_files import lock_cards, read_audit, read_cards
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import read_set
 from tests.cli.conftest import Run
+from tests.flows.audited_set import TRUTH, make_audited_set
 from tests.review.server.pages import ReviewClient, open_client
 from tests.small_sets import publish_small_set
+from tests.tiny_dual_encoders import save_dual_encoder
 
 QUERIES, IMAGES = 12, 60
 
@@ -144,6 +153,11 @@ def test_the_card_is_blind_and_the_page_states_what_holds(run: Run, world: Path)
     client = page(world, "lin")
     text = client.get("/audit").text
     assert "95% sure" in text and "to the goal of 90%" in text
+    chinese = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
+    shown = client.get("/audit", headers=chinese).text
+    assert "95% 的把握：池中的相关图文对至少" in shown and "距目标 90% 约" in shown and "95% sure" not in shown
+    asked = client.get("/api/audit/next", params={"audit": "audit"}, headers=chinese).json()
+    assert asked["stated"].startswith("95% 的把握") and "sure" not in asked["stated"]
     key = next_cards(client)["keys"][0]
     (card,) = client.get("/api/audit/cards", params={"key": key}).json()["cards"]
     assert set(card) == {"key", "query_id", "text", "language", "image"}
@@ -197,6 +211,11 @@ def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: R
         answer(client, keys[0])
     scored = json.loads(run("audit", "report", "small", "--json", *out)[0])
     assert scored["certificate"]["is_reached"] and scored["judge"]["form"] == "pair"
+    assert scored["judge"]["reliability"]["area"] > 0.9 and scored["judge"]["agreement"] is None
+    assert all(isinstance(pair["grade_of_judge"], float) for pair in scored["found"]["missing"]["pairs"])
+    run("audit", "report", "small", "--page-language", "zh", *out)
+    shown = (world / "sets/small/audits/audit/report.html").read_text("utf-8")
+    assert "ROC 曲线下面积为 0.9" in shown and "没有共同判断" not in shown
     start(run, world, "--name", "alone")
     planned = [run("audit", "plan", "small", "--run", world / "one.trec", "--until", "recall=0.9", *extra, "--json",
                    "--depth", 30, *out)[0] for extra in ([], judge)]  # fmt: skip
@@ -206,3 +225,91 @@ def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: R
     assert found["area"] > 0.9 and found["answers"] <= scored["certificate"]["asked"]
     assert sum(one["pairs"] for one in found["curve"]) == found["answers"]
     assert "expected calibration error" in run("judge", "check", "small", *judge, *out)[0]
+
+
+class KilledPage:
+    """`querytruth review` as a process of its own, to be killed."""
+
+    def __init__(self, world: Path, reviewer: str) -> None:
+        line = [sys.executable, "-m", "querytruth", "review", str(world / "sets/small/v1"), "--reviewer", reviewer]
+        self.process = subprocess.Popen([*line, "--no-open"], stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        address = re.search(r"http://\S+", self.process.stdout.readline())
+        assert address
+        home = urlsplit(address[0])
+        self.home, self.session = f"{home.scheme}://{home.netloc}", requests.Session()
+        self.session.trust_env = False
+        self.session.get(address[0], timeout=60).raise_for_status()
+
+    def next_key(self) -> str | None:
+        sent = self.session.get(f"{self.home}/api/audit/next", params={"audit": "audit"}, timeout=60)
+        keys: list[str] = sent.json()["keys"]
+        return keys[0] if keys else None
+
+    def answer(self, key: str) -> None:
+        _, query, image = key.split("/")
+        body = {"view": "audit", "key": key, "grade": int(relevant(query, image))}
+        self.session.post(
+            f"{self.home}/api/audit/decide", json=body, headers={"origin": self.home}, timeout=60
+        ).raise_for_status()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_page_that_is_killed_at_any_moment_goes_on_to_the_certificate(run: Run, world: Path) -> None:
+    """SIGKILL while answers come in: each one that the page said is saved is there, none is asked again, and the
+    certificate is that of the answers, true of the planted world."""
+    out = start(run, world)
+    saved: list[str] = []
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        page_process = KilledPage(world, "lin")
+        timer = threading.Timer(float(rng.uniform(0.5, 3)), page_process.kill)
+        timer.start()
+        with contextlib.suppress(requests.RequestException):
+            while key := page_process.next_key():
+                assert key not in saved, "it was answered before"
+                page_process.answer(key)
+                saved.append(key)
+        timer.cancel()
+        page_process.kill()
+        log = [f"audit/{one.query_id}/{one.image_id}" for one in page(world, "lin").log]
+        assert set(saved) <= set(log) and len(log) == len(set(log)), "an answer is lost, or was asked twice"
+        saved = log  # the last one may be on disk although the page did not live to say so
+    assert saved, "no answer came before a kill"
+    client = page(world, "lin")
+    while keys := next_cards(client)["keys"]:
+        assert keys[0] not in saved
+        answer(client, keys[0])
+    stated = json.loads(run("audit", "report", "small", "--json", *out)[0])["certificate"]
+    assert stated["is_reached"] and stated["asked"] == len(client.log)
+    pooled = {tuple(line.split()[::2][:2]) for line in (world / "one.trec").read_text().splitlines()}
+    known = {(one.query_id, str(one.image_id)) for one in client.log if one.relevance}
+    truth = {pair for pair in pooled if relevant(*pair)}
+    own = {(f"q{number}", f"i{number}") for number in range(QUERIES) if number != 3}
+    assert len(truth & (known | own)) / len(truth) >= stated["recall_at_least"]
+
+
+def test_a_judge_in_process_sees_the_pictures_of_an_audit(run: Run, tmp_path: Path) -> None:
+    """From the command: an embedder scores the pool, its check asks it about grey pictures, and nothing is believed
+    below 30 answers."""
+    audited = make_audited_set(tmp_path)
+    model = save_dual_encoder("clip", tmp_path / "clip")
+    judge = ["--judge", "embedder", "--judge-option", f"name={model}"]
+    out: list[object] = ["--out", tmp_path / "sets"]
+    run("audit", "start", "small", "--run", audited.run, "--depth", 4, "--until", "recall=0.9", *judge, *out)
+    scores = read_audit(audited.folder).pool["score"]
+    assert scores.between(-1, 1).all() and scores.nunique() >= 8
+    client = open_client(read_set(audited.path), "lin")
+    while keys := next_cards(client)["keys"]:
+        _, query, image = keys[0].split("/")
+        sent = {"view": "audit", "key": keys[0], "grade": int(image in TRUTH[query])}
+        assert client.post("/api/audit/decide", sent).status_code == 200
+    card = json.loads(run("judge", "check", "small", *judge, "--json", *out)[0])
+    assert card["form"] == "pair" and card["reliability"] is None
+    assert card["blank"]["pairs"] > 0 and card["blank"]["area"] != card["blank"]["area_blank"]
+    assert "fewer than 30 answers" in run("judge", "check", "small", *judge, *out)[0]

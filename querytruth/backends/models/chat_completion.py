@@ -133,6 +133,12 @@ _MARKS = " \t\r\n▁ĠĊ\"'“”‘’.,。，!！:：*"  # around a word in a 
 _PLACES, _DOUBT = 4, 0.05  # tokens that may come before the answer; share that may be unknown
 
 
+def read_yes_or_no(token: str) -> bool | None:
+    """Returns whether a token is a yes or a no, in English or Chinese; None for any other."""
+    word = token.strip(_MARKS).casefold()
+    return True if word in _YES else False if word in _NO else None
+
+
 def read_yes_share(envelope: Any) -> float | None:
     """Returns the probability of yes among yes and no, in English or Chinese, of a completion with `logprobs`; None
     where these are missing, no probabilities, or cut off so that the share is not known to within 0.05."""
@@ -144,13 +150,12 @@ def read_yes_share(envelope: Any) -> float | None:
         shares = {token: math.exp(value) for token, value in listed.items()}
         if sum(shares.values()) > 1.01:
             return None
-        words = {token: token.strip(_MARKS).casefold() for token in shares}
-        yes, no = (sum(shares[token] for token, word in words.items() if word in known) for known in (_YES, _NO))
+        yes, no = (sum(shares[token] for token in shares if read_yes_or_no(token) is word) for word in (True, False))
         if yes + no >= 0.5:
             # A word that is not listed is no likelier than the last that is, nor than all that is left.
             hidden = max(min(min(shares.values()), 1 - sum(shares.values())), 0.0) if not (yes and no) else 0.0
             return yes / (yes + no) if hidden / (yes + no + hidden) <= _DOUBT else None
-        if words[str(position["token"])]:
+        if str(position["token"]).strip(_MARKS):
             return None  # it began to say something else
     return None
 

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from querytruth.backends import environment
 from querytruth.backends.files.safe_paths import PathOrName
-from querytruth.backends.models import chat
+from querytruth.backends.models import chat, chat_completion
 from querytruth.backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
 from querytruth.backends.models.model_devices import choose_device
 from querytruth.backends.models.stored_answers import canonical_json_text
@@ -125,7 +125,7 @@ class LocalChatModel:
         """Yields places of questions with the same parameters, short ones first, up to the current batch size."""
         alike: dict[str, list[int]] = defaultdict(list)
         for place, request in enumerate(requests):
-            alike[canonical_json_text(request.parameters.explicit_values())].append(place)
+            alike[canonical_json_text([request.is_scored, request.parameters.explicit_values()])].append(place)
         for group in alike.values():
             rest = sorted(group, key=lambda place: self._weights.size(requests[place]))
             while rest:
@@ -183,6 +183,8 @@ class LocalChatModel:
             for name, tensor in weights.encode([conversation for _, conversation in questions]).items()
         }
         config = self._config(questions[0][0].parameters)
+        if questions[0][0].is_scored:
+            return self._score_batch(inputs, config)
         if config.do_sample:
             torch.manual_seed(_seed([request for request, _ in questions]))
         with torch.inference_mode():
@@ -195,6 +197,29 @@ class LocalChatModel:
             self._answer(request, tokens, set(ends), length)
             for (request, _), tokens, length in zip(questions, new, lengths, strict=True)
         ]
+
+    @cached_property
+    def _yes_and_no(self) -> tuple[list[int], list[int]]:
+        """The tokens that are a yes and those that are a no, in both languages and all spellings."""
+        tokenizer = self._weights.tokenizer
+        words = {number: tokenizer.convert_tokens_to_string([token]) for token, number in tokenizer.get_vocab().items()}
+        read = {number: chat_completion.read_yes_or_no(word) for number, word in words.items()}
+        yes, no = (sorted(number for number, is_yes in read.items() if is_yes is side) for side in (True, False))
+        return yes, no
+
+    def _score_batch(self, inputs: dict[str, Any], config: Any) -> list[chat.ChatAnswer]:
+        """Returns by question the probability of yes among yes and no as the first token of the answer."""
+        torch, _ = import_torch_and_transformers()
+        count, (yes, no) = len(inputs["input_ids"]), self._yes_and_no
+        if not (yes and no):
+            return [chat.Failure("no_score", "final", "its tokenizer has no token for yes, or none for no")] * count
+        config.update(max_new_tokens=1, num_beams=1, do_sample=False, output_logits=True, return_dict_in_generate=True)
+        with torch.inference_mode():
+            logits = self._weights.model.generate(**inputs, generation_config=config).logits[0].float()
+            sides = torch.stack([logits[:, tokens].logsumexp(dim=1) for tokens in (yes, no)], dim=1)
+            shares = sides.softmax(dim=1)[:, 0].tolist()
+        self._is_proven = True
+        return [chat.make_score_reply(share) for share in shares]
 
     def _config(self, parameters: chat.GenerationParameters) -> Any:
         """Returns the options, overridden by the question's parameters. A question with its own maximal length has no

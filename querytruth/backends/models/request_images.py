@@ -53,6 +53,12 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
     return oriented.convert("RGB")
 
 
+def open_upright(image: ChatImage) -> Image.Image | Failure:
+    """Returns the image of a request in RGB, upright, or why it cannot be shown."""
+    data = read_image_bytes(image)
+    return decode_upright(data) if isinstance(data, bytes) else data
+
+
 def fit_for_model(image: Image.Image, min_side: int = PATCH_SIDE) -> Image.Image | Failure:
     """Returns an image that models take: a small one enlarged with its proportions to a shorter side of `min_side`
     pixels, a long and narrow one with white beside its long sides; any other as it is. A final failure for one that is

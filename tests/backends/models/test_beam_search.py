@@ -10,7 +10,7 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 from querytruth.backends.models import beam_search  # noqa: E402 - imports the two
-from querytruth.backends.models.image_text_inputs import load_processor  # noqa: E402
+from querytruth.backends.models.chat.qwen_vl import load_processor  # noqa: E402
 from tests import tiny_chat_models  # noqa: E402
 
 SIZES = [(60, 60), (200, 100), (90, 300), (56, 60)]

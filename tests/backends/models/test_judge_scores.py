@@ -172,6 +172,41 @@ def test_a_pair_goes_out_as_the_endpoint_takes_it(form: str, path: str, keys: se
     assert "data:image/" in json.dumps(asked.json) and "a red thing" in json.dumps(asked.json)
 
 
+@pytest.mark.parametrize("form", ["tei", "cohere", "rerank", "jina", "score"])
+def test_captions_go_out_in_place_of_an_image(form: str, tmp_path: Path) -> None:
+    (tmp_path / "captions.csv").write_text("image_id,caption\ni1,A red wall.\ni1,Paint\ni2,A dog\n")
+    bodies = {
+        "tei": [{"index": 0, "score": 0.75}],
+        "score": {"data": [{"index": 0, "score": 0.75}]},
+    }
+    answer = bodies.get(form, {"id": "x", "results": [{"index": 0, "relevance_score": 0.75}], "meta": {}})
+    with loopback(lambda _asked: CannedResponse(json.dumps(answer))) as server:
+        given = {"form": form, "captions": tmp_path / "captions.csv", "tries": 1}
+        model = load_chat_model("rerank", base_url=f"{server.url}/v2", name="m", **given)
+        here = pair(tmp_path)
+        unknown = ChatRequest((Message("user", "a cat", (ChatImage(Path("no"), "", image_id="i3"),)),), is_scored=True)
+        reply, missing = model.reply([here, unknown])
+        (asked,) = server.asked
+    assert isinstance(reply, Reply) and read_score(reply.text) == 0.75
+    assert isinstance(missing, Failure) and missing.reason == "no_caption"
+    text = "A red wall.\nPaint"
+    expected: dict[str, Any] = {"model": "m", "query": "a red thing", "documents": [text], "top_n": 1}
+    if form == "tei":
+        expected = {"query": "a red thing", "texts": [text], "truncate": True}
+    if form == "jina":
+        expected |= {"documents": [{"text": text}]}
+    if form == "score":
+        expected = {"model": "m", "text_1": "a red thing", "text_2": text}
+    assert asked.json == expected and asked.path == ("/v2/score" if form == "score" else "/v2/rerank")
+    assert len(model.identity.parameters["captions"]) == 12
+
+
+@pytest.mark.parametrize("form", ["tei", "cohere"])
+def test_an_api_of_texts_needs_captions(form: str) -> None:
+    with pytest.raises(UserError, match="captions=FILE"):
+        load_chat_model("rerank", base_url="http://127.0.0.1:9/v1", name="m", form=form)
+
+
 def test_a_probability_is_asked_for_and_stored_as_a_number() -> None:
     with loopback(lambda _asked: CannedResponse(completion({"Yes": 0.75, "No": 0.25}))) as server:
         model = load_chat_model("openai_compatible", base_url=server.url, name="m")

@@ -21,8 +21,8 @@ from querytruth.backends.models.chat import (
     Message,
     Reply,
 )
+from querytruth.backends.models.chat.qwen_vl import resize_within
 from querytruth.backends.models.hub_models import resolve_model_revision
-from querytruth.backends.models.image_text_inputs import resize_within
 from querytruth.backends.models.local_generation import LocalChatModel, LocalGenerationOptions
 from querytruth.errors import UserError
 
@@ -149,7 +149,7 @@ def test_without_torchvision_the_model_sees_what_its_own_processor_shows_it(
 ) -> None:
     from transformers import ProcessorMixin
 
-    from querytruth.backends.models.image_text_inputs import FullProcessor, ImageOnlyProcessor
+    from querytruth.backends.models.chat.qwen_vl import FullProcessor, ImageOnlyProcessor
 
     monkeypatch.setattr(ProcessorMixin, "check_argument_for_proper_class", lambda *_: None)  # a video processor is none
     name = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}[kind]

@@ -202,6 +202,13 @@ def write_score(score: float) -> str:
     return json.dumps({"score": round(score, 9)})
 
 
+def make_score_reply(score: float) -> ChatAnswer:
+    """Returns the reply that is this number, a failure where it is none."""
+    if not math.isfinite(score):
+        return Failure("no_score", "final", f"the model gave {score}")
+    return Reply(write_score(score), "stop")
+
+
 def read_score(text: str) -> float | None:
     """Returns the number that a reply is, None where it is none."""
     try:

@@ -136,6 +136,18 @@ class StoredCaptionModel:
         self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
     ) -> list[chat.ChatAnswer]:
         """Returns the captions. All images should come in one call, so that two with the same base name are noticed."""
+        answers = [_choose(*pair) for pair in zip(requests, self._find(requests), strict=True)]
+        on_answers(list(enumerate(answers)))
+        return answers
+
+    def find_texts(self, requests: Sequence[chat.ChatRequest]) -> list[list[str] | chat.Failure]:
+        """Returns by question all captions of its image in its language, or why there is none."""
+        found = self._find(requests)
+        own = [one if isinstance(one, chat.Failure) else _in_language(one, request.language)
+               for request, one in zip(requests, found, strict=True)]  # fmt: skip
+        return [one if isinstance(one, chat.Failure) else [c.text for c in one] or _NO_CAPTION for one in own]
+
+    def _find(self, requests: Sequence[chat.ChatRequest]) -> list[list[CaptionRecord] | chat.Failure]:
         shown = [[image for message in request.messages for image in message.images] for request in requests]
         images = [some[0] if len(some) == 1 else None for some in shown]
         matches = [self._match(image) if image else None for image in images]
@@ -143,9 +155,7 @@ class StoredCaptionModel:
         for image, match in zip(images, matches, strict=True):
             if image and match and len(match[0]) == 1 and not match[1]:
                 images_by_name[match[0][0]].add(_normalize_name(image.file_name))
-        answers = [self._answer(r, match, images_by_name) for r, match in zip(requests, matches, strict=True)]
-        on_answers(list(enumerate(answers)))
-        return answers
+        return [self._captions_of(match, images_by_name) for match in matches]
 
     def _match(self, image: chat.ChatImage) -> tuple[list[str], bool]:
         """Returns the image's digest, id or whole name in the file and True, else all whole names with its base name
@@ -154,9 +164,9 @@ class StoredCaptionModel:
         exact = [name for name in (image.sha256, image.image_id, file_name) if name and name in self._captions]
         return (exact[:1], True) if exact else (sorted(self._whole_names.get(_base_name(file_name), ())), False)
 
-    def _answer(
-        self, request: chat.ChatRequest, match: tuple[list[str], bool] | None, images_by_name: dict[str, set[str]]
-    ) -> chat.ChatAnswer:
+    def _captions_of(
+        self, match: tuple[list[str], bool] | None, images_by_name: dict[str, set[str]]
+    ) -> list[CaptionRecord] | chat.Failure:
         if match is None:
             return chat.Failure("not_one_image", "final", "captions answer a question about one picture")
         names, is_exact = match
@@ -165,11 +175,17 @@ class StoredCaptionModel:
         if not is_exact and len(images_by_name[names[0]]) > 1:
             fitting = ", ".join(sorted(images_by_name[names[0]])[:3])
             return chat.Failure("ambiguous_name", "final", f"the caption fits {fitting}")
-        captions = _in_language(self._captions[names[0]], request.language)
-        if request.number >= len(captions):
-            of = f" in {request.language}" if len(captions) < len(self._captions[names[0]]) else ""
-            return chat.Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
-        return chat.check_reply(request, chat.Reply(captions[request.number].text, "stop"))
+        return self._captions[names[0]]
+
+
+def _choose(request: chat.ChatRequest, found: list[CaptionRecord] | chat.Failure) -> chat.ChatAnswer:
+    if isinstance(found, chat.Failure):
+        return found
+    captions = _in_language(found, request.language)
+    if request.number >= len(captions):
+        of = f" in {request.language}" if len(captions) < len(found) else ""
+        return chat.Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
+    return chat.check_reply(request, chat.Reply(captions[request.number].text, "stop"))
 
 
 def _list_languages(captions: Sequence[CaptionRecord]) -> list[str]:

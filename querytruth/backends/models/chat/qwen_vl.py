@@ -1,8 +1,10 @@
 """Qwen-VL and other models of transformers that take images and write text, in process.
 
-The defaults are those of the article: five beams, and captions of 46 to 48 tokens.
+The defaults are those of the article: five beams, and captions of 46 to 48 tokens. As a judge, it gives the probability
+of yes by its logits (`--judge-scores`). Questions become tensors padded on the left; torchvision is not needed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from PIL import Image
@@ -11,8 +13,10 @@ from pydantic import Field
 from querytruth.backends.files.safe_paths import PathOrName
 from querytruth.backends.models import local_generation
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Failure
-from querytruth.backends.models.image_text_inputs import load_processor
-from querytruth.backends.models.request_images import PATCH_SIDE, decode_upright, fit_for_model, read_image_bytes
+from querytruth.backends.models.hub_models import WITHOUT_CODE
+from querytruth.backends.models.request_images import PATCH_SIDE, fit_for_model, open_upright
+
+_MIN_AREA = 20_000  # pixels; a larger limit is an area, not the length of an edge
 
 
 class QwenVLOptions(local_generation.LocalGenerationOptions):
@@ -48,8 +52,7 @@ class _ImageTextWeights:
         for message in request.messages:
             content: list[dict[str, Any]] = []
             for shown in message.images:
-                data = read_image_bytes(shown)
-                decoded = decode_upright(data) if isinstance(data, bytes) else data
+                decoded = open_upright(shown)
                 fit = fit_for_model(decoded, self._min_side) if isinstance(decoded, Image.Image) else decoded
                 if isinstance(fit, Failure):
                     return fit
@@ -67,3 +70,122 @@ def _pixels(shown: ChatImage) -> int:
             return opened.width * opened.height
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return 0
+
+
+def load_processor(name: str, revision: str, config: Any, min_pixels: int | None, max_pixels: int | None) -> Any:
+    """Loads the model's own processor; where that needs torchvision (for videos), one for images only. Raises
+    UserError."""
+    _, transformers = local_generation.import_torch_and_transformers()
+    at = local_generation.hub_revision(revision)
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(name, revision=at, **WITHOUT_CODE)
+        if not hasattr(processor, "image_processor"):  # for some folders it returns the tokenizer alone
+            raise ValueError("its processor takes no pictures")
+        return FullProcessor(processor, min_pixels, max_pixels)
+    except (ImportError, ValueError, OSError) as error:
+        reason = error
+    try:
+        images = transformers.AutoImageProcessor.from_pretrained(name, revision=at, **WITHOUT_CODE)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=at, **WITHOUT_CODE)
+    except (ImportError, ValueError, OSError) as error:
+        raise local_generation.loading_error(name, error) from None
+    if not hasattr(images, "merge_size") or getattr(config, "image_token_id", None) is None:
+        raise local_generation.loading_error(name, reason)
+    return ImageOnlyProcessor(images, tokenizer, config.image_token_id, min_pixels, max_pixels)
+
+
+class FullProcessor:
+    """The model's processor as transformers provides it."""
+
+    def __init__(self, processor: Any, min_pixels: int | None, max_pixels: int | None) -> None:
+        self._processor, self.tokenizer = processor, processor.tokenizer
+        self.tokenizer.padding_side = "left"
+        self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
+        self._limits = (min_pixels, max_pixels)
+        self._by_size = _limit_pixels(processor.image_processor, *self._limits)
+        self.patch_side = _patch_side(processor.image_processor)
+
+    def __call__(self, conversations: list[local_generation.Conversation]) -> Any:
+        shown = [
+            [
+                {**message, "content": [self._within(part) if "image" in part else part for part in message["content"]]}
+                for message in conversation
+            ]
+            for conversation in conversations
+        ]
+        return self._processor.apply_chat_template(
+            shown,
+            add_generation_prompt=True,
+            sanitize_control_tokens=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            processor_kwargs={"padding": True},
+        )
+
+    def _within(self, part: dict[str, Any]) -> dict[str, Any]:
+        return part if self._by_size else {**part, "image": resize_within(part["image"], *self._limits)}
+
+
+class ImageOnlyProcessor:
+    """Does for images what the processors of Qwen's vision-language models do: replaces an image's token in the text by
+    as many tokens as the image has patches after merging."""
+
+    def __init__(
+        self, image_processor: Any, tokenizer: Any, image_token: int, min_pixels: int | None, max_pixels: int | None
+    ) -> None:
+        self._images, self.tokenizer, self._image_token = image_processor, tokenizer, image_token
+        self.tokenizer.padding_side = "left"
+        self.patch_side = _patch_side(image_processor)
+        _limit_pixels(image_processor, min_pixels, max_pixels)
+
+    def __call__(self, conversations: list[local_generation.Conversation]) -> Any:
+        torch, _ = local_generation.import_torch_and_transformers()
+        rows = self.tokenizer.apply_chat_template(
+            conversations,
+            add_generation_prompt=True,
+            sanitize_control_tokens=True,  # control tokens in a text must neither end a turn nor stand for an image
+            tokenize=True,
+            return_dict=True,
+        )["input_ids"]
+        parts = [part for conversation in conversations for message in conversation for part in message["content"]]
+        images = [part["image"] for part in parts if "image" in part]
+        features = self._images(images=images, return_tensors="pt") if images else {}
+        counts = (int(grid.prod()) // self._images.merge_size**2 for grid in features.get("image_grid_thw", []))
+        padded = self.tokenizer.pad({"input_ids": [self._spread(row, counts) for row in rows]}, return_tensors="pt")
+        padded["mm_token_type_ids"] = (padded["input_ids"] == self._image_token).to(torch.long)
+        padded.update(features)
+        return padded
+
+    def _spread(self, row: Sequence[int], counts: Any) -> list[int]:
+        spread: list[int] = []
+        for token in row:
+            spread += [token] * (next(counts) if token == self._image_token else 1)
+        return spread
+
+
+def resize_within(image: Image.Image, min_pixels: int | None, max_pixels: int | None) -> Image.Image:
+    """Resizes an image with its proportions so that its number of pixels is within the limits."""
+    pixels = image.width * image.height
+    aim = min(max(pixels, min_pixels or 0), max_pixels or max(pixels, min_pixels or 0))
+    if aim == pixels:
+        return image
+    scale = (aim / pixels) ** 0.5
+    size = (max(1, int(image.width * scale)), max(1, int(image.height * scale)))
+    return image.resize(size, Image.Resampling.BICUBIC)
+
+
+def _patch_side(images: Any) -> int:
+    """Returns the side of a merged patch in pixels, below which such models take no image; 1 where there is none."""
+    patch, merged = getattr(images, "patch_size", None), getattr(images, "merge_size", 1)
+    return patch * merged if isinstance(patch, int) and isinstance(merged, int) else 1
+
+
+def _limit_pixels(images: Any, min_pixels: int | None, max_pixels: int | None) -> bool:
+    """Sets the limits of the image processor. Returns whether it has such limits: Qwen's do, as areas."""
+    least, most = (images.size.get(edge) for edge in ("shortest_edge", "longest_edge"))
+    if not hasattr(images, "merge_size") or not least or not most or most < _MIN_AREA:
+        return False
+    most = min(most, max_pixels or most)
+    images.size = {"shortest_edge": min(max(least, min_pixels or 0), most), "longest_edge": most}
+    return True

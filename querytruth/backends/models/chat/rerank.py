@@ -1,4 +1,5 @@
-"""Endpoints that score how well an image fits a text: rerank (vLLM, Jina and others) and score (vLLM).
+"""Endpoints that score how well an image fits a text: rerank (vLLM, Jina, and of captions text-embeddings-inference and
+Cohere) and score (vLLM).
 
 One pair a call. The score is what the endpoint says, on whatever scale: it orders pairs, and is calibrated on people's
 answers before it means anything.
@@ -7,26 +8,38 @@ answers before it means anything.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from querytruth.backends.models import chat, chat_completion
+from querytruth.backends.models.chat.cross_encoder import read_captions
 from querytruth.backends.models.chat.openai_compatible import (
     OpenAICompatibleModel,
     OpenAICompatibleOptions,
     message_content,
 )
+from querytruth.backends.plugins import ModelIdentity
+from querytruth.errors import UserError
 
 TAKES_PAIRS = True
+_OF_TEXTS = ("tei", "cohere")  # APIs that take no images
 
 
 class RerankOptions(OpenAICompatibleOptions):
-    """The options of an endpoint. `form`: which API it has."""
+    """The options of an endpoint. `form`: which API it has; `captions`: a file of captions, which are sent in place of
+    the images."""
 
-    form: Literal["rerank", "jina", "score"] = "rerank"
+    form: Literal["rerank", "jina", "score", "tei", "cohere"] = "rerank"
+    captions: Path | None = None
 
 
 def load(options: RerankOptions) -> RerankModel:
-    """Returns the model; sends nothing before the first question. Raises UserError for a bad address."""
+    """Returns the model; sends nothing before the first question. Raises UserError for a bad address, and where an API
+    of texts is given no captions."""
+    if options.form in _OF_TEXTS and options.captions is None:
+        reason, next_step = "takes texts, but no pictures", "give it captions=FILE, or another form"
+        raise UserError("load chat model", f"rerank: form {options.form}", reason, next_step)
     return RerankModel(options)
 
 
@@ -38,23 +51,48 @@ class RerankModel(OpenAICompatibleModel):
     def __init__(self, options: RerankOptions) -> None:
         self.path = "/score" if options.form == "score" else "/rerank"
         super().__init__(options)
+        self._captions = read_captions(options.captions)
+        self._texts: dict[chat.ChatRequest, list[str] | chat.Failure] = {}
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """The model's name and parameters, the captions among them."""
+        own = super().identity
+        digest = {} if self._captions is None else {"captions": self._captions.identity.revision[:12]}
+        return ModelIdentity(own.name, own.revision, own.parameters | digest)
+
+    def reply(
+        self, requests: Sequence[chat.ChatRequest], on_answers: chat.OnAnswers = chat.always_continue
+    ) -> list[chat.ChatAnswer]:
+        """Returns the scores, after the captions of all images were found."""
+        if self._captions is not None:
+            self._texts = dict(zip(requests, self._captions.find_texts(requests), strict=True))
+        return super().reply(requests, on_answers)
 
     def body(self, request: chat.ChatRequest) -> bytes | chat.Failure:
         """Returns the body to post for a pair, or why there is none."""
-        (message,) = request.messages
-        content = message_content(chat.Message("user", "", message.images))
+        document = self._show(request)
+        if isinstance(document, chat.Failure):
+            return document
+        query, model = request.messages[0].text, {"model": self.options.name}
+        fields: dict[str, Any] = model | {"query": query, "documents": [document], "top_n": 1}
+        if self.options.form == "score":
+            fields = model | {"text_1": query, "text_2": document}
+        elif self.options.form == "tei":
+            fields = {"query": query, "texts": [document], "truncate": True}
+        return json.dumps(fields | self.options.extra).encode()
+
+    def _show(self, request: chat.ChatRequest) -> Any:
+        """Returns the image, or its captions, in the form that the endpoint takes, or why it cannot be shown."""
+        if self._captions is not None:
+            found = self._texts[request]
+            text = found if isinstance(found, chat.Failure) else "\n".join(found)
+            return {"text": text} if self.options.form == "jina" and isinstance(text, str) else text
+        content = message_content(chat.Message("user", "", request.messages[0].images))
         if isinstance(content, chat.Failure | str):
             return content if isinstance(content, chat.Failure) else chat.Failure("no_image", "final")
         images = [part for part in content if part["type"] == "image_url"]
-        document: dict[str, Any] = {"content": images}
-        fields: dict[str, Any] = {"model": self.options.name, "query": message.text}
-        if self.options.form == "jina":
-            document = {"image": images[0]["image_url"]["url"]}
-        if self.options.form == "score":
-            fields = {"model": self.options.name, "text_1": message.text, "text_2": document}
-        else:
-            fields |= {"documents": [document], "top_n": 1}
-        return json.dumps(fields | self.options.extra).encode()
+        return {"image": images[0]["image_url"]["url"]} if self.options.form == "jina" else {"content": images}
 
     def read_score(self, envelope: Any) -> float | None:
         """Returns the score of the pair."""

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from querytruth.evaluation.evaluation_result import EvaluationResult
 from querytruth.review import vega_lite
+from querytruth.review.page_parts import translate
 from querytruth.review.result_cards import format_interval
 
 _WIDTH, _HEIGHT = 285, 190
@@ -84,7 +85,7 @@ def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFram
         if row["k"] <= len(curves[label[name]])  # beyond, the run has ended
     ]
     layers = [_line(rows, "k", "y", list(curves)), *_intervals(hits, list(curves)), *_chance(hits)]
-    return vega_lite.draw_svg(_plot(layers, "rank k", "queries with a right one"), description)
+    return vega_lite.draw_svg(_plot(layers, translate("rank k"), translate("queries with a right one")), description)
 
 
 def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
@@ -105,22 +106,26 @@ def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd
         dashed = {"type": "line", "color": vega_lite.SOFT, "strokeDash": [3, 3], "strokeWidth": 1.5}
         layers.append(vega_lite.make_layer(level, dashed, x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
     return vega_lite.draw_svg(
-        _plot(layers, "recall", "precision", x=_SHARE), "Precision over recall, at rank 1 to the last"
+        _plot(layers, translate("recall"), translate("precision"), x=_SHARE),
+        "Precision over recall, at rank 1 to the last",
     )
 
 
 def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Markup:
     """Draw precision and recall over the score threshold, with the thresholds for the target precisions."""
     rows = [
-        {"system": name, "x": float(x), "y": float(y)}
+        {"system": translate(name), "x": float(x), "y": float(y)}
         for name in ("precision", "recall")
         for x, y in zip(curve["threshold"], curve[name], strict=True)
     ]
     cuts = [{"a": value} for value in thresholds]
     mark = {"type": "rule", "color": vega_lite.SOFT, "strokeWidth": 1}
-    layers = [_line(rows, "x", "y", ["precision", "recall"]), vega_lite.make_layer(cuts, mark, x={"field": "a"})]
+    layers = [
+        _line(rows, "x", "y", [translate("precision"), translate("recall")]),
+        vega_lite.make_layer(cuts, mark, x={"field": "a"}),
+    ]
     scale = {"zero": False, "nice": False}
-    plot = _plot(layers, "score from which on is shown", "share", x=scale)
+    plot = _plot(layers, translate("score from which on is shown"), translate("share"), x=scale)
     return vega_lite.draw_svg(plot, "Precision and recall over the score")
 
 

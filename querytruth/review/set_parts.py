@@ -133,8 +133,8 @@ def reading_order(query: DisplayedWording) -> tuple[Any, ...]:
 
 
 def get_language_name(code: str) -> str:
-    """Return the English name of a language, or its code."""
-    return _LANGUAGES.get(code, code)
+    """Return the name of a language, or its code."""
+    return page_parts.translate(_LANGUAGES.get(code, code))
 
 
 class RejectionExample(NamedTuple):

@@ -5,7 +5,8 @@ Colours are the variables of the page, so that one SVG serves light and dark.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,66 @@ def draw_svg(spec: VegaSpec, description: str) -> Markup:
     label = Markup('<svg role="img" aria-label="{}" ').format(description)
     bare = re.sub(r' (aria-label|aria-roledescription|role)="[^"]*"', "", svg)  # screen readers need one label
     return Markup(bare.replace("<svg ", label, 1))
+
+
+def draw_intervals(rows: Sequence[Mapping[str, Any]], description: str) -> Markup:
+    """Draw a row per `name` on one axis from 0: `value` as a dot and `low` to `high` as a line; where they are known,
+    `before` as a ring and `chance` as a stroke."""
+    label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), 17)
+    values = [
+        {"name": label[str(row["name"])]}
+        | {key: row[key] for key in ("value", "low", "high", "before", "chance") if row.get(key) is not None}
+        for row in rows
+    ]
+    ring = {"type": "point", "size": 60, "color": SOFT, "strokeWidth": 1.5, "opacity": 1}
+    marks: list[tuple[str, VegaSpec]] = [
+        ("low", {"type": "rule", "strokeWidth": 6, "color": PALE, "strokeCap": "round"}),
+        ("chance", {"type": "tick", "thickness": 2, "height": 14, "color": WARM}),
+        ("before", ring),
+        ("value", {"type": "point", "filled": True, "size": 60, "color": ACCENT, "opacity": 1}),
+    ]
+    layers = [
+        {
+            "transform": [{"filter": f"isValid(datum.{field})"}],
+            "mark": mark,
+            "encoding": {
+                "x": {"field": field, "type": "quantitative"},
+                **({"x2": {"field": "high"}} if field == "low" else {}),
+            },
+        }
+        for field, mark in marks
+    ]
+    x = {"type": "quantitative", "title": None, "scale": {"zero": True}, "axis": {"tickCount": 5}}
+    y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
+    whole = {"width": 195, "height": {"step": 24}, "encoding": {"x": x, "y": y}, "layer": layers}
+    return draw_svg({**whole, "data": {"values": values}}, description)
+
+
+def draw_trend(rows: Sequence[Mapping[str, Any]], description: str) -> Markup:
+    """Draw `value` over the time `at`, with the interval `low` to `high` where it is known. A line joins values of one
+    `version`; a dashed stroke marks where the version changes."""
+    turns = [{"at": b["at"]} for a, b in pairwise(rows) if a["version"] != b["version"]]
+    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}, "axis": {"tickCount": 4}}
+    x = {
+        "field": "at",
+        "type": "temporal",
+        "title": None,
+        "axis": {"tickCount": 3, "grid": False, "format": "%Y-%m-%d"},
+    }
+    whisker = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    layers: list[VegaSpec] = [
+        make_layer(turns, {"type": "rule", "color": WARM, "strokeDash": [4, 3]}, x=x),
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "color": PALE},
+            "encoding": {"x": x, **whisker},
+        },
+        {
+            "mark": {"type": "line", "color": ACCENT, "point": {"color": ACCENT, "size": 24}},
+            "encoding": {"x": x, "y": y, "detail": {"field": "version"}},
+        },
+    ]
+    return draw_svg({"width": 250, "height": 120, "data": {"values": list(rows)}, "layer": layers}, description)
 
 
 def make_rule(start: float, end: float, colour: str, width: float) -> VegaSpec:

@@ -194,12 +194,16 @@ export class CardQueue {
   }
 
   // Asks for a text; Enter saves, Shift and Enter begin a new line where `lines` are allowed.
-  write(title, message, text, lines, save) {
+  // `choice`: what a box beside the text says; `save` gets whether it is ticked.
+  write(title, message, text, lines, save, choice = null) {
     const [dialog, field] = [byId("writing"), byId("writing-text")];
     byId("writing-title").textContent = title;
     byId("writing-message").textContent = message;
     field.value = text;
-    const done = () => { dialog.close(); save(field.value); };
+    byId("writing-choice").checked = false;
+    byId("writing-choice").parentElement.hidden = !choice;
+    byId("writing-choice-text").textContent = choice;
+    const done = () => { dialog.close(); save(field.value, Boolean(choice) && byId("writing-choice").checked); };
     byId("writing-save").onclick = done;
     byId("writing-cancel").onclick = () => dialog.close();
     field.onkeydown = (event) => {

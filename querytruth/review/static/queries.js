@@ -3,7 +3,7 @@ import { ask, chip, element, keyButton, photo } from "./elements.js";
 import { toggleBoxes, withBoxes } from "./boxes.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { ImageFinder } from "./image_finder.js";
-import { decidedTexts, differing, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
+import { decidedTexts, differing, editText, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
 
 let marked = 0;
 let markedKey = null; // of the card that the mark is on
@@ -30,7 +30,7 @@ function tile(card, one, place, queue) {
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
     element("button", { type: "button", class: "frame", title: `${one.name}: large (o)`, on: { click: open } }, withBoxes(image, one.boxes)),
     grading(one, (grade) => { mark(); decide(card, one, grade, queue); }, gradeOf(card, one)),
-    element("div", { class: "why", title: one.evidence }, one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
+    element("div", { class: "why", title: one.evidence }, one.is_source && chip("the caption was written of it", "source"), one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
       differing(card, one), element("bdi", {}, one.evidence || one.name)));
 }
 
@@ -75,12 +75,7 @@ function whole(decision) {
   };
 }
 
-function edit(card, queue) {
-  const { others, ...one } = decidedTexts(card);
-  if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
-  queue.write("Edit the query", "Enter saves; judgments made from here on are of the new text.", one.text, false,
-    (text) => queue.submit({ ...one, decision: "edit", new_text: text }, card.key));
-}
+const edit = (card, queue) => editText(card, queue, (act) => queue.submit(act, card.key));
 
 function note(card, queue) {
   const own = shownText(card).own;

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from querytruth.review import page_parts, set_parts
-from querytruth.review.page_parts import translate
 from querytruth.review.plots import draw_histogram, draw_places, draw_timeline, format_location
 from querytruth.review.set_parts import RejectionReason, sample_rejections
 from querytruth.sets.benchmark_set import Tables, get_render_options
@@ -207,18 +206,22 @@ def _figures(
         (
             "Pictures",
             len(tables.images),
-            translate("of %(number)s listed", number=f"{funnel[0]['entered']:,}") if funnel else "",
+            page_parts.translate("of %(number)s listed", number=f"{funnel[0]['entered']:,}") if funnel else "",
         ),
         (
             "Duplicate groups",
             selection.group_total,
-            translate("%(number)s pictures left out as twins", number=f"{left_out:,}"),
+            page_parts.translate("%(number)s pictures left out as twins", number=f"{left_out:,}"),
         ),
-        ("Places", places["distinct"], translate("cells of %(size)s degrees", size=f"{places['cell_degrees']:g}")),
+        (
+            "Places",
+            places["distinct"],
+            page_parts.translate("cells of %(size)s degrees", size=f"{places['cell_degrees']:g}"),
+        ),
         (
             "Days",
             days["distinct"],
-            translate("from %(first)s to %(last)s", first=days["first"][:10], last=days["last"][:10])
+            page_parts.translate("from %(first)s to %(last)s", first=days["first"][:10], last=days["last"][:10])
             if days["first"]
             else "",
         ),
@@ -232,7 +235,7 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, int |
     yield "Sizes", _most_frequent(sizes)
     if megapixels := sizes["megapixels"]:
         spread = {name: f"{megapixels[key]:.3g}" for name, key in (("median", "50"), ("low", "0"), ("high", "100"))}
-        yield "Megapixels", [(translate("median %(median)s, from %(low)s to %(high)s", **spread), None)]
+        yield "Megapixels", [(page_parts.translate("median %(median)s, from %(low)s to %(high)s", **spread), None)]
     yield "Formats", _most_frequent(summary["formats"])
 
 
@@ -306,7 +309,7 @@ def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render
 def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
     match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
-        match = translate(match) + translate(", %(bits)s bits apart", bits=member.distance)
+        match = page_parts.translate(match) + page_parts.translate(", %(bits)s bits apart", bits=member.distance)
     if member.edit is not None:
         match += f": {member.edit.replace('+', ', ')}"
     size = set_parts.format_size(member.width, member.height)

@@ -113,7 +113,9 @@ def _metrics(figures: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> 
     return [
         {
             "metric": metric,
-            "rows": [row | {end: f"{row[end] or 0:.3f}" for end in ("before", "value", "low", "high")} for row in rows],
+            "rows": [
+                {**row, **{end: f"{row[end] or 0:.3f}" for end in ("before", "value", "low", "high")}} for row in rows
+            ],
             "plot": draw_intervals(rows, f"{metric}: {texts['as_judged']} → {texts['corrected']}"),
         }
         for metric, rows in metrics.items()

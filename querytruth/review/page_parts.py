@@ -111,7 +111,7 @@ def _environment(language: str) -> Environment:
         parts = {name: escape(_make_text_visible(value)) for name, value in values.items()}
         return Markup(_look_up(text, language)) % parts if values else _look_up(text, language)
 
-    environment.globals["_"] = write
+    environment.globals |= {"_": write, "texts": PAGE_TEXTS["chinese"] if language == "zh" else {}}
     environment.filters["text"] = lambda value: _look_up(str(value).replace("_", " "), language)
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes

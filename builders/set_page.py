@@ -43,7 +43,7 @@ _FAMILIES = {
 }
 _MIX_INTRODUCTION = "%(level)s labels on one picture, and the near misses that lack one."
 _RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
-_OPEN = 8  # queries of a batch shown without unfolding
+_OPEN, _OPEN_IN_ALL = 8, 16  # queries shown without unfolding: of a batch at most, and about as many of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +262,7 @@ def render_set_page(
 
 
 def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, Any]]:
+    shown = min(_OPEN, max(1, _OPEN_IN_ALL // max(len(selection.batches), 1)))
     for number, (batch, chosen) in enumerate(selection.batches.items()):
         if batch.family:
             title, description = _FAMILIES.get(batch.family, (batch.family.capitalize(), ""))
@@ -280,8 +281,8 @@ def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, 
             "id": f"batch-{number}",
             "title": title,
             "description": description,
-            "first": entries[:_OPEN],
-            "more": entries[_OPEN:],
+            "first": entries[:shown],
+            "more": entries[shown:],
             "shown": len(entries),
             "total": selection.batch_sizes[batch],
         }

@@ -127,7 +127,7 @@ export class CardQueue {
       const { card } = await ask(`${this.home}/undo`, { view: this.view });
       const key = this.#applyResult(card.key, card);
       if (key !== this.order[this.at] && this.order.includes(key)) this.go(this.order.indexOf(key));
-      byId("saved").textContent = t("taken back: %(number)s", { number: card.undone });
+      byId("saved").textContent = t(card.undone === 1 ? "taken back: 1 decision" : "taken back: %(number)s decisions", { number: card.undone });
     });
   }
 

@@ -257,6 +257,7 @@ def render_set_page(
         images=images,
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
         describe=_describe,
+        log=manifest["notes"].get("log"),
         findings=findings,
     )
 

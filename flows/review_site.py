@@ -28,7 +28,6 @@ from querytruth.review import (
     query_cards,
     query_queue,
     query_views,
-    rejected_files,
     rejection_cards,
     review_exports,
     similar_images,
@@ -366,7 +365,7 @@ def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
         DecisionLog(stored.path.parent, Override),
     )
     return rejection_routes(
-        LogSession(cards.apply_entries, log), cards, rejected_files.open_rejected_files(stored), about
+        LogSession(cards.apply_entries, log), cards, similar_images.open_rejected_files(stored), about
     )
 
 

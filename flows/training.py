@@ -21,7 +21,14 @@ from querytruth.dual_encoder import retrieval_scores
 from querytruth.dual_encoder.checkpoints import delete_state, write_checkpoint
 from querytruth.dual_encoder.definition import RECURRENT_ARCHITECTURES, TrainingDefinition
 from querytruth.dual_encoder.training import TrainingJob, create_initial_model, run_training
-from querytruth.dual_encoder.training_data import SplitSet, build_training_pairs, load_split_set, read_pixels
+from querytruth.dual_encoder.training_data import (
+    SplitSet,
+    build_training_pairs,
+    load_split_set,
+    read_pixels,
+    select_relevant_pairs,
+    shuffle_batches,
+)
 from querytruth.dual_encoder.training_report import format_interval, render_curves_svg, render_training_report
 from querytruth.errors import UserError
 from querytruth.evaluation.statistics import estimate_interval
@@ -65,6 +72,25 @@ def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = N
         test_set = test_set or publish_test_part(definition, parts)
         history = _train_and_save(definition, parts, folder, key, device)
         return _write_results(definition, parts, folder, key, test_set, history)
+
+
+def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
+    """What a training would do: the sizes of the parts, pairs of query and image, and optimizer steps. Reads the set's
+    tables alone; no image is decoded, and nothing is written."""
+    from querytruth.dual_encoder.augmentation import ENLARGEMENT  # which needs torch
+
+    parts = load_split_set(definition)
+    pairs = len(select_relevant_pairs("train", parts.part_of_query, parts.part_of_image, parts.stored.tables.qrels))
+    steps = len(shuffle_batches(pairs, definition.steps.batch, definition.seed, 1)) if pairs else 0
+    side = int(definition.size * ENLARGEMENT)
+    return {
+        **parts.summarize(),
+        "pairs": pairs,
+        "steps_an_epoch": steps,
+        "epochs_at_most": definition.steps.epochs,
+        "bytes_about": 3 * side * side * len(parts.stored.tables.images),
+        "device": str(choose_device(definition.device, "train", "say --set device=cpu")),
+    }
 
 
 _NOT_TRAINED_BY = {"out", "publish_to", "publish_places", "work", "set", "title", "licence", "lose_at_most", "name"}

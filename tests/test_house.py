@@ -38,7 +38,10 @@ DOING = {
     *(f"builders/gallery/{name}.py" for name in ("image_scan", "render_steps", "steps")),
     *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captions")),
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
-    *(f"builders/precision/{name}.py" for name in ("annotation_files", "annotation_records", "label_files")),
+    *(
+        f"builders/precision/{name}.py"
+        for name in ("annotation_files", "annotation_records", "label_files", "tag_files")
+    ),
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
     *(f"builders/generated/{name}.py" for name in ("object_rounds", "pool_tables", "stages", "topic_rounds")),
@@ -172,12 +175,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 430,
-    "lines": 74500,
-    "lines of imports": 5460,
+    "files": 432,
+    "lines": 74860,
+    "lines of imports": 5490,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
-    "Any": 1640,
+    "Any": 1642,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from querytruth import definitions
 from querytruth.backends.files.safe_paths import PathOrName, PathOrUrl
 from querytruth.formats.set_card import licence_family
+
+_TEMPERATURE = 1.0  # of an endpoint that is asked for new ideas
 
 
 class TopicOptions(definitions.StrictModel):
@@ -27,6 +29,14 @@ class TopicOptions(definitions.StrictModel):
     calls: int | None = Field(None, ge=0)
     tokens: int | None = Field(None, ge=0)
     price: definitions.PriceOptions | None = Field(None, exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sample_replies(cls, data: Any) -> Any:
+        # At an endpoint's own default here, 0, a model answers the same prompt with the same words.
+        if not isinstance(data, dict) or data.get("model") != "openai_compatible":
+            return data
+        return {**data, "options": {"temperature": _TEMPERATURE, **(data.get("options") or {})}}
 
 
 class ObjectOptions(definitions.StrictModel, allow_inf_nan=False):
@@ -82,6 +92,13 @@ class CollectOptions(definitions.StrictModel, allow_inf_nan=False):
     respect_robots: bool = True
     contact: str = Field("", max_length=200, pattern=r"^[ -~]*$", exclude=True)
     limits: FetchLimitOptions = FetchLimitOptions()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_queries_of_own_images(cls, data: Any) -> Any:
+        # In a folder of one's own an image has one place, and several queries that it answers.
+        is_own = isinstance(data, dict) and data.get("search") == "folder"
+        return {"same_url": "merge", **data} if is_own else data
 
     @field_validator("licences")
     @classmethod

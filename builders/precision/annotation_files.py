@@ -20,6 +20,7 @@ import pandas as pd
 from builders.precision import annotation_records
 from builders.precision.annotated_gallery import AnnotationFile
 from builders.precision.detections import DetectionFile
+from builders.precision.tag_files import is_tag_file, read_tags
 from querytruth.array_types import AnyArray
 from querytruth.backends.files.json_stream import JsonObjectReader
 from querytruth.errors import UserError, first_line, translate_read_errors
@@ -38,8 +39,13 @@ _COLUMN_TYPES: dict[str, Any] = {
 _COLUMN_TYPES |= dict.fromkeys(("x", "y", "width", "height"), np.float64)
 
 
-def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> AnnotationFile:
-    """Reads one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is not COCO."""
+def read_annotations(
+    path: Path, progress: Callable[[int], None] = lambda _bytes: None, least_tag_score: float = 0.0
+) -> AnnotationFile:
+    """Reads one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is neither in COCO
+    form nor a file of tags."""
+    if is_tag_file(path):
+        return read_tags(path, least_tag_score)
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     boxes, images = _AnnotationCollector(name), _ImageCollector(name)
     other_values: dict[str, Any] = {"categories": None, "licenses": None}
@@ -67,7 +73,9 @@ def read_annotations(path: Path, progress: Callable[[int], None] = lambda _bytes
     if missing := [key for key in _KEYS[:3] if key not in seen]:
         has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
         reason = f"has no {missing[0]!r} (it has {has})"
-        raise UserError("read annotations", name, reason, "give an instances file in COCO form")
+        raise UserError(
+            "read annotations", name, reason, "give an instances file in COCO form, or tags as .csv or .jsonl"
+        )
     box_table = boxes.table()
     return AnnotationFile(
         name=name,

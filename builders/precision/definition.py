@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from builders.precision.label_files import list_shipped_tables
+from builders.precision.tag_files import is_tag_file
 from builders.precision.tag_tree import LANGUAGES
 from querytruth import definitions
 from querytruth.backends.files.safe_paths import BaseFolder, PathRule, resolve_if_exists
@@ -61,6 +62,13 @@ class DetectionOptions(definitions.StrictModel):
     are those of the annotation file; `at_least`: the lowest score of a box that proposes a judgment."""
 
     results: Annotated[list[Path], definitions.OneOrMore, Field(min_length=1)]
+    at_least: float = Field(0.5, ge=0, le=1)
+
+
+class TagOptions(definitions.StrictModel):
+    """Tags of whole images (annotations in .csv, .tsv or .jsonl). `at_least`: the lowest score of a tag that counts; a
+    tag without a score counts."""
+
     at_least: float = Field(0.5, ge=0, le=1)
 
 
@@ -123,6 +131,7 @@ class PrecisionDefinition(definitions.SetDefinition):
     compatible: TableName | None = None
     boxes: BoxOptions = BoxOptions()
     detections: DetectionOptions | None = None
+    tags: TagOptions = TagOptions()
     searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
     near_duplicates: definitions.NearDuplicateOptions = definitions.NearDuplicateOptions()
@@ -148,6 +157,20 @@ class PrecisionDefinition(definitions.SetDefinition):
     def _require_one_annotation_file(self) -> "PrecisionDefinition":
         if self.detections is not None and len(self.annotations) > 1:
             raise ValueError("detections need a single annotation file: the ids in the results are those of that file")
+        return self
+
+    @model_validator(mode="after")
+    def _keep_to_what_tags_say(self) -> "PrecisionDefinition":
+        if not self.has_tags:
+            return self
+        if self.images is None:
+            raise ValueError("tags of whole images need the folder of the images: set images")
+        if self.families or self.exhaustive == "by_image":
+            raise ValueError(
+                "families and exhaustive: by_image need boxes, and tags of whole images have none: delete them"
+            )
+        if not self.boxes.crowd:
+            raise ValueError("boxes.crowd: false leaves out tags of whole images: set it to true")
         return self
 
     @model_validator(mode="after")
@@ -183,6 +206,11 @@ class PrecisionDefinition(definitions.SetDefinition):
         if unused := [name for name in keys if getattr(self, name)]:
             raise ValueError(f"{unused[0]} is read where a chat model words queries: add llm to texts")
         return self
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether tags of whole images are among the annotations."""
+        return any(is_tag_file(path) for path in self.annotations)
 
     @property
     def has_phrasings(self) -> bool:

@@ -87,12 +87,12 @@ def no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserErro
 
 
 @step("read annotations")
-def read_annotations(paths: list[Path]) -> list[annotated_gallery.AnnotationFile]:
+def read_annotations(paths: list[Path], least_tag_score: float) -> list[annotated_gallery.AnnotationFile]:
     """All annotation files, by name and digest: their order in the definition makes no difference. Raises UserError
     for one that cannot be read."""
     total = sum(path.stat().st_size for path in paths if path.is_file())
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
-        files = [annotation_files.read_annotations(path, advance) for path in paths]
+        files = [annotation_files.read_annotations(path, advance, least_tag_score) for path in paths]
     return sorted(files, key=lambda file: (file.name, file.sha256))
 
 

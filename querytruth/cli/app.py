@@ -36,7 +36,10 @@ COMMANDS = {
             "self_instruct_commands:collect",
             "Search the web for the accepted queries and fetch their images.",
         ),
-        "labels": ("build_commands:labels_app", "Translate the labels of annotations by a chat model, then by people."),
+        "labels": (
+            "build_commands:labels_app",
+            "Translate the labels of annotations, or take tags from the dates of photos.",
+        ),
     },
     "Look": {
         "list": ("set_commands:list_", "List the sets below a folder with their newest version."),

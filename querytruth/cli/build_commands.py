@@ -1,6 +1,6 @@
 """`querytruth build`: a set of each kind from its definition.
 
-`querytruth labels`: names of labels in another language, by a chat model and then by people.
+`querytruth labels`: names of labels in another language, by a chat model and then by people; tags from dates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 app = group("build", "Build a set from its definition.")
-labels_app = group("labels", "Translate the labels of annotations by a chat model, then by people.")
+labels_app = group("labels", "Translate the labels of annotations, or take tags from the dates of photos.")
 LabelsArgument = Annotated[
     str, argument(help="A label table (included name, folder, labels.csv), or a COCO file.", metavar="TABLE")
 ]
@@ -199,3 +199,36 @@ def accept(
         return
     left = f", {undecided} rows without a verdict" if undecided else ""
     terminal.out.print(f"{file}: {accepted} names accepted{left}", markup=False, soft_wrap=True)
+
+
+@labels_app.command
+@command
+def dates(
+    gallery: Annotated[
+        str, argument(help="A published gallery of the photos: name, name/v3 or a path.", metavar="SET")
+    ],
+    language: Annotated[Literal["zh", "en"], option(help="The language of the tags.")],
+    to: Annotated[Path, option(help="The CSV to write.")] = Path("dates.csv"),
+    json: JsonOption = False,
+) -> None:
+    """Write the day, month and year of each photo as tags, of which a precision set makes queries.
+
+    Example: querytruth labels dates family-album --language en --to dates.csv
+    """
+    from builders.precision.date_tags import TAG_COLUMNS, list_date_tags
+    from querytruth.backends.files.text_formats import write_csv
+    from querytruth.errors import UserError
+    from querytruth.sets.set_files import find_set, read_set
+
+    images = read_set(find_set(gallery), ("images",)).tables.images
+    rows = list(list_date_tags(images, language))
+    if not rows:
+        raise UserError("list dates", gallery, "has no photo with a date", "name a gallery whose files have EXIF dates")
+    write_csv(to, TAG_COLUMNS, rows)
+    dated = len({name for name, _, _ in rows})
+    if json:
+        terminal.print_json({"file": str(to), "tags": len({tag for _, tag, _ in rows}), "dated": dated})
+        return
+    text = f"{to}: {len({tag for _, tag, _ in rows}):,} tags of {dated:,} photos; {len(images) - dated:,} have no date"
+    next_ = f"Next: querytruth init precision --annotations {to} --images FOLDER"
+    terminal.out.print(f"{text}. {next_}", markup=False, soft_wrap=True)

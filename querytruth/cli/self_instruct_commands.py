@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 class TypedTraining(TrainingRequest):
     """A training as it is typed."""
 
+    plan: bool = Field(False, description="Print what would be trained on, and train nothing.")
     ablate: bool = Field(False, description="Also train without each part of it, one at a time, and compare.")
 
 
@@ -232,12 +233,17 @@ def _show_runs(stage: str, rows: list[dict[str, Any]]) -> None:
 def train(json: JsonOption = False, *, request: TypedTraining) -> None:
     """Train a dual encoder on a set's own images and queries; the same command resumes a stopped training.
 
+    Example: querytruth train training.yaml --plan
+
     Example: querytruth train training.yaml --set steps.epochs=10
     """
     terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
-    from flows.training import train_dual_encoder
+    from flows.training import plan_training, train_dual_encoder
 
     checked: Any = request.load_definition()
+    if request.plan:
+        planned = plan_training(checked)
+        return terminal.print_json(planned) if json else _show_training_plan(planned)
     try:
         with terminal.reported_run(workers=request.worker_count):
             if request.ablate:
@@ -249,6 +255,16 @@ def train(json: JsonOption = False, *, request: TypedTraining) -> None:
         place = error.filename or checked.out
         reason = f"cannot be written ({error.strerror})"
         raise UserError("train", place, reason, "fix that, then run the same command: it goes on") from None
+
+
+def _show_training_plan(plan: dict[str, Any]) -> None:
+    terminal.print_funnel(plan["funnel"])
+    rows: list[list[object]] = [[part, plan["pictures"][part], plan["queries"][part]] for part in plan["pictures"]]
+    terminal.print_table(f"Parts of {plan['set']}", ["", "images", "queries"], rows)
+    steps = plan["steps_an_epoch"] * plan["epochs_at_most"]
+    text = f"{plan['pairs']:,} pairs to train on, {plan['steps_an_epoch']:,} steps an epoch, {steps:,} at most"
+    text += f", on {plan['device']}; about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    terminal.out.print(text, markup=False, soft_wrap=True)
 
 
 def _ablate(definition: Any, json: bool) -> None:

@@ -25,6 +25,7 @@ from querytruth.evaluation.ground_truth import find_representatives, fold_tables
 from querytruth.evaluation.metric_scores import transpose_qrels
 from querytruth.evaluation.run_evaluation import EvaluationSpec, find_query_aspects
 from querytruth.evaluation.run_files import read_trec_qrels
+from querytruth.evaluation.traffic import select_log_sample
 from querytruth.sets import set_files
 from querytruth.sets.absent_queries import list_absent
 from querytruth.sets.leaked_queries import read_overlap
@@ -152,7 +153,12 @@ def build_evaluation_view(
         metrics=metrics,
         precisions=precisions,
     )
-    return EvaluationView(judged, spec, qrels)
+    view = EvaluationView(judged, spec, qrels)
+    # A part of a set has other totals than the log.
+    notes = {} if judged.stored is None or "part" in judged.description else judged.stored.manifest["notes"]
+    counted = [*view.query_ids.to_pylist(), *view.list_absent()]
+    sample = select_log_sample(spec.queries, counted, notes.get("log", {}).get("strata", ()))
+    return replace(view, spec=replace(spec, log_sample=sample))
 
 
 def exclude_queries(view: EvaluationView, query_ids: frozenset[str]) -> EvaluationView:
@@ -161,7 +167,10 @@ def exclude_queries(view: EvaluationView, query_ids: frozenset[str]) -> Evaluati
         return view
     qrels = view.qrels[~view.qrels["query_id"].isin(query_ids)].reset_index(drop=True)
     queries = [name for name in view.all_query_ids.to_pylist() if name not in query_ids]
-    return replace(view, qrels=qrels, spec=replace(view.spec, truth=index_qrels(qrels, view.gallery_ids, queries)))
+    sample = view.spec.log_sample
+    sample = sample if sample is None else sample[~sample.index.isin(query_ids)]
+    truth = index_qrels(qrels, view.gallery_ids, queries)
+    return replace(view, qrels=qrels, spec=replace(view.spec, truth=truth, log_sample=sample))
 
 
 def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:

@@ -1,6 +1,7 @@
 """Ids of others in a run: queries and images by our ids, then by the publisher's, then by file names and paths.
 
-A path counts where it is the end of one image's path alone, or that image's path the end of it. A name that could be
+A path, with its extension or without, counts where it is the end of one image's path alone, or that image's path the
+end of it. A name that could be
 several queries or images is an error: a guess would change the figures without a trace.
 """
 
@@ -67,7 +68,10 @@ def _match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: boo
         return matched
     by_last: dict[str, list[tuple[str, str]]] = {}
     for value, one in pairs:
-        by_last.setdefault(_clean_path(value).rpartition("/")[2], []).append((f"/{_clean_path(value)}", one))
+        path = f"/{_clean_path(value)}"
+        stem = path[: path.rindex(".")] if "." in path.rpartition("/")[2][1:] else path
+        for way in {path, stem}:  # many systems know 000000113588.jpg as 000000113588
+            by_last.setdefault(way.rpartition("/")[2], []).append((way, one))
     for name in names:
         path = f"/{_clean_path(name)}"
         candidates = by_last.get(path.rpartition("/")[2], ()) if name not in matched else ()

@@ -40,13 +40,15 @@ class EvaluationSpec:
     """What is measured, in one direction, for every system: the judgments and the queries.
 
     `set`: as in EvaluationResult. `queries` (query_id, text, level …): the source of slices, or None; `clusters`: per
-    query id the topic, image or labels that it shares with others. `precisions`: those to find a threshold for."""
+    query id the topic, image or labels that it shares with others; `log_sample`: see
+    `select_log_sample`. `precisions`: those to find a threshold for."""
 
     set: dict[str, Any]
     truth: GroundTruth
     direction: str = evaluation_result.TEXT_TO_IMAGE
     queries: pd.DataFrame | None = None
     clusters: pd.Series | None = None
+    log_sample: pd.DataFrame | None = None
     metrics: Sequence[str] = metric_scores.DEFAULT_METRICS
     precisions: Sequence[float] = DEFAULT_PRECISIONS
 
@@ -102,7 +104,7 @@ def evaluate_run(
         thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
         left_out=pd.DataFrame(columns=evaluation_result.LEFT_OUT_COLUMNS) if left_out is None else left_out,
         phrasings=evaluation_result.measure_phrasing_spread(scores.per_query, spec.queries, names),
-        traffic=measure_traffic(scores.per_query, spec.queries, names),
+        traffic=measure_traffic(scores.per_query, spec.log_sample, names),
     )
 
 

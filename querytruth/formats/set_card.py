@@ -38,6 +38,10 @@ _LEFT_OUT = {
     "too_many_rivals": "left out: it fits more pictures than are listed",
     "repeated_query": "left out: another query has the same text and the same relevant pictures",
 }
+_SYNTHETIC = (
+    "Its queries were made, not typed by people who search: they order systems, and absolute figures may be biased "
+    "(arXiv 2506.10301)."
+)
 _CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
 _KINDS = {
     "gallery": "pictures to search in: what queries are made for, and what answers them",
@@ -50,6 +54,11 @@ _KINDS = {
 _SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 _AMBIGUOUS = 8  # captions shown
 _LICENCES = 12  # listed one by one; where there are more, their families are listed
+
+
+def list_biases(kind: str) -> list[str]:
+    """Returns what holds of a kind's queries that nobody typed into a search."""
+    return [_SYNTHETIC] if kind in ("precision", "recall", "generated") else []
 
 
 def describe_policy(ambiguity: dict[str, Any]) -> str:
@@ -189,7 +198,7 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"- content digest `{manifest['content_digest']}`"
     yield f"- canary `{make_canary(manifest['content_digest'])}`: a text corpus with it holds this version\n"
     yield "## Known limitations\n"
-    limitations = [*manifest["known_limitations"], *describe_shortcuts(tables)]
+    limitations = [*manifest["known_limitations"], *list_biases(manifest["kind"]), *describe_shortcuts(tables)]
     yield from (f"- {_plain(limitation)}" for limitation in limitations)
     yield "\n## Licences\n"
     yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its pictures:\n"

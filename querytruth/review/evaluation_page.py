@@ -76,7 +76,8 @@ def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Markup:
     """Return a dot per metric and system at the mean, on a line from the worst to the best phrasing."""
     rows = [
         {
-            "name": f"{metric} {name}" if len(tables) > 1 else metric,
+            "name": metric,
+            "system": name,
             "value": row.mean,
             "low": row.worst,
             "high": row.best,
@@ -85,7 +86,11 @@ def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Markup:
         for name, table in tables.items()
         for row in table[table["metric"] == metric].itertuples(index=False)
     ]
-    return draw_intervals(rows, "; ".join(f"{one['name']} {one['low']:.2f} to {one['high']:.2f}" for one in rows))
+    return draw_intervals(
+        rows,
+        "; ".join(f"{one['name']} {one['low']:.2f} to {one['high']:.2f} {one['system']}" for one in rows),
+        list(tables),
+    )
 
 
 def render_evaluation_page(

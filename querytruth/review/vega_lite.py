@@ -52,37 +52,56 @@ def draw_svg(spec: VegaSpec, description: str) -> Markup:
     return Markup(bare.replace("<svg ", label, 1))
 
 
-def draw_intervals(rows: Sequence[Mapping[str, Any]], description: str) -> Markup:
+def draw_intervals(
+    rows: Sequence[Mapping[str, Any]], description: str, systems: Sequence[str] = (), means: Sequence[float] = ()
+) -> Markup:
     """Draw a row per `name` on one axis from 0: `value` as a dot and `low` to `high` as a line; where they are known,
-    `before` as a ring and `chance` as a stroke."""
+    `before` as a ring, `chance` as a stroke and `note` at the right. With two `systems` a name has a row of each
+    `system`, in its colour; `means` are dotted lines."""
     label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), 17)
-    values = [
-        {"name": label[str(row["name"])]}
-        | {key: row[key] for key in ("value", "low", "high", "before", "chance") if row.get(key) is not None}
-        for row in rows
-    ]
-    ring = {"type": "point", "size": 60, "color": SOFT, "strokeWidth": 1.5, "opacity": 1}
+    names = list(shorten_labels(systems, 24).values())
+    known = [{key: row[key] for key in _INTERVAL if row.get(key) is not None} for row in rows]
+    values = [one | {"name": label[str(row["name"])]} for one, row in zip(known, rows, strict=True)]
+    for one, row in zip(values, rows, strict=True):
+        one["system"] = names[list(systems).index(row["system"])] if len(names) > 1 else ""
+    scale = {"domain": names, "range": [ACCENT, WARM][: len(names)]}
+    colour: VegaSpec = {"color": {"field": "system", "type": "nominal", "scale": scale}} if len(names) > 1 else {}
     marks: list[tuple[str, VegaSpec]] = [
-        ("low", {"type": "rule", "strokeWidth": 6, "color": PALE, "strokeCap": "round"}),
+        (
+            "low",
+            {"type": "rule", "strokeWidth": 6, "color": PALE, "strokeCap": "round", "opacity": 0.6 if colour else 1},
+        ),
         ("chance", {"type": "tick", "thickness": 2, "height": 14, "color": WARM}),
-        ("before", ring),
+        ("before", {"type": "point", "size": 60, "color": SOFT, "strokeWidth": 1.5, "opacity": 1}),
         ("value", {"type": "point", "filled": True, "size": 60, "color": ACCENT, "opacity": 1}),
     ]
-    layers = [
+    layers: list[VegaSpec] = [
         {
             "transform": [{"filter": f"isValid(datum.{field})"}],
             "mark": mark,
-            "encoding": {
-                "x": {"field": field, "type": "quantitative"},
-                **({"x2": {"field": "high"}} if field == "low" else {}),
-            },
+            "encoding": {"x": {"field": field, "type": "quantitative"}, **colour}
+            | ({"x2": {"field": "high"}} if field == "low" else {}),
         }
         for field, mark in marks
     ]
+    text = {"type": "text", "align": "left", "color": SOFT, "fontSize": 11}
+    if any("note" in one for one in values):
+        layers.append({"mark": text, "encoding": {"x": {"value": 205}, "text": {"field": "note"}}})
     x = {"type": "quantitative", "title": None, "scale": {"zero": True}, "axis": {"tickCount": 5}}
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
-    whole = {"width": 195, "height": {"step": 24}, "encoding": {"x": x, "y": y}, "layer": layers}
-    return draw_svg({**whole, "data": {"values": values}}, description)
+    offset = {"yOffset": {"field": "system", "type": "nominal", "sort": names}} if colour else {}
+    dotted = {"type": "rule", "color": SOFT, "strokeDash": [2, 3]}
+    layers = [
+        {"data": {"values": values}, "encoding": {"y": y, **offset}, "layer": layers},
+        make_layer(
+            [{"a": mean} for mean in means if np.isfinite(mean)], dotted, x={"field": "a", "type": "quantitative"}
+        ),
+    ]
+    step = {"step": 13 if colour else 24}
+    return draw_svg({"width": 195, "height": step, "encoding": {"x": x}, "layer": layers}, description)
+
+
+_INTERVAL = ("value", "low", "high", "before", "chance", "note")
 
 
 def draw_trend(rows: Sequence[Mapping[str, Any]], description: str) -> Markup:

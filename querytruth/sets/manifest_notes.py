@@ -208,6 +208,22 @@ class GallerySummary(Struct):
     scores: Scores
 
 
+class LogStratum(Struct):
+    """A part of a search log, by how often its queries were asked: how many it has, and how many were drawn."""
+
+    stratum: str
+    queries: Count
+    searches: Count
+    drawn: Count
+
+
+class DrawnLog(Struct):
+    """The log that own queries were drawn from: the name of its file, and its strata."""
+
+    file: str
+    strata: list[LogStratum]
+
+
 class Certificate(Struct):
     """What people's answers to an audit certify of a version, with this confidence, all together: at least so much of
     the pool's relevant pairs is in the truth, at most so much of the truth is wrong, at most so many relevant pairs a
@@ -253,3 +269,4 @@ class Notes(Struct):
     parents: list[str] = field(default_factory=list)
     stages: dict[str, dict[str, Any]] | None = None
     certificate: Certificate | None = None
+    log: DrawnLog | None = None

@@ -5,11 +5,14 @@ import pandas as pd
 import pytest
 
 from builders.queries.frequency_strata import assign_strata, draw_queries
-from querytruth.evaluation.traffic import estimate_log_mean, measure_traffic
+from querytruth.evaluation.traffic import estimate_log_mean, measure_traffic, select_log_sample
 
 
 def draw(*rows: tuple[str, float, int]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["stratum", "inclusion", "searches"])
+    queries = pd.DataFrame(rows, columns=["stratum", "inclusion", "searches"])
+    sample = select_log_sample(queries.assign(query_id=range(len(rows))), range(len(rows)), ())
+    assert sample is not None
+    return sample
 
 
 def test_a_rare_question_stands_for_many_and_a_frequent_search_counts_often() -> None:
@@ -32,31 +35,54 @@ def test_ten_right_queries_leave_room_for_a_wrong_one() -> None:
 
 def test_figures_are_weighted_only_where_every_query_knows_its_chances() -> None:
     per_query = pd.DataFrame({"hit@1": [1.0, 0.0]}, index=["a", "b"])
-    queries = draw(("head", 1, 3), ("tail", 0.5, 1)).assign(query_id=["a", "b"])
-    found = measure_traffic(per_query, queries, ["hit@1"])
+    queries = pd.DataFrame(
+        {"query_id": ["a", "b"], "stratum": ["head", "tail"], "inclusion": [1, 0.5], "searches": [3, 1]}
+    )
+    found = measure_traffic(per_query, select_log_sample(queries, ["a", "b"], ()), ["hit@1"])
     assert found[["metric", "over"]].values.tolist() == [["hit@1", "questions"], ["hit@1", "searches"]]
     assert found["value"].tolist() == pytest.approx([1 / 3, 3 / 5])
-    assert measure_traffic(per_query, queries.assign(inclusion=[1, None]), ["hit@1"]).empty
-    assert measure_traffic(per_query, queries.drop(columns="searches"), ["hit@1"]).empty
+    assert select_log_sample(queries.assign(inclusion=[1, None]), ["a", "b"], ()) is None
+    assert select_log_sample(queries.drop(columns="searches"), ["a", "b"], ()) is None
     assert measure_traffic(per_query, None, ["hit@1"]).empty
+
+
+def test_a_stratum_weighs_what_it_has_in_the_log_and_a_query_without_an_answer_takes_its_share_along() -> None:
+    """The tail has 40 searches; of the two that were drawn, one of 6 and one of 2, the first has no answer."""
+    ids, names = ["a", "b", "c"], ["head", "tail", "tail"]
+    columns = {"query_id": ids, "stratum": names, "inclusion": [1, 0.2, 0.2], "searches": [30, 6, 2]}
+    queries = pd.DataFrame(columns)
+    strata = [{"stratum": "head", "queries": 1, "searches": 30}, {"stratum": "tail", "queries": 10, "searches": 40}]
+    sample = select_log_sample(queries, ids, strata)
+    found = measure_traffic(pd.DataFrame({"hit@1": [0.0, 1.0]}, index=["a", "c"]), sample, ["hit@1"])
+    assert found["value"].tolist() == pytest.approx([5 / 6, 10 / 40])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("over", ["questions", "searches"])
-@pytest.mark.parametrize("share", ["even", "head easy", "graded"])
+@pytest.mark.parametrize("share", ["even", "head easy", "head hard", "graded"])
 def test_the_interval_holds_in_drawn_logs(over: str, share: str) -> None:
-    """3,000 and 20,000 questions asked by Zipf's law, of which 60 and 200 are drawn."""
+    """1,000 to 8,000 questions asked by Zipf's law, of which 60 to 200 are drawn."""
     rng = np.random.default_rng(7)
-    for size, slope, count in ((3000, 1.1, 60), (3000, 1.1, 200), (20_000, 0.8, 200)):
+    for size, slope, count in (
+        (3000, 1.1, 60),
+        (3000, 1.1, 200),
+        (8000, 0.8, 200),
+        (3000, 1.3, 100),
+        (1000, 1.0, 60),
+    ):
         searches = np.maximum(1, size * 5 / np.arange(1, size + 1) ** slope).astype(int)
         log = pd.DataFrame({"query_id": [f"q{number}" for number in range(size)], "searches": searches})
         log["stratum"] = assign_strata(log)
-        chance = {"even": 0.9, "graded": 0.5}.get(share, log["stratum"].map({"head": 0.98, "torso": 0.8, "tail": 0.4}))
+        totals = log.groupby("stratum")["searches"].agg(queries="count", searches="sum").reset_index()
+        easy = {"head easy": (0.98, 0.8, 0.4), "head hard": (0.3, 0.6, 0.9), "even": (0.9,) * 3, "graded": (0.5,) * 3}
+        chance = log["stratum"].map(dict(zip(("head", "torso", "tail"), easy[share], strict=True))).to_numpy()
+        weights = searches if over == "searches" else np.ones(size)
         held = 0
-        for seed in range(300):
+        for seed in range(1000):
             values = (rng.random(size) < chance) * (rng.beta(2, 1, size) if share == "graded" else 1.0)
             drawn = draw_queries(log, count, seed)
-            _, low, high = estimate_log_mean(values[drawn.index], drawn, over)
-            weights = searches if over == "searches" else np.ones(size)
+            sample = select_log_sample(drawn, drawn["query_id"], totals.to_dict("records"))
+            assert sample is not None
+            _, low, high = estimate_log_mean(values[drawn.index], sample, over)
             held += low <= (weights @ values) / weights.sum() <= high
-        assert held / 300 >= 0.95 - 3 * (0.05 * 0.95 / 300) ** 0.5, (size, count)
+        assert held / 1000 >= 0.95 - 3 * (0.05 * 0.95 / 1000) ** 0.5, (size, count)

@@ -150,6 +150,14 @@ def test_a_name_that_could_be_several_pictures_is_refused_with_examples() -> Non
     assert copies.ids == {"x.jpg": "img_1", "y.jpg": "img_3"}
 
 
+def test_a_name_without_its_extension_is_the_picture_s_unless_there_are_two() -> None:
+    table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["t/000113.jpg", "x.jpg", "x.png"]})
+
+    assert match_names(["000113"], set(), table, "image_id").ids == {"000113": "img_1"}
+    with pytest.raises(UserError, match="x is img_2 or img_3"):
+        match_names(["x"], set(), table, "image_id")
+
+
 def test_our_own_ids_come_before_the_publishers() -> None:
     table = pd.DataFrame({"image_id": ["img_1", "img_2"], "source_id": ["img_2", "img_1"]})
 

@@ -9,12 +9,15 @@ import pytest
 import yaml
 
 from querytruth.sets import set_files
+from querytruth.sets.decision_log import DecisionLog
+from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.version_difference import compare_versions
 from tests.flows.audited_set import ALL_ANSWERED, make_audited_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import StubGenerator
 from tests.flows.test_recall_set import CAPTIONS, draw
 from tests.flows.test_topics_and_objects import answering
+from tests.images import make_jpeg
 from tests.loopback import loopback
 
 NEW = "山坡上有两匹马"
@@ -183,6 +186,26 @@ def test_an_audit_waits_until_people_have_judged_its_sample_and_reports(world: P
     shown = world.artifacts()
     assert (audited.folder / "report.html").as_uri() in shown["small-audit-page"]["data"]
     assert ALL_ANSWERED in shown["small-audit-report"]["data"]
+
+
+def test_own_queries_wait_for_people_and_their_judgments_are_the_next_version(world: PrefectTestServer) -> None:
+    photos = world.place / "own"
+    photos.mkdir()
+    for number in range(3):
+        (photos / f"p{number}.jpg").write_bytes(make_jpeg((80 * number, 200, 90), (100, 80)))
+    (world.place / "log.csv").write_text("query,count\na red ball,5\nmy boat,1\n", "utf-8")
+    written = {"kind": "queries", "name": "asked", "queries": "log.csv", "images": "own", "render": {"size": 64}}
+    (world.place / "asked.yaml").write_text(yaml.safe_dump(written), "utf-8")
+    world.deploy("flows.queries_set.queries_set", "with-people", definition="asked.yaml")
+    run = world.start_run("queries-set/with-people")
+    said = world.wait_for_question(run, "asked/v1")
+    assert "querytruth review asked" in said
+    stored = set_files.read_set(world.place / "datasets" / "asked" / "v1")
+    query = stored.tables.queries.set_index("text").loc["a red ball", "query_id"]
+    pair = {"query_id": query, "text": "a red ball", "image_id": stored.tables.images["image_id"].iloc[0]}
+    DecisionLog(stored.path.parent, QueryDecision).append([QueryDecision(**pair, decision="grade", relevance=1)])
+    world.answer(run)
+    assert world.wait_until(run, "Published", "Failed", "Crashed").startswith("published asked/v2: ")
 
 
 def _write_generated(place: Path, url: str) -> None:

@@ -64,7 +64,7 @@ def test_nothing_private_leaves_the_log(place: Path) -> None:
     result = build(place)
 
     files = [path for path in (place / "sets").rglob("*") if path.is_file()]
-    assert result.page in files
+    assert result.page in files and "What was drawn" in result.page.read_text("utf-8")
     assert not [path for path in files if b"anna@" in path.read_bytes()]
 
 

@@ -135,7 +135,7 @@ def test_every_reply_and_row_is_booked_and_the_summary_tells_a_manifest_what_it_
             "role": stage,
             "name": "stub",
             "revision": "",
-            "parameters": {"max_tokens": 256, "temperature": 0.0},
+            "parameters": {"max_tokens": 256, "temperature": 1.0},
         }
         assert summary["inputs"][0]["sha256"] == result.digest
         assert {prompt["name"] for prompt in summary["prompts"]} >= {f"zh/{stage}"}

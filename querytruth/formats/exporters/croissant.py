@@ -1,6 +1,9 @@
-"""Croissant 1.0: the files of the format `huggingface`, described by croissant.json (JSON-LD) with their digests.
+"""Croissant 1.1: the files of the format `huggingface`, described by croissant.json (JSON-LD) with their digests.
 
-Vocabulary: https://docs.mlcommons.org/croissant/docs/croissant-spec.html; accepted by mlcroissant 1.1.
+How the truth was made stands there by the vocabulary for responsible AI.
+
+Vocabulary: https://docs.mlcommons.org/croissant/docs/croissant-spec.html and croissant-rai-spec.html; accepted by
+mlcroissant 1.1.
 """
 
 from pathlib import Path
@@ -10,12 +13,15 @@ import pyarrow.parquet as pq
 
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.formats.exporters import huggingface
+from querytruth.formats.set_card import list_biases
 from querytruth.sets.benchmark_set import canonical_json
+from querytruth.sets.manifest_notes import describe_certificate
 from querytruth.sets.set_files import StoredSet
 
 _CONTEXT = {
     "@language": "en",
     "@vocab": "https://schema.org/",
+    "arrayShape": "cr:arrayShape",
     "citeAs": "cr:citeAs",
     "column": "cr:column",
     "conformsTo": "dct:conformsTo",
@@ -32,6 +38,7 @@ _CONTEXT = {
     "fileSet": "cr:fileSet",
     "format": "cr:format",
     "includes": "cr:includes",
+    "isArray": "cr:isArray",
     "isLiveDataset": "cr:isLiveDataset",
     "jsonPath": "cr:jsonPath",
     "key": "cr:key",
@@ -69,14 +76,37 @@ def export(stored: StoredSet, out: Path) -> None:
         "@type": "sc:Dataset",
         "name": stored.manifest["name"],
         "description": stored.manifest["title"],
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "version": f"{stored.manifest['version']}.0.0",
         "distribution": [entry for name in files for entry in _files(out, name, files[name])],
         "recordSet": [_record_set(name, files) for name in files],
+        **_describe_truth(stored.manifest),
     }
     if stored.manifest["licence"]:
         described["license"] = stored.manifest["licence"]
     (out / "croissant.json").write_bytes(canonical_json(described))
+
+
+def _describe_truth(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Returns how the set was made and judged, what is certified of it, and what it is no good for."""
+    certificate = manifest["notes"].get("certificate")
+    judges = [f"{judge}: {count:,} judgments" for judge, count in manifest["counts"].get("by_judge", {}).items()]
+    files = ", ".join(one["file"] for one in manifest["inputs"])
+    limits = [*manifest["known_limitations"], *list_biases(manifest["kind"])]
+    described = {
+        "rai:dataCollection": f"{manifest['kind']} set, from {files or 'images'}",
+        "rai:dataPreprocessingProtocol": [
+            f"{stage['stage'].replace('_', ' ')}: {stage['accepted']:,} of {stage['entered']:,} kept"
+            for stage in manifest["funnel"]
+        ],
+        "rai:dataAnnotationProtocol": [f"grade {grade}: {text}" for grade, text in sorted(manifest["grades"].items())],
+        "rai:dataAnnotationPlatform": judges,
+        "rai:dataAnnotationAnalysis": [describe_certificate(certificate)] if certificate else [],
+        "rai:machineAnnotationTools": [f"{one['name']} {one['revision']}".strip() for one in manifest["models"]],
+        "rai:dataLimitations": limits,
+        "rai:dataUseCases": "evaluation of text-to-image search; not for training",
+    }
+    return {name: value for name, value in described.items() if value}
 
 
 def _files(out: Path, name: str, files: list[Path]) -> list[dict[str, Any]]:
@@ -126,7 +156,7 @@ def _record_set(name: str, files: dict[str, list[Path]]) -> dict[str, Any]:
             field["dataType"] = "sc:ImageObject"
             field["source"]["transform"] = {"jsonPath": "bytes"}
         elif column.name == "labels":
-            field |= {"dataType": "sc:Text", "repeated": True}
+            field |= {"dataType": "sc:Text", "isArray": True, "arrayShape": "-1"}
         else:
             field["dataType"] = _TYPES[str(column.type)]
         for other, key in _KEYS.items():

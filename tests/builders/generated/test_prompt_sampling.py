@@ -3,6 +3,7 @@
 import pytest
 
 import prompts
+from builders.generated.definition import CollectOptions, TopicOptions
 from builders.generated.reply_grammar import parse_objects, parse_topics
 from builders.generated.topic_pools import (
     MAX_OBJECTS_PER_TOPIC,
@@ -87,3 +88,18 @@ def test_a_draw_hangs_on_the_texts_alone() -> None:
     assert sample_by_hash(["a", "b", "c"], 2, "x") == sample_by_hash(["c", "b", "a"], 2, "x")
     assert {tuple(sample_by_hash("abcdef", 3, str(n))) for n in range(50)} > {tuple(sample_by_hash("abcdef", 3, "1"))}
     assert sample_by_hash("abc", 9, "x") == sample_by_hash("abc", 3, "x")
+
+
+def test_an_endpoint_is_asked_for_varied_replies_unless_its_temperature_is_given() -> None:
+    options = {"base_url": "http://127.0.0.1:1/v1", "name": "chat"}
+    asked = TopicOptions(model="openai_compatible", options=options)
+    assert asked.options["temperature"] == 1.0
+    assert (
+        TopicOptions(model="openai_compatible", options={**options, "temperature": 0.2}).options["temperature"] == 0.2
+    )
+    assert "temperature" not in TopicOptions().options
+
+
+def test_queries_of_ones_own_folder_may_share_an_image() -> None:
+    assert CollectOptions(search="folder").same_url == "merge" and CollectOptions().same_url == "drop"
+    assert CollectOptions(search="folder", same_url="drop").same_url == "drop"

@@ -158,7 +158,7 @@ def test_croissant_tells_every_file_with_its_digest_and_every_column(stored: Sto
     out = tmp_path / "out"
     exporters.export_set("croissant", stored, out)
     described = json.loads((out / "croissant.json").read_text("utf-8"))
-    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    assert described["conformsTo"][0] == "http://mlcommons.org/croissant/1.1"
     listed = {entry["contentUrl"]: entry["sha256"] for entry in described["distribution"]}
     assert listed == {
         file.relative_to(out).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
@@ -184,6 +184,9 @@ def test_mlcroissant_reads_the_images(
     assert {row["images/image"].height for row in images} == {16}
     scores = [row["qrels/relevance"] for row in read.records("qrels")]
     assert sorted(scores) == [0, 1, 2, 2, 2]
+    assert read.metadata.ctx.is_v1_1() and not read.metadata.ctx.issues.errors
+    assert read.metadata.data_limitations[0] and "not for training" in str(read.metadata.data_use_cases)
+    assert any("grade 2" in line for line in read.metadata.data_annotation_protocol)
 
 
 def test_pandas_reads_the_judgments(stored: StoredSet, tmp_path: Path) -> None:

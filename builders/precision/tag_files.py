@@ -1,0 +1,109 @@
+"""Tags of whole images, such as a tagger's or an album's own, read as annotations: a tag lies on all of its image.
+
+A table (CSV, TSV) has a row per tag, or per image with its tags parted by `;`. JSON lines have an object per image,
+whose tags are a list of names, or names with scores. A tag says nothing of where or how often something is there: it
+counts as a crowd that fills the image.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from builders.precision.annotated_gallery import AnnotationFile
+from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.files.text_files import import_error, iterate_csv_rows, iterate_json_lines
+from querytruth.sets.ledger import Rejection, rejection_table
+
+TAG_SUFFIXES = (".csv", ".tsv", ".jsonl")
+_IMAGE_NAMES = ("file_name", "filename", "image", "path")
+_TAG_NAMES = ("tag", "tags", "label", "labels")
+_GROUP_NAMES = ("group", "supercategory")
+_WHOLE = 2.0**31  # pixels: more than an image has; boxes are clipped to their image
+
+
+def is_tag_file(path: Path) -> bool:
+    """Whether the name is that of a table or of JSON lines, which COCO's form never is."""
+    return path.suffix.lower() in TAG_SUFFIXES
+
+
+def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
+    """Reads one file; tags with a score below `at_least` are rejected. Raises UserError for a file in another form."""
+    entered, rejections = 0, list[Rejection]()
+    image_of, tag_of = dict[str, int](), dict[str, int]()
+    groups, rows = dict[str, str](), list[tuple[str, int, int]]()
+    for number, image, tag, score, group in _iterate_tags(path):
+        entered += 1
+        item = f"{path.name} line {number}"
+        if not image or not tag:
+            rejections.append(Rejection(item, "quarantined", "missing_tag" if image else "missing_file_name"))
+        elif not 0 <= score <= 1:
+            rejections.append(Rejection(item, "quarantined", "bad_score", detail=tag))
+        elif score < at_least:
+            rejections.append(Rejection(item, "rejected", "low_score", detail=f"{tag} {score:g}"))
+        else:
+            groups.setdefault(tag, group)
+            image_of.setdefault(image, number)
+            rows.append((image, tag_of.setdefault(tag, len(tag_of)), number))
+    if not rows:
+        raise import_error(
+            path, f"has no tag in {entered:,} rows", "name columns of images and tags, or lower tags.at_least"
+        )
+    names = list(image_of)
+    boxes = pd.DataFrame(rows, columns=["image", "category", "record"])
+    sides = {"x": 0.0, "y": 0.0, "width": _WHOLE, "height": _WHOLE}
+    texts = pd.DataFrame({"id": names, "file_name": names, "licence": None, "source_url": None}, dtype="str")
+    return AnnotationFile(
+        name=path.name,
+        sha256=file_sha256(path)[0],
+        images=texts.astype({"id": object}).assign(width=np.int32(0), height=np.int32(0)),
+        boxes=boxes.astype({"image": object}).assign(**sides, crowd=True, fake=False),
+        categories=pd.DataFrame(
+            {"id": [*tag_of.values()], "name": [*tag_of], "supercategory": [groups[one] for one in tag_of]}
+        ),
+        images_entered=len(names),
+        boxes_entered=entered,
+        rejected_images=rejection_table([]),
+        rejected_boxes=rejection_table(rejections),
+        path=str(path),
+    )
+
+
+def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:
+    """Yields line, image, tag, score (1 where none is given, nan for one that is no number) and group of each tag."""
+    if path.suffix.lower() == ".jsonl":
+        rows: Iterator[tuple[int, dict[str, Any]]] = iterate_json_lines(path, dict[str, Any])
+    else:
+        rows = iterate_csv_rows(path, (), "\t" if path.suffix.lower() == ".tsv" else ",")
+    for number, row in rows:
+        cells = {name.strip().lower(): value for name, value in row.items()}
+        if not cells.keys() & {*_IMAGE_NAMES} or not cells.keys() & {*_TAG_NAMES}:
+            columns = ", ".join(row) or "none"
+            next_step = f"name one of {', '.join(_IMAGE_NAMES)} and one of {', '.join(_TAG_NAMES)}"
+            raise import_error(f"{path} line {number}", f"has {columns}", next_step)
+        image, tags, group = (_find(cells, names) for names in (_IMAGE_NAMES, _TAG_NAMES, _GROUP_NAMES))
+        if isinstance(tags, str):
+            tags = [one for one in tags.split(";") if one.strip()] or [""]
+        scored = tags.items() if isinstance(tags, dict) else [(one, cells.get("score", "")) for one in tags or [""]]
+        for tag, score in scored:
+            yield number, str(image or "").strip(), _to_text(tag), _to_score(score), _to_text(group)
+
+
+def _find(cells: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((cells[name] for name in names if name in cells), "")
+
+
+def _to_text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _to_score(value: Any) -> float:
+    if value in ("", None):
+        return 1.0
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan

@@ -1,0 +1,111 @@
+"""Tags of whole images, such as day and night, as annotations."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from builders.precision.tag_files import read_tags
+from flows.definition_loader import load_definition
+from flows.set_kinds import build_set
+from querytruth.errors import UserError
+from querytruth.sets.set_files import read_set
+
+TAGS = """file_name,tag,score,group
+p0.png,白天,0.9,时间
+p1.png,白天,0.8,时间
+p2.png,黑夜,0.9,时间
+p3.png,黑夜,0.2,时间
+p0.png,海,,
+p2.png,海,,
+p3.png,,0.9,
+p3.png,狗,much,
+"""
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    (tmp_path / "photos").mkdir()
+    for number in range(4):
+        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(tmp_path / f"photos/p{number}.png")
+    return tmp_path
+
+
+def write(album: Path, name: str, text: str) -> Path:
+    (album / name).write_text(text, "utf-8")
+    return album / name
+
+
+def keys(album: Path, tags: Path, *more: str) -> list[str]:
+    places = [f"annotations={tags}", f"images={album / 'photos'}", f"out={album / 'sets'}", "name=tagged"]
+    rules = ["searchable.min_images=1", "mixes.min_images=1", "mixes.levels=2", "languages=[zh]", "texts=[word]"]
+    return [*places, *rules, "render.size=64", *more]
+
+
+def test_a_query_s_right_images_are_those_with_its_tag(album: Path) -> None:
+    result = build_set(load_definition(None, keys(album, write(album, "tags.csv", TAGS)), "precision"))
+
+    tables = read_set(result.path).tables
+    names = tables.images.set_index("image_id")["file_name"]
+    right = tables.qrels[tables.qrels["relevance"] > 0].assign(name=lambda one: one["image_id"].map(names))
+    of_text = {
+        text: sorted(right.loc[right["query_id"] == query, "name"])
+        for text, query in zip(tables.queries["text"], tables.queries["query_id"], strict=True)
+    }
+    assert {text: of_text[text] for text in ("白天", "黑夜", "海")} == {
+        "白天": ["p0.png", "p1.png"], "黑夜": ["p2.png"], "海": ["p0.png", "p2.png"]
+    }  # fmt: skip
+    pair = next(names for text, names in of_text.items() if "海" in text and "白天" in text)
+    assert pair == ["p0.png"]
+    rejected = tables.ledger[tables.ledger["stage"] == "boxes"].set_index("reason")["item"].to_dict()
+    assert rejected == {
+        "low_score": "tags.csv line 5",
+        "missing_tag": "tags.csv line 8",
+        "bad_score": "tags.csv line 9",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tags.jsonl", json.dumps({"image": "p0.png", "tags": ["day", "sea"]}) + "\n"
+         + json.dumps({"image": "p1.png", "tags": {"day": 0.7, "sea": 0.1}})),
+        ("tags.tsv", "path\tlabels\np0.png\tday;sea\np1.png\tday\n"),
+        ("tags.csv", "\ufeffImage,Tag,Score\np0.png,day,1\np0.png,sea,0.5\np1.png,day,0.99\np1.png,sea,0.4\n"),
+    ],
+)  # fmt: skip
+def test_all_forms_hold_the_same_tags(tmp_path: Path, name: str, text: str) -> None:
+    read = read_tags(write(tmp_path, name, text), 0.5)
+    labels = read.categories.set_index("id")["name"]
+    assert list(zip(read.boxes["image"], read.boxes["category"].map(labels), strict=True)) == [
+        ("p0.png", "day"), ("p0.png", "sea"), ("p1.png", "day")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a,b\n1,2\n", "has a, b. Next: name one of file_name"),
+        ("file_name,tag\n", "has no tag in 0 rows"),
+        ("file_name,tag,score\na.jpg,dog,0.1\n", "lower tags.at_least"),
+    ],
+)
+def test_a_table_without_tags_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        read_tags(write(tmp_path, "tags.csv", text), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["families=[count]", "exhaustive=true"], "tags of whole images have none"),
+        (["images=null"], "need the folder of the images"),
+        (["boxes.crowd=false"], "leaves out tags"),
+    ],
+)
+def test_what_needs_boxes_is_refused(album: Path, more: list[str], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        load_definition(None, keys(album, write(album, "tags.csv", TAGS), *more), "precision")

@@ -58,7 +58,8 @@ def draw_intervals(
     """Draw a row per `name` on one axis from 0: `value` as a dot and `low` to `high` as a line; where they are known,
     `before` as a ring, `chance` as a stroke and `note` at the right. With two `systems` a name has a row of each
     `system`, in its colour; `means` are dotted lines."""
-    label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), 17)
+    room = 17 if any("note" in row for row in rows) else 24
+    label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), room)
     names = list(shorten_labels(systems, 24).values())
     known = [{key: row[key] for key in _INTERVAL if row.get(key) is not None} for row in rows]
     values = [one | {"name": label[str(row["name"])]} for one, row in zip(known, rows, strict=True)]

@@ -175,9 +175,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 432,
-    "lines": 74860,
-    "lines of imports": 5490,
+    "files": 433,
+    "lines": 74920,
+    "lines of imports": 5499,
     "carriers that are built at one place": 120,
     "functions with seven parameters or more": 24,
     "Any": 1642,

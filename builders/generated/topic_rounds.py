@@ -63,7 +63,13 @@ def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
         for text in objects:
             if not isinstance(text, str) or not text.strip():
                 raise UserError(_STAGE, f"{source}: {topic}", f"{text!r} is no text", "put it in quotes")
-    return {topic.strip(): [text.strip() for text in objects] for topic, objects in data.items()}
+    return {topic.strip(): [_find_name(text) for text in objects] for topic, objects in data.items()}
+
+
+def _find_name(text: str) -> str:
+    """Returns the name in a sample of the article's form: 鲨鱼 of 鲨鱼；是鲨总目动物的通称；通常是灰色."""
+    name = text.partition("；")[0].strip()
+    return name or text.strip()
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):

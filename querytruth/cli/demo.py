@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from querytruth.sample_album.album import AlbumImage
 
 _EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
-_SET_PAGES = ("gallery", "captions", "index", "families", "phrasings", "queries")
+_SET_PAGES = ("gallery", "captions", "index", "families", "phrasings", "queries", "log")
 
 
 @command
@@ -28,8 +28,9 @@ def demo(
 ) -> None:
     """Build, check and show the sets of the sample album.
 
-    Writes the album, builds its gallery, its recall set, its three precision sets and its generated set, evaluates the
-    baselines on them, gates two search services, audits one, and writes pages to look at. No network, no model.
+    Writes the album, builds its gallery, its recall set, its three precision sets, its generated set and one of queries
+    of a search log, evaluates the baselines on them, gates two search services, audits one set, and writes pages to
+    look at. No network, no model.
 
     Example: querytruth demo --out demo
     """
@@ -62,9 +63,11 @@ def demo(
         is_intact &= _build_sample_set("precision", [images, boxes], out, out / "families.html", prefect, "families")
         is_intact &= _build_sample_set("precision", [images, boxes], out, out / "phrasings.html", prefect, "phrasings")
         is_intact &= _build_generated_set(out, album_images, prefect)
+        is_intact &= _build_sample_set("queries", [images], out, out / "log.html", prefect, "log")
+    log = _judge_log(out, album_images)
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
-    report_pages = evaluate_baselines({captions: texts, objects: None, queries: None})
+    report_pages = evaluate_baselines({captions: texts, objects: None, queries: None, log: texts})
     board = _ask_search_services(captions, texts, out)
     audit_page = _audit_queries(queries, out, album_images)
     pages = ", ".join(str(out / f"{name}.html") for name in _SET_PAGES)
@@ -93,6 +96,22 @@ def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> 
                        f"in truth {audit.missing_share:.1%}, which the interval "
                        f"{'holds' if audit.is_held else 'does not hold'}", soft_wrap=True, markup=False)  # fmt: skip
     return audit.page
+
+
+def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
+    """Judge the queries of the search log by the drawn scenes, write the page of the version with the judgments, and
+    return that version."""
+    from flows.set_kinds import write_set_page
+    from querytruth.sample_album.demo_log import judge_sample_log
+    from querytruth.sets.set_files import find_set
+
+    with terminal.reported_run():
+        judged = judge_sample_log(find_set(str(out / "datasets" / "sample-log")), album_images)
+        write_set_page(judged.path, out / "log.html")
+    counts = judged.manifest["counts"]
+    text = f"{judged.path.parent.name}/{judged.path.name}: {counts['judgments']:,} judgments of a scripted person"
+    terminal.out.print(f"{text} on {counts['queries']} queries of a log\n", soft_wrap=True, markup=False)
+    return judged.path
 
 
 def _ask_search_services(version: Path, texts: Path, out: Path) -> Path:
@@ -164,7 +183,7 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
     the lexical baseline per set. `sets`: the CSV with texts of the images by version, or None where the set has
     texts."""
     from flows.evaluation import evaluate_systems
-    from querytruth.cli.result_tables import show_metric_by_set
+    from querytruth.cli.result_tables import describe_traffic, show_metric_by_set
     from querytruth.evaluation.judged_sets import load_judged_set
     from querytruth.evaluation.requests import EvaluationOptions
     from querytruth.evaluation.systems import BASELINES, make_baseline
@@ -176,6 +195,9 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
             options = EvaluationOptions(page=name == "lexical")
             results += evaluate_systems(judged, [make_baseline(name, texts=texts)], ("text_to_image",), options)
     show_metric_by_set([result.scored.result for result in results], metric)
+    for result in results:
+        if result.page is not None and (traffic := describe_traffic(result.scored.result)):
+            terminal.out.print(f"{result.scored.result.set['name']}: {traffic}", soft_wrap=True, markup=False)
     return [result.page for result in results if result.page is not None]
 
 

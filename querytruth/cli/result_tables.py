@@ -195,6 +195,16 @@ def _format_scope(result: EvaluationResult) -> str:
     return f"{result.set_name}: {len(result.per_query):,} queries, {_DIRECTION_NAMES[result.direction]}"
 
 
+def describe_traffic(result: EvaluationResult) -> str:
+    """Return the first metric weighted back to the log that the queries are a sample of; empty for other sets."""
+    if not len(result.traffic):
+        return ""
+    metric = result.traffic["metric"].iloc[0]
+    means = result.traffic[result.traffic["metric"] == metric].itertuples()
+    parts = [f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}] over its {row.over}" for row in means]
+    return f"{metric} of the whole log: {', '.join(parts)}"
+
+
 def _notes(result: EvaluationResult) -> list[str]:
     """Return lines on judged results, on the results an index loses, and on thresholds."""
     notes = []
@@ -212,11 +222,8 @@ def _notes(result: EvaluationResult) -> list[str]:
             f"index {search['index']} misses {search['missed_of_exact']:.2%} of the exact {search['results']} nearest "
             f"(measured on {search['measured_on_queries']:,} queries)"
         )
-    if len(result.traffic):
-        metric = result.traffic["metric"].iloc[0]
-        means = result.traffic[result.traffic["metric"] == metric].itertuples()
-        parts = [f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}] over its {row.over}" for row in means]
-        notes.append(f"{metric} of the whole log: {', '.join(parts)}")
+    if traffic := describe_traffic(result):
+        notes.append(traffic)
     if absent := result.counts.get("absent"):
         empty = [f"{share:.0%} show nothing at {wanted}" for wanted, share in absent["shows_nothing"].items()]
         notes.append(

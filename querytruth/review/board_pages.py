@@ -1,7 +1,4 @@
-"""The leaderboard of a set as one HTML page without scripts.
-
-The evaluations of a set over time as one HTML page without scripts.
-"""
+"""The leaderboard of a set as one HTML page without scripts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,4 @@
-"""Actions of a reviewer on the page, as decisions for the log.
-
-Queues of query-image pairs that a reviewer judges one by one.
+"""Actions of a reviewer on the page, as decisions for the log; queues of pairs that a reviewer judges one by one.
 
 Images of the set by a text: their file name, their labels, their captions, and the queries they are right for.
 

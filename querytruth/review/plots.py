@@ -35,14 +35,20 @@ def draw_timeline(taken_at: pd.Series) -> PlotData | None:
             start = day if unit == "day" else day.replace(day=1, month=day.month if unit == "month" else 1)
             bars[start] = bars.get(start, 0) + number
     values = [{"at": f"{start.isoformat()}T00:00", "pictures": number} for start, number in sorted(bars.items())]
-    time_unit = {"day": "yearmonthdate", "month": "yearmonth", "year": "year"}[unit]
-    form = {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}[unit]
+    units = {"day": ("yearmonthdate", "%Y-%m-%d"), "month": ("yearmonth", "%Y-%m"), "year": ("year", "%Y")}
+    time_unit, form = units[unit]
     encoding = {
         "x": {"field": "at", "type": "temporal", "timeUnit": time_unit, "title": None,
               "axis": {"format": form, "grid": False, "labelOverlap": True}},
         "y": _number("pictures", tickCount=3),
     }  # fmt: skip
-    spec = {"width": _WIDE, "height": 120, "data": {"values": values}, "mark": _BAR, "encoding": encoding}
+    spec = {
+        "width": _WIDE,
+        "height": 120,
+        "data": {"values": values},
+        "mark": {"type": "bar", "color": vega_lite.ACCENT},
+        "encoding": encoding,
+    }
     what = translate("Pictures by %(unit)s, from %(first)s to %(last)s", unit=translate(unit), first=first, last=last)
     return {
         "unit": unit,
@@ -54,9 +60,6 @@ def draw_timeline(taken_at: pd.Series) -> PlotData | None:
         "bars": bars,
         "svg": vega_lite.draw_svg(spec, what),
     }
-
-
-_BAR = {"type": "bar", "color": vega_lite.ACCENT}
 
 
 def _number(field: str, **axis: Any) -> vega_lite.VegaSpec:
@@ -131,8 +134,7 @@ def format_location(latitude: float, longitude: float) -> str:
     if pd.isna(latitude) or pd.isna(longitude):
         return ""
     east = (longitude + 180) % 360 - 180
-    north_south, east_west = "NS"[int(latitude < 0)], "EW"[int(east < 0)]
-    return f"{abs(latitude):.3f}° {north_south}, {abs(east):.3f}° {east_west}"
+    return f"{abs(latitude):.3f}° {'NS'[int(latitude < 0)]}, {abs(east):.3f}° {'EW'[int(east < 0)]}"
 
 
 def draw_histogram(name: str, counts: Sequence[int], cuts: Sequence[Mapping[str, Any]]) -> PlotData | None:
@@ -142,7 +144,12 @@ def draw_histogram(name: str, counts: Sequence[int], cuts: Sequence[Mapping[str,
         return None
     bins = len(counts)
     bars = [
-        {"from": n / bins, "to": (n + 1) / bins, "pictures": number, "out": _is_out((n + 0.5) / bins, cuts)}
+        {
+            "from": n / bins,
+            "to": (n + 1) / bins,
+            "pictures": number,
+            "out": any(((n + 0.5) / bins < cut["value"]) == (cut["passes"] in ("over", "at least")) for cut in cuts),
+        }
         for n, number in enumerate(counts)
     ]
     colour = {"condition": {"test": "datum.out", "value": "var(--mark)"}, "value": vega_lite.ACCENT}
@@ -155,10 +162,6 @@ def draw_histogram(name: str, counts: Sequence[int], cuts: Sequence[Mapping[str,
     ]
     svg = vega_lite.draw_svg({"width": 200, "height": 90, "layer": layers}, f"{translate(name)}: {sum(counts):,}")
     return {"bars": bars, "cuts": [f"{cut['passes']} {cut['value']:g}" for cut in cuts], "svg": svg}
-
-
-def _is_out(score: float, cuts: Sequence[Mapping[str, Any]]) -> bool:
-    return any((score < cut["value"]) == (cut["passes"] in ("over", "at least")) for cut in cuts)
 
 
 def draw_curve(

@@ -1,9 +1,5 @@
-"""Cards of queries and of query-image pairs, as plain data without HTML.
-
-The boxes that a card draws over an image.
-
-The effective decisions on a set, for one view of the review page.
-"""
+"""Cards of queries and of query-image pairs, as plain data without HTML, with the boxes that a card draws over an image
+and the effective decisions on a set, for one view of the review page."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence

@@ -118,15 +118,11 @@ def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
             "bin": name,
             "title": page_parts.translate(name).capitalize(),
             "sign": sign,
-            "description": _describe_bin(description),
+            "description": page_parts.translate(description, rank=MIDDLE_MAX_RANK),
         }
         | {"count": bin_sizes[name], "share": f"{100 * bin_sizes[name] / total:.0f}%"}
         for name, (sign, description) in _BIN_TEXTS.items()
     ]
-
-
-def _describe_bin(text: str) -> str:
-    return page_parts.translate(text, rank=MIDDLE_MAX_RANK)
 
 
 def get_system_name(system: Mapping[str, Any]) -> str:

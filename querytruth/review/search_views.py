@@ -55,8 +55,8 @@ def render_system_trial(title: str, rows: Sequence[Mapping[str, Any]], thumbnail
     to."""
     data = _embed(thumbnails)
     tiles = [{**row, "data": data.get(row["image_id"]), "kind": "", "mark": row["maps_to"]} for row in rows]
-    texts = PAGE_TEXTS["search"]["en"]
-    return render_template("search_page.html", title=title, system="", summary="", texts=texts, tiles=tiles, missed=[])
+    parts = {"system": "", "summary": "", "missed": [], "texts": PAGE_TEXTS["search"]["en"]}
+    return render_template("search_page.html", title=title, tiles=tiles, **parts)
 
 
 def render_facts(title: str, facts: Iterable[tuple[str, object]], samples: Sequence[str] = ()) -> str:

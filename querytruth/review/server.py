@@ -1,9 +1,5 @@
-"""Access to the review page: only the browser that has the token, from the page itself, with bodies of limited size.
-
-The review page as an ASGI application.
-
-The routes of images by id; no other file can be read.
-"""
+"""The review page as an ASGI application: only the browser that has the token comes in, from the page itself, with
+bodies of limited size. Images are read by id, and no other file."""
 
 import hmac
 from collections.abc import Callable, MutableMapping, Sequence

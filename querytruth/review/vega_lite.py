@@ -61,7 +61,10 @@ def draw_intervals(
     room = 17 if any("note" in row for row in rows) else 24
     label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), room)
     names = list(shorten_labels(systems, 24).values())
-    known = [{key: row[key] for key in _INTERVAL if row.get(key) is not None} for row in rows]
+    known = [
+        {key: row[key] for key in ("value", "low", "high", "before", "chance", "note") if row.get(key) is not None}
+        for row in rows
+    ]
     values = [one | {"name": label[str(row["name"])]} for one, row in zip(known, rows, strict=True)]
     for one, row in zip(values, rows, strict=True):
         one["system"] = names[list(systems).index(row["system"])] if len(names) > 1 else ""
@@ -100,9 +103,6 @@ def draw_intervals(
     ]
     step = {"step": 13 if colour else 24}
     return draw_svg({"width": 195, "height": step, "encoding": {"x": x}, "layer": layers}, description)
-
-
-_INTERVAL = ("value", "low", "high", "before", "chance", "note")
 
 
 def draw_trend(rows: Sequence[Mapping[str, Any]], description: str) -> Markup:

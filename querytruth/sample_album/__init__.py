@@ -5,7 +5,8 @@ pictures with their facts, the tables and annotations that the demo builds its s
 the album's truth. In reading order: album.py reads the data; caption_evaluation.py asks of a recall set whether its
 queries have just the pictures that their captions fit; query_evaluation.py asks of a generated set whether its judged
 pictures show what their queries name. The demo: album_files.py writes the album and answers in place of a model,
-demo_search.py runs two search services on it, demo_trust.py audits a set whose truth is known.
+demo_log.py judges a search log, demo_search.py runs two search services on the album, demo_trust.py audits a set whose
+truth is known.
 """
 
 from querytruth.sample_album.album import (

@@ -472,7 +472,7 @@ def test_any_wish_to_wait_ends_in_time(status: int, wish: str) -> None:
         took = time.monotonic() - start
     too_long = wish in ("99999999", "Wed, 21 Oct 2099 07:28:00 GMT")
     assert isinstance(answer, FailedFetch if too_long else FetchedResource)
-    assert took < 1.5
+    assert took < 5
     assert took >= 0.3 or wish != "0.3"
 
 

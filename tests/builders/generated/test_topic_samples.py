@@ -54,3 +54,8 @@ def test_five_topics_are_shipped_in_each_language(language: str) -> None:
     samples = parse_topic_samples(shipped.text, shipped.name)
     assert len(samples) == 5
     assert all(len(objects) >= 5 for objects in samples.values())
+
+
+def test_a_sample_in_the_article_s_form_gives_its_name() -> None:
+    text = "动物: [鲨鱼；是鲨总目动物的通称；通常是灰色, 狸花猫；是一种猫，通常是灰色, 狗]"
+    assert parse_topic_samples(text, "topics.yaml") == {"动物": ["鲨鱼", "狸花猫", "狗"]}

@@ -28,7 +28,7 @@ _KINDS = {
     "queries": "What people typed into a search, drawn from its log; right is what people judged so.",
     "imported": "Queries, pictures and judgments as another collection has them.",
 }
-_BATCHES = {1: "Single labels", 2: "Pairs", 3: "Triples"}
+_BATCHES = {1: "Single labels", 2: "Pairs of labels", 3: "Triples of labels"}
 _INTRODUCTIONS = {
     (1, False): "One label is asked for. Any picture that bears it is right, or bears one that is accepted for it.",
     (1, True): "Nodes of the tag tree. No box has their names: every label below them answers; captions say which.",
@@ -41,9 +41,9 @@ _FAMILIES = {
     "negation": ("Absence", "One thing without another. Both together are a near miss."),
     "attribute": ("Attributes", "A thing as it looks. The same thing in another look is a near miss."),
 }
-_MIX_INTRODUCTION = "{} labels on one picture, and the near misses that lack one."
+_MIX_INTRODUCTION = "%(level)s labels on one picture, and the near misses that lack one."
 _RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
-_OPEN = 8  # queries of a batch shown without unfolding
+_OPEN, _OPEN_IN_ALL = 8, 16  # queries shown without unfolding: of a batch at most, and about as many of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def render_set_page(
         manifest,
         tables.images,
         set_parts.list_thumbnails(images, thumbnails),
-        about=_KINDS.get(manifest["kind"], f"A {manifest['kind']} set for text-to-image search."),
+        about=_KINDS.get(manifest["kind"], "A set for text-to-image search."),
         query_group_total=sum(selection.batch_sizes.values()),
         languages=set_parts.list_languages(tables.queries),
         styles=[style for style, _ in page_parts.count_values(tables.queries["style"])],
@@ -263,22 +263,27 @@ def render_set_page(
 
 
 def _batches(selection: SetSelection, images: ImageTiles) -> Iterator[dict[str, Any]]:
+    shown = min(_OPEN, max(1, _OPEN_IN_ALL // max(len(selection.batches), 1)))
     for number, (batch, chosen) in enumerate(selection.batches.items()):
         if batch.family:
             title, description = _FAMILIES.get(batch.family, (batch.family.capitalize(), ""))
         elif not any(entry.labels for entry in chosen):
             title, description = "Queries", ""
         else:
-            title = "Parents of the tree" if batch.is_parent else _BATCHES.get(batch.level, f"Mixes of {batch.level}")
-            mixed = _MIX_INTRODUCTION.format(batch.level)
+            title = (
+                "Parents of the tree"
+                if batch.is_parent
+                else _BATCHES.get(batch.level, page_parts.translate("Mixes of %(level)s", level=batch.level))
+            )
+            mixed = page_parts.translate(_MIX_INTRODUCTION, level=batch.level)
             description = _INTRODUCTIONS.get((batch.level, batch.is_parent), mixed)
         entries = [_entry(entry, images) for entry in chosen]
         yield {
             "id": f"batch-{number}",
             "title": title,
             "description": description,
-            "first": entries[:_OPEN],
-            "more": entries[_OPEN:],
+            "first": entries[:shown],
+            "more": entries[shown:],
             "shown": len(entries),
             "total": selection.batch_sizes[batch],
         }
@@ -332,4 +337,6 @@ def _reason(image: JudgedImage) -> tuple[object, ...]:
 def _describe(image: JudgedImage, name: str) -> str:
     """Return an image and its judgment in one line, for screen readers and tooltips."""
     why = " / ".join(text for _, text in image.evidence)
-    return f"{name}, grade {image.relevance}, by {image.judged_by}" + (f": {why}" if why else "")
+    return page_parts.translate(
+        "%(name)s, grade %(grade)s, by %(judge)s", name=name, grade=image.relevance, judge=image.judged_by
+    ) + (f": {why}" if why else "")

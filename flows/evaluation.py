@@ -24,6 +24,7 @@ from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view
 from querytruth.evaluation.live_systems import AskOptions
 from querytruth.evaluation.systems import EvaluatedSystem
 from querytruth.review import comparison_page, evaluation_page, query_selection
+from querytruth.review.page_parts import pages_in
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.set_thumbnails import make_set_thumbnails
@@ -105,7 +106,8 @@ def evaluate_systems(
                     )
                 if options.page:
                     page = folder / result_files.PAGE_FILE
-                    write_evaluation_page(scored.result, view, page)
+                    with pages_in(options.page_language):
+                        write_evaluation_page(scored.result, view, page)
             yield steps.StoredResult(system, scored, folder, page)
 
 

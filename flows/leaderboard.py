@@ -136,7 +136,7 @@ def _describe_system(data: dict[str, Any], metric: str) -> dict[str, Any]:
 
 
 def write_leaderboard(board: dict[str, Any], page: Path, language: str = "en") -> list[Path]:
-    """Writes the page in a language of BOARD_LANGUAGES, and the board as JSON and CSV beside it. Returns the paths.
+    """Writes the page in en or zh, and the board as JSON and CSV beside it. Returns the paths.
     Raises UserError."""
     rows = []
     for one in board["systems"]:

@@ -28,7 +28,6 @@ from querytruth.review import (
     query_cards,
     query_queue,
     query_views,
-    rejected_files,
     rejection_cards,
     review_exports,
     similar_images,
@@ -36,7 +35,6 @@ from querytruth.review import (
 from querytruth.review.deck import ActionError, DecisionSummary, summarize_decisions
 from querytruth.review.gallery_views import caption_routes, duplicate_routes, rejection_routes
 from querytruth.review.pool_views import CONFLICT_MESSAGE, PoolFile, PoolFileContent, PoolSession, pool_routes
-from querytruth.review.review_exports import ResultPool, read_result_pool
 from querytruth.review.server import image_routes
 from querytruth.review.server_session import LogSession, ReviewSession, ReviewStorage
 from querytruth.sets import (
@@ -51,7 +49,6 @@ from querytruth.sets import (
 from querytruth.sets.decision_log import DecisionLog, find_lost_decisions, read_decisions
 from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Override, QueryDecision, UndeterminedPair
 from querytruth.sets.review_tables import ImportTolerances, ReviewExport, read_filled_table
-from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
 
 REVIEW_STAGE = "review"
@@ -239,7 +236,11 @@ def open_review_site(
     if (runs or systems) and not judged:
         option = "--run" if runs else "--system"
         raise UserError("review", path, "has no queries that a run could answer", f"leave out {option}")
-    pool = read_result_pool(stored, runs, depth, systems) if runs or systems else ResultPool([], [])
+    pool = (
+        review_exports.read_result_pool(stored, runs, depth, systems)
+        if runs or systems
+        else review_exports.ResultPool([], [])
+    )
     site = _judging_site(stored, reviewer, about, pool) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (
         ("Audit", build_audit_routes),
@@ -252,7 +253,9 @@ def open_review_site(
     return replace(site, notes=[*about["losses"], *site.notes])
 
 
-def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any], pool: ResultPool) -> ReviewSite:
+def _judging_site(
+    stored: set_files.StoredSet, reviewer: str, about: dict[str, Any], pool: review_exports.ResultPool
+) -> ReviewSite:
     path, image = stored.path, make_set_thumbnail_reader(stored)
     callbacks = ReviewStorage(
         log=DecisionLog(path.parent, QueryDecision),
@@ -288,7 +291,7 @@ def _judging_site(stored: StoredSet, reviewer: str, about: dict[str, Any], pool:
     return ReviewSite([*judging, images], about, prepare_thumbnails, pool.notes, bool(pool.pairs))
 
 
-def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
+def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
     cards = gallery_cards.CaptionCards(stored.tables.images, reviewer)
     session = LogSession(cards.apply_entries, DecisionLog(stored.path.parent, HumanCaption))
     images = image_routes("/image", cards.has_image, make_set_thumbnail_reader(stored))
@@ -296,7 +299,7 @@ def _captioning_site(stored: StoredSet, reviewer: str, about: dict[str, Any]) ->
     return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
 
 
-def _make_decision_summary_reader(stored: StoredSet) -> Callable[[], DecisionSummary]:
+def _make_decision_summary_reader(stored: set_files.StoredSet) -> Callable[[], DecisionSummary]:
     """Returns a function that counts the decisions on images and rejections, and the captions people wrote, as the logs
     are when it is called."""
     folder, image_names = stored.path.parent, _image_names(stored)
@@ -309,7 +312,7 @@ def _make_decision_summary_reader(stored: StoredSet) -> Callable[[], DecisionSum
     )
 
 
-def _image_names(stored: StoredSet) -> dict[str, str]:
+def _image_names(stored: set_files.StoredSet) -> dict[str, str]:
     """The names that people know the images by."""
     duplicates, images = stored.tables.duplicates, stored.tables.images
     names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
@@ -317,7 +320,7 @@ def _image_names(stored: StoredSet) -> dict[str, str]:
     return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))
 
 
-def _read_outcome(stored: StoredSet) -> decision_outcomes.DecisionOutcome:
+def _read_outcome(stored: set_files.StoredSet) -> decision_outcomes.DecisionOutcome:
     """Returns which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
     log, in_effect = (
         read_decisions(stored.path.parent, QueryDecision),
@@ -329,7 +332,7 @@ def _read_outcome(stored: StoredSet) -> decision_outcomes.DecisionOutcome:
     )[1]
 
 
-def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
+def _duplicate_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
     """Returns no routes for a set whose groups come from another set's build, since only that build can apply a
     decision, nor for a set whose build looked for no duplicates."""
     manifest, duplicates = stored.manifest, stored.tables.duplicates
@@ -347,7 +350,7 @@ def _duplicate_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
     ]
 
 
-def _rejection_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
+def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
     """Returns no routes for a version that rejected nothing."""
     if not len(stored.tables.ledger):
         return []
@@ -362,7 +365,7 @@ def _rejection_routes(stored: StoredSet, reviewer: str, about: dict[str, Any]) -
         DecisionLog(stored.path.parent, Override),
     )
     return rejection_routes(
-        LogSession(cards.apply_entries, log), cards, rejected_files.open_rejected_files(stored), about
+        LogSession(cards.apply_entries, log), cards, similar_images.open_rejected_files(stored), about
     )
 
 

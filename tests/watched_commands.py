@@ -86,7 +86,7 @@ def do_work_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (
         "querytruth.sets.set_thumbnails",
-        "querytruth.review.rejected_files",
+        "querytruth.review.similar_images",
         "querytruth.backends.images.scan_parts",
     ):
         monkeypatch.setattr(f"{module}.map_in_workers", call)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from querytruth.review import page_parts, set_parts
-from querytruth.review.plots import build_histogram, build_scatter_plot, build_timeline, format_location
+from querytruth.review.plots import draw_histogram, draw_places, draw_timeline, format_location
 from querytruth.review.set_parts import RejectionReason, sample_rejections
 from querytruth.sets.benchmark_set import Tables, get_render_options
 
@@ -176,8 +176,8 @@ def render_gallery_page(
         open=_OPEN,
         rejection_reasons=rejection_reasons,
         rejection_total=sum(one.count for one in selection.rejection_reasons),
-        timeline=build_timeline(tables.images["taken_at"]),
-        places=build_scatter_plot(tables.images["latitude"], tables.images["longitude"]),
+        timeline=draw_timeline(tables.images["taken_at"]),
+        places=draw_places(tables.images["latitude"], tables.images["longitude"]),
         most=list(_most(summary)),
         scores=list(_scores(summary, manifest["thresholds"])),
     )
@@ -203,10 +203,28 @@ def _figures(
     funnel, days, places = manifest["funnel"], summary["days"], summary["places"]
     left_out = int((~tables.duplicates["is_representative"].astype(bool)).sum())
     return [
-        ("Pictures", len(tables.images), f"of {funnel[0]['entered']:,} listed" if funnel else ""),
-        ("Duplicate groups", selection.group_total, f"{left_out:,} pictures left out as twins"),
-        ("Places", places["distinct"], f"cells of {places['cell_degrees']:g} degrees"),
-        ("Days", days["distinct"], f"from {days['first'][:10]} to {days['last'][:10]}" if days["first"] else ""),
+        (
+            "Pictures",
+            len(tables.images),
+            page_parts.translate("of %(number)s listed", number=f"{funnel[0]['entered']:,}") if funnel else "",
+        ),
+        (
+            "Duplicate groups",
+            selection.group_total,
+            page_parts.translate("%(number)s pictures left out as twins", number=f"{left_out:,}"),
+        ),
+        (
+            "Places",
+            places["distinct"],
+            page_parts.translate("cells of %(size)s degrees", size=f"{places['cell_degrees']:g}"),
+        ),
+        (
+            "Days",
+            days["distinct"],
+            page_parts.translate("from %(first)s to %(last)s", first=days["first"][:10], last=days["last"][:10])
+            if days["first"]
+            else "",
+        ),
     ]
 
 
@@ -216,8 +234,8 @@ def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, int |
     yield "Shapes", [(name, number) for name, number in sizes["shapes"].items() if number]
     yield "Sizes", _most_frequent(sizes)
     if megapixels := sizes["megapixels"]:
-        spread = f"{megapixels['50']:.3g}, from {megapixels['0']:.3g} to {megapixels['100']:.3g}"
-        yield "Megapixels", [(f"median {spread}", None)]
+        spread = {name: f"{megapixels[key]:.3g}" for name, key in (("median", "50"), ("low", "0"), ("high", "100"))}
+        yield "Megapixels", [(page_parts.translate("median %(median)s, from %(low)s to %(high)s", **spread), None)]
     yield "Formats", _most_frequent(summary["formats"])
 
 
@@ -236,7 +254,7 @@ def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, i
         ("Days with the most pictures", days, days["most"]),
     ):
         if rows:
-            note = f"{min(len(rows), _MAX_ROWS)} of {counts['distinct']:,}"
+            note = f"{min(len(rows), _MAX_ROWS)} / {counts['distinct']:,}"
             yield title, note, [(label, number, rows[0][1]) for label, number in rows[:_MAX_ROWS]]
 
 
@@ -244,7 +262,7 @@ def _scores(summary: dict[str, Any], thresholds: list[dict[str, Any]]) -> Iterat
     for name, (low, high) in _SCORES.items():
         score = summary["scores"][name]
         cuts = [cut for cut in thresholds if cut["name"] in (f"filter.min_{name}", f"filter.max_{name}")]
-        if plot := build_histogram(score["histogram"], cuts):
+        if plot := draw_histogram(name, score["histogram"], cuts):
             median = f"{score['quantiles']['50']:.2f}"
             yield {"name": name, "low": low, "high": high, "median": median, "plot": plot, **score}
 
@@ -291,7 +309,7 @@ def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render
 def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
     match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
-        match += f", {member.distance} {'bit' if member.distance == 1 else 'bits'} apart"
+        match = page_parts.translate(match) + page_parts.translate(", %(bits)s bits apart", bits=member.distance)
     if member.edit is not None:
         match += f": {member.edit.replace('+', ', ')}"
     size = set_parts.format_size(member.width, member.height)

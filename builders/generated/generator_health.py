@@ -18,7 +18,7 @@ from typing import Any
 from builders.generated.generation_journal import ReplyRow, Wave
 from builders.generated.row_rules import ROW_REJECTION_REASONS, measure_length
 from querytruth.review import page_parts
-from querytruth.review.plots import build_bars, build_line_plot
+from querytruth.review.plots import draw_curve
 
 RECENT_ROWS = 100  # rows
 MIN_SOUND_ROWS = 40  # valid rows required for a warning
@@ -275,7 +275,7 @@ def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str)
     return [
         {"title": title, "note": note, "plot": plot, "is_share": is_share}
         for key, title, note, highest, cuts, is_share in curves
-        if (plot := build_line_plot([point[key] for point in course], highest, cuts))
+        if (plot := draw_curve(title, [(point["replies"], point[key]) for point in course], highest, cuts))
     ]
 
 
@@ -283,14 +283,13 @@ def _topics(counts_by_topic: dict[str, list[int]]) -> list[_TemplateData]:
     """Return the topics with their bars, the highest yield first."""
     strips = {topic: _merge_bars(numbers) for topic, numbers in counts_by_topic.items()}
     most = max((max(strip, default=0) for strip in strips.values()), default=0)
-    slots = max((len(strip) for strip in strips.values()), default=0)
     ordered = sorted(counts_by_topic, key=lambda topic: (-sum(counts_by_topic[topic]), topic))
     return [
         {
             "topic": topic,
             "total": sum(counts_by_topic[topic]),
             "rounds": len(counts_by_topic[topic]),
-            "bars": build_bars(strips[topic], max(most, 1), max(slots, 12)),
+            "bars": [(number, 100 * number / max(most, 1)) for number in strips[topic]],
         }
         for topic in ordered
     ]

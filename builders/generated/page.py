@@ -207,12 +207,12 @@ def render_generated_page(
 
 
 def _describe_origin(notes: _TemplateData) -> str:
-    chosen = " and people chose" if notes.get("choices_of_people") else ""
-    place = "found on the web" if (notes.get("fetched") or {}).get("hosts") else "of this machine found"
-    return (
-        f"Queries that a chat model thought up{chosen}. Their right pictures are the first good ones that an image "
-        f"search {place}."
-    )
+    chosen = "Queries that a chat model thought up and people chose."
+    first = chosen if notes.get("choices_of_people") else "Queries that a chat model thought up."
+    web = "Their right pictures are the first good ones that an image search found on the web."
+    here = "Their right pictures are the first good ones that an image search of this machine found."
+    place = web if (notes.get("fetched") or {}).get("hosts") else here
+    return f"{page_parts.translate(first)} {page_parts.translate(place)}"
 
 
 def _images(
@@ -250,7 +250,7 @@ def _query(query: GeneratedQuery, images: set_parts.ImageTiles) -> _TemplateData
 
 def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
     """Return an image and its judgment in one line, for screen readers and tooltips."""
-    also = ", right for another query, too" if image.is_shared else ""
+    also = page_parts.translate(", right for another query, too") if image.is_shared else ""
     return f"{images[image.image_id]['name']}, {image.evidence or image.judged_by}{also}"
 
 

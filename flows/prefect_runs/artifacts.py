@@ -212,6 +212,7 @@ def render_change_note(changes: version_difference.VersionDifference, before: st
         "judgments added": changes.judgments_added,
         "judgments removed": changes.judgments_removed,
         "judgments changed": changes.judgments_changed,
+        "judgments confirmed": changes.judgments_confirmed,
     }
     lines = [f"# {_escape_markdown(before)} → {_escape_markdown(after)}", ""]
     lines += [f"{changes.comparability.capitalize()}.", "", "| what | rows |", "|---|---:|"]

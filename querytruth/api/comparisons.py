@@ -24,6 +24,7 @@ from querytruth.evaluation.release_gate import GateReport, require_certificate
 from querytruth.evaluation.requests import CompareRequest, GateRequest, SizeRequest
 from querytruth.evaluation.steps import score_on_common_queries
 from querytruth.requests import ByPlace, takes_request
+from querytruth.review.page_parts import pages_in
 from querytruth.review.search_views import render_table
 
 _SHOWN = ["one", "other", "metric", "difference", "low", "high", "p_holm", "wins", "ties", "losses", "detectable"]
@@ -130,7 +131,8 @@ def compare_runs(request: CompareRequest, named: Sequence[tuple[str | None, AnyR
     leaked = system_differences.compare_leaked_of_systems(figures, judged.overlap, metric_names, clusters=shared)
     phrasings = evaluation_result.compare_phrasing_spread(figures, view.spec.queries, metric_names)
     if pair is not None and request.page is not None:
-        evaluation.write_comparison_page(replace(pair, phrasings=phrasings), view, request.page)
+        with pages_in(request.page_language):
+            evaluation.write_comparison_page(replace(pair, phrasings=phrasings), view, request.page)
     return Comparison(judged, results, table, pair, leaked, phrasings)
 
 

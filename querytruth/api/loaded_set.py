@@ -316,6 +316,7 @@ class SetBuild:
 
 def apply_decisions(path: Path, *, accept_loss: bool, accept_at: float | None, audit: str) -> SetBuild:
     """Publish the next version of a set from the decisions on the version at `path`: see `LoadedSet.apply`."""
+    from flows.set_kinds import SET_KINDS
     from querytruth.audit.corrections import find_accepted_labels
 
     newest = set_files.find_set(str(path.parent))
@@ -324,7 +325,8 @@ def apply_decisions(path: Path, *, accept_loss: bool, accept_at: float | None, a
         raise UserError("apply", path, reason, f"apply to {newest}")
     with active_run(replace(current_run(), accept_loss=accept_loss)):
         accepted = None if accept_at is None else find_accepted_labels(path, audit, accept_at)
-        return SetBuild(publish_decisions(path, accepted))
+        result = publish_decisions(path, accepted)
+        return SetBuild(SET_KINDS[result.manifest["kind"]].write_version_page(result))
 
 
 def check_format(format: str) -> None:

@@ -159,17 +159,21 @@ def _first_two(answers: Mapping[str, int | None]) -> tuple[int, int] | None:
 
 
 def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
-    """Returns the median time between two judgments that a person made on the page, one after the other; None of fewer
-    than ten. Longer than two minutes is a pause."""
+    """Returns the median time in which a person made a single judgment on the page after another decision; None of
+    fewer than ten. Longer than two minutes is a pause. An action that confirms several images at once, or a whole
+    query, says nothing of the time for one: it only ends the time before it."""
+    actions: dict[tuple[str, str], set[str | None]] = {}
+    for decision in decisions:
+        if decision.view != "csv" and decision.at:
+            actions.setdefault((decision.reviewer, decision.at), set()).add(decision.image_id)
     last: dict[str, datetime] = {}
     gaps = []
-    for decision in decisions:
-        if decision.image_id is None or decision.view == "csv" or not decision.at:
-            continue
-        at = datetime.fromisoformat(decision.at)
-        gap = (at - last.get(decision.reviewer, at)).total_seconds()
-        gaps += [gap] if 0 < gap <= _LONGEST_GAP else []
-        last[decision.reviewer] = at
+    for (reviewer, time), images in actions.items():
+        at = datetime.fromisoformat(time)
+        gap = (at - last.get(reviewer, at)).total_seconds()
+        is_single = len(images) == 1 and None not in images
+        gaps += [gap] if is_single and 0 < gap <= _LONGEST_GAP else []
+        last[reviewer] = at
     return round(median(gaps), 1) if len(gaps) >= _FEWEST_GAPS else None
 
 

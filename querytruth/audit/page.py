@@ -14,6 +14,7 @@ from querytruth.audit.audit_files import REPORT_PAGE_FILE
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.review import page_parts, set_parts
+from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
@@ -60,7 +61,7 @@ def render_audit_page(
         certificate=_certificate(report.get("certificate")),
         undetermined=_undetermined(report),
         unit=report["unit"],
-        metrics=_metrics(report["figures"]),
+        metrics=_metrics(report["figures"], AUDIT_TEXTS[language]),
         orders=[one for one in report["order"] if one["pairs"]],
         slices=[_slice(row) for row in report["slices"]],
         found=[_found(kind, report["found"][kind], tiles) for kind in _KINDS],
@@ -113,26 +114,21 @@ def _undetermined(report: Mapping[str, Any]) -> list[str]:
     return [_format(end, True) for row in rows for end in row["if_undetermined"]]
 
 
-def _metrics(figures: Sequence[Mapping[str, Any]]) -> list[_TemplateData]:
-    """Return by metric a row per system, with the positions of a strip from 0 to the highest figure."""
+def _metrics(figures: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> list[_TemplateData]:
+    """Return by metric a row per system as text, and a drawing of all."""
     metrics: dict[str, list[Mapping[str, Any]]] = {}
     for row in figures:
-        metrics.setdefault(row["metric"], []).append(row)
+        metrics.setdefault(row["metric"], []).append({**row, "name": row["system"]})
     return [
-        {"metric": metric, "rows": [_strip(row, max(_ends(rows)) or 1.0) for row in rows]}
+        {
+            "metric": metric,
+            "rows": [
+                {**row, **{end: f"{row[end] or 0:.3f}" for end in ("before", "value", "low", "high")}} for row in rows
+            ],
+            "plot": draw_intervals(rows, f"{metric}: {texts['as_judged']} → {texts['corrected']}"),
+        }
         for metric, rows in metrics.items()
     ]
-
-
-def _ends(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    return [row[end] or 0.0 for row in rows for end in ("before", "value", "high")]
-
-
-def _strip(row: Mapping[str, Any], highest: float) -> _TemplateData:
-    known = {end: 0.0 if row[end] is None else float(row[end]) for end in ("before", "value", "low", "high")}
-    at = {end: f"{96 * value / highest + 2:.2f}%" for end, value in known.items()}
-    width = f"{96 * max(known['high'] - known['low'], 0) / highest:.2f}%"
-    return {"system": row["system"], "at": at, "width": width} | {end: f"{known[end]:.3f}" for end in known}
 
 
 def _slice(row: Mapping[str, Any]) -> _TemplateData:

@@ -23,6 +23,7 @@ from querytruth.backends.files.text_formats import write_csv
 from querytruth.errors import translate_write_errors
 from querytruth.evaluation.statistics import estimate_interval
 from querytruth.review.page_parts import render_template
+from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.benchmark_set import Tables, canonical_json
 from querytruth.sets.set_files import StoredSet, find_set, read_set
 
@@ -196,12 +197,10 @@ def translate_system(name: str, language: str) -> str:
 def render_shortcuts_page(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame], language: str) -> str:
     """Returns the page of the tables of `querytruth.audit.shortcuts.find_shortcuts`."""
     words, table, queries = PAGE_TEXTS[language], tables["shortcuts"], tables["queries"]
-    end = max(1e-9, float(table[["high", "random"]].max().max())) if len(table) else 1.0
     rows = [
         {
             **row,
             "name": translate_system(row["system"], language),
-            "places": {name: round(100 * row[name] / end, 2) for name in ("ndcg", "low", "high", "random")},
             "examples": queries.loc[queries["system"] == row["system"], "text"].head(EXAMPLES).tolist(),
         }
         for row in table.to_dict("records")
@@ -214,4 +213,5 @@ def render_shortcuts_page(manifest: Mapping[str, Any], tables: Mapping[str, pd.D
         rows=rows,
         beaten=int(table["beats_chance"].sum()),
         summary=words["beaten"].format(count=len(rows)),
+        plot=draw_intervals([{**row, "value": row["ndcg"], "chance": row["random"]} for row in rows], words["ndcg"]),
     )

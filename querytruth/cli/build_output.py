@@ -164,7 +164,7 @@ def _show_disputes(result: BuildResult) -> None:
         terminal.err.print(f"  {one.text!r} and {one.image_id}", markup=False, soft_wrap=True)
     if count := result.disagreement_count:
         about = "decision" if count == 1 else "decisions"
-        note = f"people disagree on {count:,} {about}; the last one holds (review page, Disagreements, settles them)"
+        note = f"people disagree on {count:,} {about}; the last one holds (review page, Pairs: disagreements)"
         terminal.err.print(note, markup=False, soft_wrap=True)
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHARED = ("of", "metrics", "out", "json")  # options of all three ways to compare
-PageLanguageOption = Annotated[Literal["en", "zh"], option("--page-language", help="Of the page.")]
 
 
 class TypedComparison(CompareRequest):
@@ -63,7 +62,7 @@ def compare(json: options.JsonOption = False, *, request: TypedComparison, given
         refuse_options(given, {*_SHARED, "with_", "direction"}, "compare --with")
         _show_stability(str(request.of), request.with_, request, json)
         return
-    refuse_options(given & {"system", "page_language"}, (), "a comparison of runs")
+    refuse_options(given & {"system"}, (), "a comparison of runs")
     terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from querytruth.api import comparisons
     from querytruth.cli import result_tables
@@ -111,7 +110,7 @@ def leaderboard(
     set_: options.SetArgument,
     to: Annotated[Path | None, option(help="Write an HTML page, and CSV and JSON beside it.")] = None,
     metric: Annotated[str | None, option(help="Order by it (default: ndcg@10, else hit@1).")] = None,
-    page_language: PageLanguageOption = "en",
+    page_language: options.PageLanguageOption = "en",
     out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
 ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from querytruth.cli.command_line import argument, complete_sets, option
 
@@ -32,6 +32,7 @@ AcceptLossOption = Annotated[
     bool,
     option("--accept-loss", help="Go on where the decision log lost decisions of the newest version."),
 ]
+PageLanguageOption = Annotated[Literal["en", "zh"], option("--page-language", help="Of the page.")]
 PlanOption = Annotated[bool, option("--plan", help="Print what would be done and its cost, and do nothing.")]
 AllowMissingOption = Annotated[bool, option("--allow-missing", help="Rows may have been deleted.")]
 AllowDoubledOption = Annotated[bool, option("--allow-doubled", help="Rows may be there twice if they agree.")]

@@ -67,7 +67,7 @@ def open_page_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def make_page_server(app: ASGIApp, seconds: float = 30) -> uvicorn.Server:
+def make_page_server(app: ASGIApp, seconds: float = 20) -> uvicorn.Server:
     """Returns a server whose connections end after `seconds`, those with a request in work as soon as it is answered,
     and all after ten times as long. Without that, whoever connects and sends nothing would take up its sockets."""
     import uvicorn

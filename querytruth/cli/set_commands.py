@@ -12,7 +12,7 @@ from rich.prompt import Confirm
 
 from querytruth import terminal
 from querytruth.cli.command_line import argument, command, option
-from querytruth.cli.options import ImageRootsOption, JsonOption, OutOption, SetArgument
+from querytruth.cli.options import ImageRootsOption, JsonOption, OutOption, PageLanguageOption, SetArgument
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError
 
@@ -25,6 +25,7 @@ def show(
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
     page: Annotated[Path | None, option(help="Also write an HTML page to look at.")] = None,
+    page_language: PageLanguageOption = "en",
     images: ImageRootsOption = [],  # noqa: B006 - read only
     rejected: Annotated[
         str | None, option(help="List by name what was not accepted for this reason, or all.", metavar="REASON|all")
@@ -32,7 +33,7 @@ def show(
 ) -> None:
     """Show the card of a set: counts, grades, funnel.
 
-    Example: querytruth show family-album/v2 --page album.html
+    Example: querytruth show family-album/v2 --page album.html --page-language zh
 
     Example: querytruth show family-album --rejected blurred
     """
@@ -50,9 +51,10 @@ def show(
         _show_card(path, place, manifest)
     if page is not None:
         from flows.set_kinds import write_set_page
+        from querytruth.review.page_parts import pages_in
         from querytruth.sets.published_files import image_roots
 
-        with image_roots(images):
+        with image_roots(images), pages_in(page_language):
             write_set_page(path, page)
         terminal.err.print(f"page written: {page}")
 
@@ -223,8 +225,8 @@ def diff(
         return
     texts = {row.query_id: row.text for one in (after, before) for row in one.queries.itertuples()}
     for name in ("queries", "images", "judgments"):
-        for change in ("added", "removed", "changed"):
-            changes = getattr(difference, f"{name}_{change}")
+        for change in ("added", "removed", "changed", "confirmed"):
+            changes = getattr(difference, f"{name}_{change}", ())
             if changes:
                 shown: list[list[object]] = [_changed_row(name, entry, texts) for entry in changes[:rows]]
                 if len(changes) > rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from flows.requests import DrawRequest
 from querytruth import terminal
@@ -127,7 +127,7 @@ def report(
     out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
     page: Annotated[bool, option("--page/--no-page", help="Write report.html into the audit's folder.")] = True,
-    page_language: Annotated[Literal["en", "zh"], option(help="Of the page.")] = "en",
+    page_language: options.PageLanguageOption = "en",
 ) -> None:
     """Estimate from the answers so far what the set lacks, what of it is wrong, and what the figures would be.
 

@@ -81,6 +81,7 @@ class EvaluationOptions(Request):
     store: bool = Field(True, description="Store the result beside the set.")
     report: Path | None = Field(None, description="A folder for results, in place of the one beside the set.")
     page: bool = Field(True, description="Write report.html into each result's folder.")
+    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
 
     @property
     def chosen_metrics(self) -> list[str]:
@@ -183,7 +184,7 @@ class SearchRequest(Request):
     ids: ImageNames = Field("image_id", description="What a run names images by.")
     k: int = Field(24, ge=1, le=1000, description="Results to show.")
     page: Path | None = Field(None, description="Also write an HTML page with the images.")
-    page_language: Literal["en", "zh"] = Field("en", description="Of the page's own texts.")
+    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
     images: Annotated[list[str], ONE_OR_MORE] = Field(
         default_factory=list, description="A folder or URL outside the set in which its images may be read."
     )
@@ -213,7 +214,7 @@ class CompareRequest(JudgedRequest):
     page: Path | None = Field(
         None, description="Also write an HTML page: of two runs, or with the trend of each metric."
     )
-    page_language: Literal["en", "zh"] = Field("en", description="Of the page with trends.")
+    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
 
 
 class GateOptions(JudgedRequest):

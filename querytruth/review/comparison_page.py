@@ -13,9 +13,11 @@ from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComp
 from querytruth.review import evaluation_plots, query_selection, result_cards
 from querytruth.review.evaluation_page import describe_phrasings
 from querytruth.review.failure_causes import FailureContext, collect_failure_context
+from querytruth.review.page_parts import translate
 from querytruth.sets.benchmark_set import Tables
 
 ONE, OTHER = SIDES = ("one", "other")
+_RESULTS, _MISSED = 10, 4  # shown of a query
 _SURE = 0.05  # the p value below which two systems differ
 
 
@@ -58,24 +60,21 @@ def select_largest_differences(
     one: pd.DataFrame,
     other: pd.DataFrame,
     qrels: pd.DataFrame | None,
-    *,
     queries: int = 20,
-    results: int = 10,
-    missed: int = 4,
 ) -> ComparisonSelection:
     """Select the first of `query_ids`, which start with the largest difference; `one` and `other` are ranked
     results."""
     chosen = list(query_ids[:queries])
     ones, others = (
-        query_selection.build_selected_queries(chosen, ranked, qrels, results=results, missed=1 << 30)
+        query_selection.build_selected_queries(chosen, ranked, qrels, results=_RESULTS, missed=1 << 30)
         for ranked in (one, other)
     )
     pairs = zip(chosen, ones, others, strict=True)
-    return ComparisonSelection([_query_difference(float(differences[name]), a, b, missed) for name, a, b in pairs])
+    return ComparisonSelection([_query_difference(float(differences[name]), a, b) for name, a, b in pairs])
 
 
 def _query_difference(
-    difference: float, one: query_selection.SelectedQuery, other: query_selection.SelectedQuery, number: int
+    difference: float, one: query_selection.SelectedQuery, other: query_selection.SelectedQuery
 ) -> QueryDifference:
     retrieved_ids = {result.item_id for query in (one, other) for result in query.results}
     neither = [
@@ -84,7 +83,7 @@ def _query_difference(
         if result.item_id not in retrieved_ids
     ]
     bare = [replace(query, missed_relevant=(), hidden_missed_count=0) for query in (one, other)]
-    return QueryDifference(difference, bare[0], bare[1], tuple(neither[:number]), len(neither[number:]))
+    return QueryDifference(difference, bare[0], bare[1], tuple(neither[:_MISSED]), len(neither[_MISSED:]))
 
 
 def render_comparison_page(
@@ -115,7 +114,7 @@ def render_comparison_page(
         thumbnails,
         manifest,
         names=names,
-        direction=result_cards.DIRECTION_NAMES[comparison.first.direction],
+        direction=translate(result_cards.DIRECTION_NAMES[comparison.first.direction]),
         queries=len(comparison.first.per_query),
         lead_metric=lead,
         verdict=_verdict(comparison.table.iloc[0], names),
@@ -169,16 +168,23 @@ def _verdict(row: pd.Series, names: list[str]) -> str:
     if row["p_holm"] < _SURE:
         better, worse = names if row["difference"] > 0 else names[::-1]
         low, high = sorted([abs(row["low"]), abs(row["high"])])
-        return f"{better} is better than {worse} by {size} ({low:.3f} to {high:.3f}), p {_equals(row['p_holm'])}."
-    sentence = f"The two are not told apart: they differ by {size}, p {_equals(row['p_holm'])}."
+        figures = {"size": size, "low": f"{low:.3f}", "high": f"{high:.3f}", "p": _equals(row["p_holm"])}
+        return translate(
+            "%(better)s is better than %(worse)s by %(size)s (%(low)s to %(high)s), p %(p)s.",
+            better=better, worse=worse, **figures,
+        )  # fmt: skip
+    sentence = translate(
+        "The two are not told apart: they differ by %(size)s, p %(p)s.", size=size, p=_equals(row["p_holm"])
+    )
     if pd.isna(row["detectable"]):
         return sentence
-    return f"{sentence} A difference of {row['detectable']:.3f} would be found four times out of five."
+    found = "A difference of %(size)s would be found four times out of five."
+    return f"{sentence} {translate(found, size=format(row['detectable'], '.3f'))}"
 
 
 def _p(value: float) -> str:
     if pd.isna(value):
-        return "not known"
+        return translate("not known")
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -249,5 +255,13 @@ def _bins(cards: list[result_cards.TemplateData], names: list[str]) -> list[resu
     bins = []
     for side, name, sign in zip(SIDES, names, "◀▶", strict=True):
         mine = [card for card in cards if card["better"] == side]
-        bins.append({"bin": side, "title": f"{name} is better", "sign": sign, "cards": mine, "count": len(mine)})
+        bins.append(
+            {
+                "bin": side,
+                "title": translate("%(name)s is better", name=name),
+                "sign": sign,
+                "cards": mine,
+                "count": len(mine),
+            }
+        )
     return bins

@@ -1,6 +1,4 @@
-"""Actions of a reviewer on the page, as decisions for the log.
-
-Queues of query-image pairs that a reviewer judges one by one.
+"""Actions of a reviewer on the page, as decisions for the log; queues of pairs that a reviewer judges one by one.
 
 Images of the set by a text: their file name, their labels, their captions, and the queries they are right for.
 
@@ -165,12 +163,13 @@ class SeenText(BaseModel, extra="forbid", strict=True):
 
 class Action(SeenText):
     """An action on a query or on one of its images. `others`: further queries that ask the same and that it is for;
-    `accept`: further images of the query that it confirms."""
+    `accept`: further images of the query that it confirms; `keeps_truth`: an edit leaves the meaning."""
 
     decision: ShortText
     image_id: ShortText | None = None
     relevance: int | None = None
     new_text: str | None = None
+    keeps_truth: bool = False
     note: str = ""
     view: ShortText
     others: Annotated[list[SeenText], Field(max_length=500)] = []
@@ -200,7 +199,7 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
     decided = [
         decision_records.QueryDecision(
             seen.query_id, seen.text, kind, action.image_id, new_text, relevance if kind != "drop" else None, note,
-            cards.state.reviewer, action.view, source, at,
+            cards.state.reviewer, action.view, source, at, keeps_truth=kind == "edit" and action.keeps_truth,
         )
         for seen in _list_decided_texts(action, cards)
     ]  # fmt: skip

@@ -7,20 +7,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, find_spreads, number_questions
 from querytruth.evaluation.ranking import UNJUDGED
 from querytruth.review import evaluation_plots, result_cards
 from querytruth.review.failure_causes import collect_failure_context
+from querytruth.review.page_parts import translate
 from querytruth.review.query_selection import EvaluationSelection, draw_family_profile
-from querytruth.review.vega_lite import ACCENT, WARM, VegaSpec, draw_svg, shorten_labels
+from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.benchmark_set import Tables
 
-_WIDTH, _STEP = 320, 26
-_NAME = 24  # columns of the longest name of a system
 _MOST_QUESTIONS = 8
 _EQUAL = 1e-9
-_Q: VegaSpec = {"type": "quantitative"}
 REVIEW_DEPTH = 10  # results of each query that the page proposes to judge
 
 _MAX_LEFT_OUT = 50  # ids of the run that the set does not have
@@ -73,46 +72,25 @@ def _list_widest(result: EvaluationResult, queries: pd.DataFrame) -> list[list[t
     return listed
 
 
-def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Any:
+def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Markup:
     """Return a dot per metric and system at the mean, on a line from the worst to the best phrasing."""
-    label = shorten_labels(tables, _NAME)
-    names = list(label.values())
-    values = [
-        {"metric": row.metric, "system": label[name], "worst": row.worst, "mean": row.mean, "best": row.best}
+    rows = [
+        {
+            "name": metric,
+            "system": name,
+            "value": row.mean,
+            "low": row.worst,
+            "high": row.best,
+        }
+        for metric in metrics
         for name, table in tables.items()
-        for row in table[table["metric"].isin(metrics)].itertuples(index=False)
+        for row in table[table["metric"] == metric].itertuples(index=False)
     ]
-    legend = {} if len(names) > 1 else {"legend": None}
-    scale = {"domain": names, "range": [ACCENT, WARM][: len(names)]}
-    colour = {"color": {"field": "system", "type": "nominal", "scale": scale, "title": None, **legend}}
-    y = {
-        "field": "metric",
-        "type": "nominal",
-        "sort": metrics,
-        "title": None,
-        "axis": {"ticks": False, "domain": False},
-    }
-    offset = {"yOffset": {"field": "system", "type": "nominal", "sort": names}} if len(names) > 1 else {}
-    share = {**_Q, "scale": {"domain": [0, 1]}, "title": None}
-    layers: list[VegaSpec] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45},
-            "encoding": {"x": {"field": "worst", **share}, "x2": {"field": "best"}, **colour},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {"x": {"field": "mean", **share, "axis": {"tickCount": 5, "grid": True}}, **colour},
-        },
-    ]
-    spec = {
-        "data": {"values": values},
-        "width": _WIDTH,
-        "height": _STEP * len(metrics) * len(names),
-        "encoding": {"y": y, **offset},
-        "layer": layers,
-    }
-    described = "; ".join(f"{one['metric']} {one['worst']:.2f} to {one['best']:.2f} {one['system']}" for one in values)
-    return draw_svg(spec, described)
+    return draw_intervals(
+        rows,
+        "; ".join(f"{one['name']} {one['low']:.2f} to {one['high']:.2f} {one['system']}" for one in rows),
+        list(tables),
+    )
 
 
 def render_evaluation_page(
@@ -210,6 +188,11 @@ def _bins(
     return [{**one, "cards": cards[one["bin"]]} for one in result_cards.describe_bins(selection.bin_sizes)]
 
 
+def _translate_definition(text: str) -> str:
+    says, separator, options = text.partition(" Here: ")
+    return translate(says) + (translate(" Here: %(options)s", options=options) if separator else "")
+
+
 def _figures(result: EvaluationResult) -> list[result_cards.TemplateData]:
     """Return every figure with its interval, bounds and chance, and a plot of these on a line."""
     return [
@@ -220,7 +203,7 @@ def _figures(result: EvaluationResult) -> list[result_cards.TemplateData]:
             "bounds": result_cards.format_interval(row["at_least"], row["at_most"]),
             "chance": f"{row['chance']:.3f}" if pd.notna(row["chance"]) else "",
             "strip": evaluation_plots.draw_interval_strip(row),
-            "definition": result.definitions.get(str(row["metric"]), ""),
+            "definition": _translate_definition(result.definitions.get(str(row["metric"]), "")),
         }
         for row in result.figures.to_dict("records")
     ]

@@ -10,15 +10,15 @@ from markupsafe import Markup
 
 from querytruth.evaluation.evaluation_result import EvaluationResult
 from querytruth.review import vega_lite
+from querytruth.review.page_parts import translate
 from querytruth.review.result_cards import format_interval
 
 _WIDTH, _HEIGHT = 285, 190
 _POINTS = 200  # of a curve: more do not show
-_VALUE, _SYSTEM = 17, 24  # columns of the longest labels; a Chinese character takes two
+_SYSTEM = 24  # columns of the longest label; a Chinese character takes two
 _SHARE = {"domain": [0, 1]}
 _MAX_BARS = 12  # values of an aspect that have a bar: those with the most queries
 _MAX_TABLE_ROWS = 40  # of an aspect
-_Q: vega_lite.VegaSpec = {"type": "quantitative"}
 
 
 def draw_interval_strip(figure: Mapping[str, Any], highest: float = 1.0) -> Markup:
@@ -84,7 +84,7 @@ def draw_cmc_curves(curves: Mapping[str, Any], figures: Mapping[str, pd.DataFram
         if row["k"] <= len(curves[label[name]])  # beyond, the run has ended
     ]
     layers = [_line(rows, "k", "y", list(curves)), *_intervals(hits, list(curves)), *_chance(hits)]
-    return vega_lite.draw_svg(_plot(layers, "rank k", "queries with a right one"), description)
+    return vega_lite.draw_svg(_plot(layers, translate("rank k"), translate("queries with a right one")), description)
 
 
 def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd.DataFrame) -> Markup:
@@ -105,70 +105,43 @@ def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd
         dashed = {"type": "line", "color": vega_lite.SOFT, "strokeDash": [3, 3], "strokeWidth": 1.5}
         layers.append(vega_lite.make_layer(level, dashed, x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
     return vega_lite.draw_svg(
-        _plot(layers, "recall", "precision", x=_SHARE), "Precision over recall, at rank 1 to the last"
+        _plot(layers, translate("recall"), translate("precision"), x=_SHARE),
+        "Precision over recall, at rank 1 to the last",
     )
 
 
 def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Markup:
     """Draw precision and recall over the score threshold, with the thresholds for the target precisions."""
     rows = [
-        {"system": name, "x": float(x), "y": float(y)}
+        {"system": translate(name), "x": float(x), "y": float(y)}
         for name in ("precision", "recall")
         for x, y in zip(curve["threshold"], curve[name], strict=True)
     ]
     cuts = [{"a": value} for value in thresholds]
     mark = {"type": "rule", "color": vega_lite.SOFT, "strokeWidth": 1}
-    layers = [_line(rows, "x", "y", ["precision", "recall"]), vega_lite.make_layer(cuts, mark, x={"field": "a"})]
+    layers = [
+        _line(rows, "x", "y", [translate("precision"), translate("recall")]),
+        vega_lite.make_layer(cuts, mark, x={"field": "a"}),
+    ]
     scale = {"zero": False, "nice": False}
-    plot = _plot(layers, "score from which on is shown", "share", x=scale)
+    plot = _plot(layers, translate("score from which on is shown"), translate("share"), x=scale)
     return vega_lite.draw_svg(plot, "Precision and recall over the score")
 
 
 def draw_slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequence[float]) -> Markup:
-    """Draw a bar per value of an aspect, with its interval and its number of queries. `rows`: value, queries, mean,
-    low, high, system; a vertical line is the mean of a system over all queries."""
-    descriptions = [
-        f"{row.value} {row.mean:.2f} ({row.queries:,} queries)" + (f" {row.system}" if len(systems) > 1 else "")
-        for row in rows.itertuples(index=False)
-    ]
-    label, system = (
-        vega_lite.shorten_labels(dict.fromkeys(map(str, rows["value"])), _VALUE),
-        vega_lite.shorten_labels(systems, _SYSTEM),
-    )
-    systems = [system[name] for name in systems]
+    """Draw the mean of each value of an aspect, with its interval and its number of queries. `rows`: value, queries,
+    mean, low, high, system; a dotted line is the mean of a system over all queries."""
     values = [
-        {"value": label[str(row.value)], "queries": f"{row.queries:,}", "system": system[row.system]}
-        | {name: float(getattr(row, name)) for name in ("mean", "low", "high")}
+        {"name": str(row.value), "note": f"{row.queries:,}", "system": row.system, "value": float(row.mean)}
+        | {end: float(getattr(row, end)) for end in ("low", "high") if _known(getattr(row, end))}
         for row in rows.itertuples(index=False)
     ]
-    order = list(label.values())
     many = len(systems) > 1
-    y = {"field": "value", "type": "nominal", "sort": order, "title": None, "axis": {"ticks": False, "domain": False}}
-    offset = {"yOffset": {"field": "system", "type": "nominal", "sort": list(systems)}} if many else {}
-    x = {"field": "mean", "type": "quantitative", "scale": _SHARE, "title": None, "axis": {"tickCount": 5}}
-    bar = {"type": "bar", "height": {"band": 0.72}, **({"opacity": 0.75} if many else {"color": vega_lite.PALE})}
-    colour = {"color": _colour(list(systems))} if many else {}
-    layers: list[vega_lite.VegaSpec] = [
-        {"mark": bar, "encoding": {"x": x, **colour}},
-        {
-            "mark": {"type": "rule", "color": vega_lite.INK},
-            "encoding": {"x": {"field": "low", **_Q}, "x2": {"field": "high"}},
-        },
-        {
-            "transform": [{"filter": {"field": "system", "equal": systems[0]}}],
-            "mark": {"type": "text", "align": "right", "color": vega_lite.SOFT, "fontSize": 11, "yOffset": 0},
-            "encoding": {"x": {"value": _WIDTH - 60}, "text": {"field": "queries"}},
-        },
-    ]
-    means = [{"a": value} for value in overall if _known(value)]
-    mark = {"type": "rule", "color": vega_lite.SOFT, "strokeDash": [2, 3]}
-    mean = {"data": {"values": means}, "mark": mark, "encoding": {"x": {"field": "a", **_Q}}}
-    spec = {
-        "width": _WIDTH - 90,
-        "height": {"step": 13 if many else 24},
-        "layer": [{"data": {"values": values}, "encoding": {"y": y, **offset}, "layer": layers}, mean],
-    }
-    return vega_lite.draw_svg(spec, "; ".join(descriptions))
+    description = "; ".join(
+        f"{one['name']} {one['value']:.2f} ({one['note']} queries)" + (f" {one['system']}" if many else "")
+        for one in values
+    )
+    return vega_lite.draw_intervals(values, description, systems, overall)
 
 
 def draw_slice_plots(systems: Mapping[str, EvaluationResult], metric: str) -> list[dict[str, Any]]:

@@ -1,21 +1,26 @@
 """Parts of all pages: escaped templates, embedded images, formatted sizes and stages."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from querytruth.errors import make_visible
 from querytruth.sets.manifest import pluralize_kind
 from querytruth.sets.manifest_notes import describe_certificate
 
 PAGES_FOLDER = Path(__file__).parent
+PAGE_TEXTS = yaml.load((PAGES_FOLDER / "page_texts.yaml").read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+_LANGUAGE = ContextVar("page_language", default="en")
 _JPEG = Markup("data:image/jpeg;base64,")
 
 
@@ -28,14 +33,12 @@ def render_page(
 ) -> str:
     """Render a template that extends page.html as one HTML document. `jpegs`: images by their class in the style sheet;
     `context`: further values of the template."""
+    licences = count_values(image_table["licence"].fillna("").astype(str))
     return render_report(
         template,
         manifest["funnel"],
         m=manifest,
-        licences=[
-            (name or "not stated", number)
-            for name, number in count_values(image_table["licence"].fillna("").astype(str))
-        ],
+        licences=[(name or translate("not stated"), number) for name, number in licences],
         image_data=[(name, _JPEG + base64.b64encode(jpeg).decode("ascii")) for name, jpeg in jpegs],
         **context,
     )
@@ -47,8 +50,30 @@ def render_report(template: str, funnel: Iterable[dict[str, Any]], **context: An
 
 
 def render_template(template: str, **context: Any) -> str:
-    """Render a template as one HTML document."""
-    return _environment().get_template(template).render(**context)
+    """Render a template as one HTML document, with the page's own texts in the language of `pages_in`."""
+    language = context.setdefault("language", _LANGUAGE.get())
+    return _environment(language).get_template(template).render(context)
+
+
+@contextmanager
+def pages_in(language: str) -> Iterator[None]:
+    """Within, pages have their own texts in a language: en or zh."""
+    token = _LANGUAGE.set(language)
+    try:
+        yield
+    finally:
+        _LANGUAGE.reset(token)
+
+
+def translate(text: str, /, **values: object) -> str:
+    """Return a text of a page in the language of `pages_in`, with values in place of `%(name)s`; a text that is of the
+    data, or known in English alone, as it is."""
+    text = _look_up(text, _LANGUAGE.get())
+    return text % values if values else text
+
+
+def _look_up(text: str, language: str) -> str:
+    return str(PAGE_TEXTS["chinese"].get(text, text)) if language == "zh" else text
 
 
 def count_values(column: pd.Series) -> list[tuple[str, int]]:
@@ -68,8 +93,9 @@ def labels_or_empty(value: Any) -> tuple[str, ...]:
 
 
 @cache
-def _environment() -> Environment:
-    """Return the Jinja environment of all pages: every value is escaped, and a missing one is an error."""
+def _environment(language: str) -> Environment:
+    """Return the Jinja environment of all pages in a language: every value is escaped, and a missing one is an error.
+    In templates `_("%(number)s more", number=3)` is a text in the language, and `| text` one that is a value."""
     # By the folder of this file: a folder "review" where the command runs would hide the package's name.
     loader = FileSystemLoader([PAGES_FOLDER / "templates", PAGES_FOLDER / "static"])  # static: the palette
     environment = Environment(
@@ -78,16 +104,24 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: (
-            value if isinstance(value, Markup) or not isinstance(value, str) else make_visible(value)
-        ),
+        finalize=_make_text_visible,
     )
+
+    def write(text: str, /, **values: object) -> str:
+        parts = {name: escape(_make_text_visible(value)) for name, value in values.items()}
+        return Markup(_look_up(text, language)) % parts if values else _look_up(text, language)
+
+    environment.globals |= {"_": write, "texts": PAGE_TEXTS["chinese"] if language == "zh" else {}}
+    environment.filters["text"] = lambda value: _look_up(str(value).replace("_", " "), language)
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
-    environment.filters["spaced"] = lambda value: str(value).replace("_", " ")
     environment.filters["bytes"] = _bytes
     environment.filters["certificate"] = describe_certificate
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment
+
+
+def _make_text_visible(value: object) -> object:
+    return value if isinstance(value, Markup) or not isinstance(value, str) else make_visible(value)
 
 
 def _bytes(size: int) -> str:

@@ -1,6 +1,4 @@
-"""The geometry of plots that a template draws as SVG. Positions are in percent of the plot's box, so that text and dots
-keep their size on a screen of any width.
-"""
+"""The plots of a gallery and of a generator's course: pictures by time, by place and by score, and curves."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,43 +8,62 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from querytruth.array_types import FloatArray
+from querytruth.review import vega_lite
+from querytruth.review.page_parts import translate
+
 PlotData = dict[str, Any]
 _DAYS, _MONTHS = 92, 180  # longest spans whose bars are days, months; longer ones have years
 _OUTLIERS, _ENOUGH = 0.01, 20  # share of images at either end that the axis may leave out, if there are enough
 _COLUMNS, _ROWS = 72, 44  # of the raster that gathers dots
-_LARGE = 16  # images of a large dot, if no dot has more
 _LEAST_SPAN = 0.02  # degrees: about two kilometres
-_PROPORTIONS = (1.25, 2.1)  # of the scatter plot, width / height
+_WIDE, _PHONE = 1080, 300  # pixels of a plot across a desk's page, and of one that a phone shows whole
 
 
-def build_timeline(taken_at: pd.Series) -> PlotData | None:
+def draw_timeline(taken_at: pd.Series) -> PlotData | None:
     """Return bars of how many images were taken per day, month or year, or None without dates. Dates far from all
     others, as of a clock that was never set, are counted and not drawn."""
     counted = {date_: int(n) for text, n in taken_at.str[:10].value_counts().items() if (date_ := _date(str(text)))}
     if not counted:
         return None
     first, last = _ends(counted)
-    unit = "day" if (last - first).days <= _DAYS else "month" if _months(last) - _months(first) <= _MONTHS else "year"
-    bars: dict[int, int] = {}
+    months = 12 * (last.year - first.year) + last.month - first.month
+    unit = "day" if (last - first).days <= _DAYS else "month" if months <= _MONTHS else "year"
+    bars: dict[date, int] = {}
     for day, number in counted.items():
         if first <= day <= last:
-            at = _slot(day, unit)
-            bars[at] = bars.get(at, 0) + number
-    start = _slot(first, unit)
-    slots = _slot(last, unit) - start + 1
-    most = max(bars.values())
+            start = day if unit == "day" else day.replace(day=1, month=day.month if unit == "month" else 1)
+            bars[start] = bars.get(start, 0) + number
+    values = [{"at": f"{start.isoformat()}T00:00", "pictures": number} for start, number in sorted(bars.items())]
+    units = {"day": ("yearmonthdate", "%Y-%m-%d"), "month": ("yearmonth", "%Y-%m"), "year": ("year", "%Y")}
+    time_unit, form = units[unit]
+    encoding = {
+        "x": {"field": "at", "type": "temporal", "timeUnit": time_unit, "title": None,
+              "axis": {"format": form, "grid": False, "labelOverlap": True}},
+        "y": _number("pictures", tickCount=3),
+    }  # fmt: skip
+    spec = {
+        "width": _WIDE,
+        "height": 120,
+        "data": {"values": values},
+        "mark": {"type": "bar", "color": vega_lite.ACCENT},
+        "encoding": encoding,
+    }
+    what = translate("Pictures by %(unit)s, from %(first)s to %(last)s", unit=translate(unit), first=first, last=last)
     return {
         "unit": unit,
         "first": first.isoformat(),
         "last": last.isoformat(),
-        "most": most,
+        "most": max(bars.values()),
         "before": sum(number for day, number in counted.items() if day < first),
         "after": sum(number for day, number in counted.items() if day > last),
-        "bars": [
-            _bar((at - start) / slots, 1 / slots, n / most, _format_slot(at, unit), n) for at, n in sorted(bars.items())
-        ],
-        "ticks": _dates(start, slots, unit),
+        "bars": bars,
+        "svg": vega_lite.draw_svg(spec, what),
     }
+
+
+def _number(field: str, **axis: Any) -> vega_lite.VegaSpec:
+    return {"field": field, "type": "quantitative", "title": None, "axis": {"domain": False, **axis}}
 
 
 def _date(text: str) -> date | None:
@@ -54,20 +71,6 @@ def _date(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:  # a camera may write the 31st of February
         return None
-
-
-def _months(day: date) -> int:
-    return 12 * day.year + day.month - 1
-
-
-def _slot(day: date, unit: str) -> int:
-    return day.toordinal() if unit == "day" else _months(day) if unit == "month" else day.year
-
-
-def _format_slot(at: int, unit: str) -> str:
-    if unit == "day":
-        return date.fromordinal(at).isoformat()
-    return f"{at // 12:04}-{at % 12 + 1:02}" if unit == "month" else f"{at:04}"
 
 
 def _ends(counted: Mapping[date, int]) -> tuple[date, date]:
@@ -80,38 +83,7 @@ def _ends(counted: Mapping[date, int]) -> tuple[date, date]:
     return (inner, outer) if (outer - inner).days < (days[-1] - days[0]).days / 2 else (days[0], days[-1])
 
 
-def _dates(start: int, slots: int, unit: str) -> list[PlotData]:
-    """Return up to five evenly spaced dates, the first and the last included. A narrow screen hides those marked
-    `between`."""
-    number = min(slots, 5)
-    chosen = sorted({round(n * (slots - 1) / max(number - 1, 1)) for n in range(number)})
-    sides = {0: "first", 1: "between", 3: "between", 4: "last"} if len(chosen) == 5 else {}
-    ticks = [
-        {"x": _percent((at + 0.5) / slots), "label": _format_slot(start + at, unit), "side": sides.get(n, "")}
-        for n, at in enumerate(chosen)
-    ]
-    if len(chosen) == 5:
-        ticks[0]["x"], ticks[-1]["x"] = _percent(0), _percent(1)  # flush with the ends of the axis
-    return ticks
-
-
-def _bar(x: float, width: float, height: float, label: str, number: int) -> PlotData:
-    gap = min(0.0025, width * 0.12)
-    return {
-        "x": _percent(x + gap / 2),
-        "width": _percent(max(width - gap, 0.0015)),
-        "y": _percent(1 - height),
-        "height": _percent(height),
-        "label": label,
-        "count": number,
-    }
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f}%"
-
-
-def build_scatter_plot(latitude: pd.Series, longitude: pd.Series) -> PlotData | None:
+def draw_places(latitude: pd.Series, longitude: pd.Series) -> PlotData | None:
     """Return dots where images were taken, larger where there are more, or None without locations. The projection is
     equirectangular, true to scale in the middle of the plot."""
     known = latitude.notna() & longitude.notna() & latitude.between(-90, 90) & longitude.between(-180, 180)
@@ -119,116 +91,93 @@ def build_scatter_plot(latitude: pd.Series, longitude: pd.Series) -> PlotData | 
     if not len(north):
         return None
     east = _unbroken(east)
-    (west, width), (south, height), shape = _frame(east, north)
-    columns = np.minimum((east - west) / width * _COLUMNS, _COLUMNS - 1).astype(np.int64)
-    rows = np.minimum((north - south) / height * _ROWS, _ROWS - 1).astype(np.int64)
-    _, inverse, counts = np.unique(columns * _ROWS + rows, return_inverse=True, return_counts=True)
+    shrink = max(math.cos(math.radians(float(north.min() + north.max()) / 2)), 0.1)
+    spans = [max(float(np.ptp(values)), _LEAST_SPAN) for values in (east, north)]
+    cells = [np.minimum((values - values.min()) / span * n, n - 1).astype(np.int64)
+             for values, span, n in zip((east, north), spans, (_COLUMNS, _ROWS), strict=True)]  # fmt: skip
+    _, inverse, counts = np.unique(cells[0] * _ROWS + cells[1], return_inverse=True, return_counts=True)
     xs, ys = (np.bincount(inverse, values) / counts for values in (east, north))
-    order = np.lexsort((ys, xs, -counts))  # small dots lie on large ones
-    return {
-        "shape": f"{shape:.3f}",
-        "pictures": len(north),
-        "points": [
-            {
-                "x": _percent((xs[n] - west) / width),
-                "y": _percent(1 - (ys[n] - south) / height),
-                "r": f"{3 + 9 * math.sqrt(counts[n] / max(counts.max(), _LARGE)):.1f}",
-                "label": format_location(ys[n], xs[n]),
-                "count": int(counts[n]),
-            }
-            for n in order
-        ],
-        "x_ticks": [{"at": _percent((t - west) / width), "label": label} for t, label in _ticks(west, width, "EW")],
-        "y_ticks": [
-            {"at": _percent(1 - (t - south) / height), "label": label} for t, label in _ticks(south, height, "NS")
-        ],
+    points = [
+        {"east": float(x), "north": float(y), "pictures": int(n)}
+        for n, x, y in sorted(zip(counts, xs, ys, strict=True), reverse=True)  # small dots lie on large ones
+    ]
+    turned = "(datum.value + 540) % 360 - 180"
+    encoding = {
+        "x": _degrees("east", f"format(abs({turned}), '.6~') + ({turned} < 0 ? '° W' : '° E')"),
+        "y": _degrees("north", "format(abs(datum.value), '.6~') + (datum.value < 0 ? '° S' : '° N')"),
+        "size": {"field": "pictures", "type": "quantitative", "legend": None, "scale": {"range": [30, 300]}},
     }
+    mark = {"type": "point", "filled": True, "color": vega_lite.ACCENT, "opacity": 0.75}
+    height = min(max(_PHONE * spans[1] / (spans[0] * shrink), 140), 240)
+    spec = {"width": _PHONE, "height": height, "data": {"values": points}, "mark": mark, "encoding": encoding}
+    what = translate("Places of %(pictures)s pictures", pictures=len(north))
+    return {"pictures": len(north), "points": points, "svg": vega_lite.draw_svg(spec, what)}
 
 
-def _unbroken(east: Any) -> Any:
+def _degrees(field: str, label: str) -> vega_lite.VegaSpec:
+    axis = {"labelExpr": label, "tickCount": 4}
+    return _number(field, **axis) | {"scale": {"zero": False, "nice": True, "padding": 12}}
+
+
+def _unbroken(east: FloatArray) -> FloatArray:
     """Shift longitudes by 360 degrees where all lie within half the globe across the date line."""
     ordered = np.unique(east)
     gaps = np.diff(ordered)
     if len(gaps) and gaps.max() > 180:
-        return np.where(east < ordered[gaps.argmax()] + gaps.max() / 2, east + 360, east)
+        shifted: FloatArray = np.where(east < ordered[gaps.argmax()] + gaps.max() / 2, east + 360, east)
+        return shifted
     return east
-
-
-def _frame(east: Any, north: Any) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Return west end and width, south end and height in degrees, and the proportions of the plot's box."""
-    middle_east, middle_north = (east.min() + east.max()) / 2, (north.min() + north.max()) / 2
-    shrink = max(math.cos(math.radians(middle_north)), 0.1)
-    width = max(1.12 * float(np.ptp(east)), _LEAST_SPAN)
-    height = max(1.12 * float(np.ptp(north)), _LEAST_SPAN)
-    shape = min(max(width * shrink / height, _PROPORTIONS[0]), _PROPORTIONS[1])
-    width = max(width, height * shape / shrink)
-    if width > 360:  # the whole way round
-        middle_east, width = 0.0, 360.0
-    height = max(height, width * shrink / shape)
-    return (middle_east - width / 2, width), (middle_north - height / 2, height), shape
-
-
-def _ticks(start: float, span: float, letters: str) -> list[tuple[float, str]]:
-    """Return three to five round degrees with their labels."""
-    rough = span / 4
-    ten = 10 ** math.floor(math.log10(rough))
-    steps = (30, 45, 60, 90) if rough > 20 else (ten, 2 * ten, 5 * ten, 10 * ten)
-    step = next(step for step in steps if step >= rough)
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    room = 0.04 * span  # for half a label at either end
-    ticks = [n * step for n in range(math.ceil((start + room) / step), math.floor((start + span - room) / step) + 1)]
-    limit = 90 if letters == "NS" else 540
-    return [(tick, _degrees(tick, letters, digits)) for tick in ticks if abs(tick) <= limit]
-
-
-def _degrees(value: float, letters: str, digits: int) -> str:
-    """Return a coordinate such as 31.2° N."""
-    value = value if letters == "NS" else (value + 180) % 360 - 180
-    shown = f"{abs(value):.{digits}f}°"
-    return shown if float(shown[:-1]) == 0 else f"{shown} {letters[int(value < 0)]}"
 
 
 def format_location(latitude: float, longitude: float) -> str:
     """Return a location such as 31.230° N, 121.470° E, or "" where it is unknown."""
     if pd.isna(latitude) or pd.isna(longitude):
         return ""
-    return f"{_degrees(latitude, 'NS', 3)}, {_degrees(longitude, 'EW', 3)}"
+    east = (longitude + 180) % 360 - 180
+    return f"{abs(latitude):.3f}° {'NS'[int(latitude < 0)]}, {abs(east):.3f}° {'EW'[int(east < 0)]}"
 
 
-def build_histogram(counts: Sequence[int], cuts: Sequence[Mapping[str, Any]]) -> PlotData | None:
+def draw_histogram(name: str, counts: Sequence[int], cuts: Sequence[Mapping[str, Any]]) -> PlotData | None:
     """Return the histogram of a score between 0 and 1, or None without counts. `cuts`: thresholds of the manifest; bars
     that do not pass them are `out`."""
     if not sum(counts):
         return None
-    most, bins = max(counts), len(counts)
-    bars = []
-    for n, number in enumerate(counts):
-        middle = (n + 0.5) / bins
-        out = any((middle < cut["value"]) == (cut["passes"] in ("over", "at least")) for cut in cuts)
-        bar = _bar(n / bins, 1 / bins, number / most, f"{n / bins:.3g} to {(n + 1) / bins:.3g}", number)
-        bars += [{**bar, "out": out}] if number else []
-    lines = [{"x": _percent(cut["value"]), "label": f"{cut['passes']} {cut['value']:g}"} for cut in cuts]
-    return {"bars": bars, "cuts": lines}
-
-
-def build_line_plot(values: Sequence[float], highest: float, cuts: Mapping[str, float]) -> PlotData | None:
-    """Return a line through the values in a box of 100 by 100, or None without values. `highest`: the least upper end
-    of the axis; `cuts`: labelled horizontal lines."""
-    if not values:
-        return None
-    top = max(highest, *values, *cuts.values())
-    steps = max(len(values) - 1, 1)
-    heights = [100 - 100 * value / top for value in (values if len(values) > 1 else [*values, *values])]
-    return {
-        "top": top,
-        "last": values[-1],
-        "line": " ".join(f"{100 * n / steps:.2f},{height:.2f}" for n, height in enumerate(heights)),
-        "cuts": [{"label": name, "value": cut, "y": f"{100 - 100 * cut / top:.2f}"} for name, cut in cuts.items()],
-    }
-
-
-def build_bars(numbers: Sequence[int], most: int, slots: int) -> list[PlotData]:
-    """Return small bars; a bar of `most` is as high as the box, and zeros have none."""
-    return [
-        _bar(at / slots, 1 / slots, number / most, str(at + 1), number) for at, number in enumerate(numbers) if number
+    bins = len(counts)
+    bars = [
+        {
+            "from": n / bins,
+            "to": (n + 1) / bins,
+            "pictures": number,
+            "out": any(((n + 0.5) / bins < cut["value"]) == (cut["passes"] in ("over", "at least")) for cut in cuts),
+        }
+        for n, number in enumerate(counts)
     ]
+    colour = {"condition": {"test": "datum.out", "value": "var(--mark)"}, "value": vega_lite.ACCENT}
+    x = {**_number("from", tickCount=3, grid=False), "scale": {"domain": [0, 1]}}
+    encoding = {"x": x, "x2": {"field": "to"}, "y": _number("pictures", tickCount=3), "color": colour}
+    rule = {"type": "rule", "color": vega_lite.WARM, "strokeDash": [4, 3], "strokeWidth": 1.5}
+    layers = [
+        {"data": {"values": bars}, "mark": {"type": "bar", "binSpacing": 0.5}, "encoding": encoding},
+        vega_lite.make_layer([{"a": cut["value"]} for cut in cuts], rule, x={"field": "a", "type": "quantitative"}),
+    ]
+    svg = vega_lite.draw_svg({"width": 200, "height": 90, "layer": layers}, f"{translate(name)}: {sum(counts):,}")
+    return {"bars": bars, "cuts": [f"{cut['passes']} {cut['value']:g}" for cut in cuts], "svg": svg}
+
+
+def draw_curve(
+    title: str, points: Sequence[tuple[float, float]], highest: float, cuts: Mapping[str, float]
+) -> PlotData | None:
+    """Return a line through points (replies, value), or None without any. `highest`: the least upper end of the axis;
+    `cuts`: labelled horizontal lines."""
+    if not points:
+        return None
+    values = [{"x": x, "y": y} for x, y in points]
+    x = {**_number("x", tickCount=3, grid=False), "scale": {"nice": False}}
+    y = {**_number("y", tickCount=4), "scale": {"domain": [0, max(highest, *(y for _, y in points), *cuts.values())]}}
+    rule = {"type": "rule", "color": vega_lite.WARM, "strokeDash": [4, 3], "strokeWidth": 1.5}
+    layers = [
+        vega_lite.make_layer(values, {"type": "line", "color": vega_lite.ACCENT, "point": len(points) == 1}, x=x, y=y),
+        vega_lite.make_layer([{"y": cut} for cut in cuts.values()], rule, y={"field": "y", "type": "quantitative"}),
+    ]  # fmt: skip
+    svg = vega_lite.draw_svg({"width": 200, "height": 110, "layer": layers}, f"{title}: {points[-1][1]:.3g}")
+    return {"last": points[-1][1], "points": points, "cuts": cuts, "svg": svg}

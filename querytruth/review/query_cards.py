@@ -1,9 +1,5 @@
-"""Cards of queries and of query-image pairs, as plain data without HTML.
-
-The boxes that a card draws over an image.
-
-The effective decisions on a set, for one view of the review page.
-"""
+"""Cards of queries and of query-image pairs, as plain data without HTML, with the boxes that a card draws over an image
+and the effective decisions on a set, for one view of the review page."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -17,6 +13,7 @@ from querytruth.array_types import FloatArray
 from querytruth.review import query_queue
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_agreement import JudgmentTarget, decision_category, find_disagreements, latest_decisions
+from querytruth.sets.decision_application import JUDGED_BY_TEXT, describe_retired, find_reworded, is_other_text
 from querytruth.sets.decision_records import DecisionT, EffectiveDecisions, QueryDecision, remove_last
 
 _SIDES = ("left", "top", "right", "bottom")
@@ -192,9 +189,28 @@ class QueryCards:
 
     def get_grades(self, query_id: str) -> dict[str, int]:
         """Return the grades of a query's judged images by image id; where it has none, those of a query that asks the
-        same."""
+        same. Judgments of the text before the reviewer's edit are left out."""
         others = [entry.query_id for entry in self._groups_by_id[query_id].members if entry.query_id != query_id]
-        return {image: grade for member in (*others[::-1], query_id) for image, grade, _, _ in self._judgments(member)}
+        members = (*others[::-1], query_id)
+        return {image: grade for member in members for image, grade, _, _ in self._list_judgments(member)[0]}
+
+    def _list_judgments(self, query_id: str) -> tuple[list[query_queue.Judgment], dict[str, tuple[float | None, str]]]:
+        """Return a query's judgments, and score and evidence by image of what waits for one. Once the reviewer asked
+        the truth of another text, what was judged for the text before it waits, as it will after `apply`."""
+        judged = list(self._judgments(query_id))
+        waiting: dict[str, tuple[float | None, str]] = dict(self.candidate_judgments.get(query_id, {}))
+        if self._is_asked_anew(entry := self.entries_by_id[query_id]):
+            retired = [one for one in judged if one[2] in JUDGED_BY_TEXT]
+            judged = [one for one in judged if one not in retired]
+            waiting = {image: (None, describe_retired(entry.text)) for image, grade, _, _ in retired if grade > 0}
+        return judged, waiting
+
+    def _is_asked_anew(self, entry: query_queue.QueryEntry) -> bool:
+        target = (entry.query_id, None)
+        if entry.labels or self.state.get_own_decision(target) is None:
+            return False
+        own = [decision for decision in self.state.on_target(target) if decision.reviewer == self.state.reviewer]
+        return is_other_text(entry.text, find_reworded({target: own}).get(entry.query_id, entry.text))
 
     def get_image_name(self, image_id: str) -> str:
         """Return the name of an image of the version."""
@@ -211,10 +227,10 @@ class QueryCards:
         waiting: dict[str, _ImageRow] = {}
         query_ids = [entry.query_id for entry in group.members]
         for query_id in query_ids:
-            for image_id, grade, judge, evidence in self._judgments(query_id):
+            known, candidates = self._list_judgments(query_id)
+            for image_id, grade, judge, evidence in known:
                 judged.setdefault(image_id, _ImageRow(image_id, judge, evidence)).grades[query_id] = grade
-        for query_id in query_ids:
-            for image_id, (score, evidence) in self.candidate_judgments.get(query_id, {}).items():
+            for image_id, (score, evidence) in candidates.items():
                 waiting.setdefault(image_id, _ImageRow(image_id, "", evidence, score))
         for decision in self.state.own:
             if decision.query_id in query_ids and decision.image_id is not None:
@@ -241,6 +257,8 @@ class QueryCards:
             "published": entry.text,
             "language": entry.language,
             "style": entry.style,
+            "rests_on_text": not entry.labels
+            and any(judge in JUDGED_BY_TEXT for _, _, judge, _ in self._judgments(entry.query_id)),
             "own": _own(self.state.get_own_decision((entry.query_id, None))),
             "disputed_by": self._others((entry.query_id, None)),
         }
@@ -262,6 +280,7 @@ class QueryCards:
             "judged_by": row.judged_by,
             "evidence": row.evidence,
             "score": row.score,
+            "is_source": any(entry.source_image_id == row.image_id for entry in group.members),
             "boxes": self._boxes.list_boxes(row.image_id, (image["width"], image["height"]), group.members[0].labels),
             "own": _own(latest),
             "grade": grades[group.key] if latest is not None else relevance,

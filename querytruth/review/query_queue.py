@@ -19,6 +19,7 @@ ShortText = Annotated[str, Field(max_length=200)]  # a name, an id or a search
 LongText = Annotated[str, Field(max_length=decision_records.MAX_TEXT_CHARS)]
 CardKeys = Annotated[list[ShortText], Field(max_length=20)]
 DecisionState = Literal["all", "open", "decided"]
+Judgment = tuple[str, int, str, str]  # image id, relevance, judge, evidence
 QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
     "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
     "few_images": "a quarter or less of the right pictures that is usual in this set",
@@ -42,6 +43,7 @@ class QueryEntry:
     relevant_count: int
     judged_count: int
     candidate_count: int
+    source_image_id: str | None
     flags: frozenset[str]
 
     @property
@@ -113,6 +115,7 @@ def build_query_entries(tables: benchmark_set.Tables) -> list[QueryEntry]:
             relevant_count=int(count),
             judged_count=int(judged),
             candidate_count=candidate_count,
+            source_image_id=row.source_image_id if isinstance(row.source_image_id, str) else None,
             flags=frozenset(name for name, is_so in raised.items() if is_so),
         )
         built.append(entry)
@@ -176,7 +179,7 @@ class JudgmentIndex:
     def __init__(self, qrels: pd.DataFrame) -> None:
         self._qrels, self._rows = qrels, qrels.groupby("query_id", observed=True).indices
 
-    def __call__(self, query_id: str) -> Iterator[tuple[str, int, str, str]]:
+    def __call__(self, query_id: str) -> Iterator[Judgment]:
         """Yield image id, relevance, judge and evidence of each judgment, the highest grade first."""
         rows = self._qrels.iloc[self._rows.get(query_id, [])]
         for row in rows.sort_values("relevance", ascending=False, kind="stable").itertuples():

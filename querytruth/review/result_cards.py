@@ -23,8 +23,8 @@ from querytruth.sets.benchmark_set import Tables
 DIRECTION_NAMES = {TEXT_TO_IMAGE: "text → image", IMAGE_TO_TEXT: "image → text"}
 _BIN_TEXTS = {  # bin: sign and description
     SUCCESS: ("✓", "A right one ranks first."),
-    MIDDLE: ("~", f"The first right one ranks 2 to {MIDDLE_MAX_RANK}."),
-    FAILURE: ("✕", f"No right one is among the first {MIDDLE_MAX_RANK}."),
+    MIDDLE: ("~", "The first right one ranks 2 to %(rank)s."),
+    FAILURE: ("✕", "No right one is among the first %(rank)s."),
 }
 CAUSE_TITLES = {
     "near_duplicate": "near-duplicate of the truth",
@@ -94,7 +94,9 @@ def describe_warnings(warnings: Iterable[EvaluationWarning]) -> list[dict[str, A
     by_code: dict[str, dict[str, Any]] = {}
     for one in warnings:
         title, fix = _WARNING_TEXTS.get(one.code, (one.code.replace("_", " ").capitalize(), ""))
-        entry = by_code.setdefault(one.code, {"title": title, "fix": fix, "details": []})
+        entry = by_code.setdefault(
+            one.code, {"title": page_parts.translate(title), "fix": page_parts.translate(fix), "details": []}
+        )
         entry["details"].append((one.metric, one.detail))
     return list(by_code.values())
 
@@ -112,7 +114,12 @@ def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the bins with their share of all queries."""
     total = max(sum(bin_sizes.values()), 1)
     return [
-        {"bin": name, "title": name.capitalize(), "sign": sign, "description": description}
+        {
+            "bin": name,
+            "title": page_parts.translate(name).capitalize(),
+            "sign": sign,
+            "description": page_parts.translate(description, rank=MIDDLE_MAX_RANK),
+        }
         | {"count": bin_sizes[name], "share": f"{100 * bin_sizes[name] / total:.0f}%"}
         for name, (sign, description) in _BIN_TEXTS.items()
     ]
@@ -126,13 +133,14 @@ def get_system_name(system: Mapping[str, Any]) -> str:
 
 def format_interval(low: float, high: float, form: str = ".3f") -> str:
     """Return an interval, "" where it is unknown."""
-    return f"{low:{form}} to {high:{form}}" if low == low and high == high else ""
+    known = low == low and high == high
+    return page_parts.translate("%(low)s to %(high)s", low=f"{low:{form}}", high=f"{high:{form}}") if known else ""
 
 
 def format_facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return names and values as text, without empty ones."""
     stated = {name: value for name, value in values.items() if value is not None and value not in ("", {}, [])}
-    return [(str(name).replace("_", " "), _plain(value)) for name, value in stated.items()]
+    return [(page_parts.translate(str(name).replace("_", " ")), _plain(value)) for name, value in stated.items()]
 
 
 def _plain(value: Any) -> str:
@@ -192,7 +200,11 @@ def build_query_card(
         "missed": [build_result_tile(one, items) for one in query.missed_relevant],
         "hidden_missed_count": query.hidden_missed_count,
         "causes": [
-            {"name": CAUSE_TITLES[c.code], "description": c.description, "ranks": c.ranks}
+            {
+                "name": page_parts.translate(CAUSE_TITLES[c.code]),
+                "description": page_parts.translate(c.description),
+                "ranks": c.ranks,
+            }
             for c in find_failure_causes(query, context)
         ],
     }
@@ -201,13 +213,17 @@ def build_query_card(
 def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> TemplateData:
     """Return a result with its judgment as a sign and in words, as colour alone is not accessible."""
     grade = one.judgment.relevance
-    state, sign, state_text = "open", "?", "unjudged"
+    state, sign, state_text = "open", "?", page_parts.translate("unjudged")
     if grade >= 0:
-        is_right = ("right", "✓", f"right, grade {grade}")
-        state, sign, state_text = is_right if grade > 0 else ("wrong", "✕", "judged not relevant")
+        is_right = ("right", "✓", page_parts.translate("right, grade %(grade)s", grade=grade))
+        state, sign, state_text = is_right if grade > 0 else ("wrong", "✕", page_parts.translate("judged not relevant"))
     item = items[one.item_id]
     name = item["image"]["name"] if "image" in item else item["text"]
-    rank = f"rank {one.rank}" if one.rank is not None else "not returned"
+    rank = (
+        page_parts.translate("rank %(rank)s", rank=one.rank)
+        if one.rank is not None
+        else page_parts.translate("not returned")
+    )
     score = "" if math.isnan(one.score) else f"{one.score:.3f}" if abs(one.score) < 100 else f"{one.score:.4g}"
     why = f" ({one.judgment.evidence})" if one.judgment.evidence else ""
     return {
@@ -218,7 +234,8 @@ def build_result_tile(one: RankedItem, items: Mapping[str, TemplateData]) -> Tem
         "sign": sign,
         "grade": grade if grade > 1 else None,
         "evidence": one.judgment.evidence,
-        "description": f"{rank}, {state_text}{why}: {name}" + (f", score {score}" if score else ""),
+        "description": f"{rank}, {state_text}{why}: {name}"
+        + (page_parts.translate(", score %(score)s", score=score) if score else ""),
     }
 
 
@@ -247,6 +264,6 @@ def render_frame(
         script=Markup(script),
         script_digest="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
-        set_licence=(manifest or {}).get("licence") or "not stated",
+        set_licence=(manifest or {}).get("licence") or page_parts.translate("not stated"),
         **context,
     )

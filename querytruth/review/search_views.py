@@ -10,22 +10,8 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from querytruth.review.page_parts import render_template, text_or_empty
+from querytruth.review.page_parts import PAGE_TEXTS, render_template, text_or_empty
 
-SEARCH_TEXTS = {
-    "en": {
-        "relevant": "relevant, grade {}", "wrong": "not relevant", "unjudged": "not judged", "no_image": "no image",
-        "foreign": "no image of the set", "missed": "Relevant, but not among these results",
-        "new": "The set does not have this query: nothing is judged.",
-        "found": "{found} of {relevant} relevant images are among these {count} results; {unjudged} are not judged.",
-    },
-    "zh": {
-        "relevant": "相关，等级 {}", "wrong": "不相关", "unjudged": "未判断", "no_image": "没有图片",
-        "foreign": "不是集中的图片", "missed": "相关，但不在这些结果中",
-        "new": "集中没有这个查询：没有任何判断。",
-        "found": "{relevant} 张相关图片中有 {found} 张在这 {count} 个结果里；{unjudged} 个结果未判断。",
-    },
-}  # fmt: skip
 _LOWEST_GRADE = 1  # of what is relevant
 
 
@@ -42,7 +28,7 @@ def render_search(
 ) -> str:
     """Returns the page of one query: each result with its judgment in the set, and the relevant images that it lacks.
     `language`: en or zh, of the page's own texts."""
-    texts, data = SEARCH_TEXTS[language], _embed(thumbnails)
+    texts, data = PAGE_TEXTS["search"][language], _embed(thumbnails)
 
     def tile(row: Mapping[str, Any]) -> dict[str, Any]:
         grade, kind = row["grade"], "unjudged"
@@ -56,7 +42,7 @@ def render_search(
     found = relevant_count and len({row["image_id"] for row in tiles if row["kind"] == "relevant"})
     summary = texts["found"].format(found=found, relevant=relevant_count, **counts) if is_query else texts["new"]
     parts = {"tiles": tiles, "missed": [tile(row) for row in missed], "summary": summary, "texts": texts}
-    return render_template("search_page.html", text=text, system=system, language=language, **parts)
+    return render_template("search_page.html", title=text, system=system, language=language, **parts)
 
 
 def _embed(thumbnails: Mapping[str, bytes]) -> dict[str, Markup]:
@@ -68,8 +54,9 @@ def render_system_trial(title: str, rows: Sequence[Mapping[str, Any]], thumbnail
     """Returns the page: the results in order, each with the thumbnail (JPEG by image_id) of the image that it maps
     to."""
     data = _embed(thumbnails)
-    tiles = [{**row, "data": data.get(row["image_id"])} for row in rows]
-    return render_template("system_trial.html", title=title, rows=tiles)
+    tiles = [{**row, "data": data.get(row["image_id"]), "kind": "", "mark": row["maps_to"]} for row in rows]
+    parts = {"system": "", "summary": "", "missed": [], "texts": PAGE_TEXTS["search"]["en"]}
+    return render_template("search_page.html", title=title, tiles=tiles, **parts)
 
 
 def render_facts(title: str, facts: Iterable[tuple[str, object]], samples: Sequence[str] = ()) -> str:

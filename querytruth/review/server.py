@@ -1,9 +1,5 @@
-"""Access to the review page: only the browser that has the token, from the page itself, with bodies of limited size.
-
-The review page as an ASGI application.
-
-The routes of images by id; no other file can be read.
-"""
+"""The review page as an ASGI application: only the browser that has the token comes in, from the page itself, with
+bodies of limited size. Images are read by id, and no other file."""
 
 import hmac
 from collections.abc import Callable, MutableMapping, Sequence
@@ -22,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from querytruth.errors import UserError
 from querytruth.review.deck import ActionError
+from querytruth.review.page_parts import pages_in
 
 MAX_BODY_BYTES = 256 << 10  # bytes of a decision
 MAX_UPLOAD_BYTES = 64 << 20  # bytes of a filled-in CSV or an image
@@ -38,6 +35,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 _CONTENT_TYPES = ("application/json", "application/octet-stream")  # neither can be sent by a form of another site
+_LANGUAGE_COOKIE, _YEAR = "querytruth_language", 365 * 86400
 _STATIC = Path(__file__).parent / "static"
 IMAGE_SIDES = (320, 1280)  # pixels of the longer side: in a grid, and alone
 ImageLoader = Callable[[str, int], bytes | None]
@@ -89,7 +87,8 @@ class AccessMiddleware:
             return
         answer = self._check_request(scope)
         limited = _Limited(receive, MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES)
-        await (answer or self.app)(scope, limited, _with_headers(send))
+        with pages_in("zh" if _cookie(Headers(scope=scope), _LANGUAGE_COOKIE) == "zh" else "en"):
+            await (answer or self.app)(scope, limited, _with_headers(send))
 
     def _check_request(self, scope: Scope) -> Response | None:
         """Return the response to a rejected request or to one with the token, None for one that may pass."""
@@ -98,11 +97,16 @@ class AccessMiddleware:
             return _forbidden("this name is not the page's")
         if not _is_from_the_page(scope["method"], headers):
             return _forbidden("this request does not come from the page")
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        given = query.get("token", [""])[0]
         if scope["path"] == "/" and self._is_token(given):
             return self._set_cookie()
         if not self._is_token(_cookie(headers, self.access.cookie)):
             return _forbidden("open the page with the address that the terminal shows")
+        if (language := query.get("page_language", [""])[0]) in ("en", "zh"):
+            chosen = RedirectResponse(scope["path"], 303)
+            chosen.set_cookie(_LANGUAGE_COOKIE, language, httponly=True, samesite="strict", max_age=_YEAR)
+            return chosen
         if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0] not in _CONTENT_TYPES:
             return PlainTextResponse("this kind of body is not taken", 415)
         size = headers.get("content-length", "0")

@@ -13,7 +13,6 @@ import pandas as pd
 
 from querytruth.records import stable_hash
 from querytruth.review import page_parts
-from querytruth.review.page_parts import text_or_empty
 from querytruth.sets.benchmark_set import get_render_options
 from querytruth.sets.ledger import describe_rejection
 
@@ -134,8 +133,8 @@ def reading_order(query: DisplayedWording) -> tuple[Any, ...]:
 
 
 def get_language_name(code: str) -> str:
-    """Return the English name of a language, or its code."""
-    return _LANGUAGES.get(code, code)
+    """Return the name of a language, or its code."""
+    return page_parts.translate(_LANGUAGES.get(code, code))
 
 
 class RejectionExample(NamedTuple):
@@ -172,7 +171,7 @@ def sample_rejections(ledger: pd.DataFrame, examples: int) -> list[RejectionReas
 def _sample_items(rows: pd.DataFrame, number: int) -> tuple[RejectionExample, ...]:
     spread = np.linspace(0, len(rows) - 1, min(len(rows), _CANDIDATES)).astype(np.int64)
     candidates = [
-        RejectionExample(row["item"], text_or_empty(row["text"]), describe_rejection(row))
+        RejectionExample(row["item"], page_parts.text_or_empty(row["text"]), describe_rejection(row))
         for row in rows.iloc[spread].to_dict("records")
     ]
     return tuple(heapq.nsmallest(number, candidates, key=lambda one: (stable_hash("page", one.item), one)))

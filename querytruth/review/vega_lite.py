@@ -5,7 +5,8 @@ Colours are the variables of the page, so that one SVG serves light and dark.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,86 @@ def draw_svg(spec: VegaSpec, description: str) -> Markup:
     label = Markup('<svg role="img" aria-label="{}" ').format(description)
     bare = re.sub(r' (aria-label|aria-roledescription|role)="[^"]*"', "", svg)  # screen readers need one label
     return Markup(bare.replace("<svg ", label, 1))
+
+
+def draw_intervals(
+    rows: Sequence[Mapping[str, Any]], description: str, systems: Sequence[str] = (), means: Sequence[float] = ()
+) -> Markup:
+    """Draw a row per `name` on one axis from 0: `value` as a dot and `low` to `high` as a line; where they are known,
+    `before` as a ring, `chance` as a stroke and `note` at the right. With two `systems` a name has a row of each
+    `system`, in its colour; `means` are dotted lines."""
+    room = 17 if any("note" in row for row in rows) else 24
+    label = shorten_labels(dict.fromkeys(str(row["name"]) for row in rows), room)
+    names = list(shorten_labels(systems, 24).values())
+    known = [
+        {key: row[key] for key in ("value", "low", "high", "before", "chance", "note") if row.get(key) is not None}
+        for row in rows
+    ]
+    values = [one | {"name": label[str(row["name"])]} for one, row in zip(known, rows, strict=True)]
+    for one, row in zip(values, rows, strict=True):
+        one["system"] = names[list(systems).index(row["system"])] if len(names) > 1 else ""
+    scale = {"domain": names, "range": [ACCENT, WARM][: len(names)]}
+    colour: VegaSpec = {"color": {"field": "system", "type": "nominal", "scale": scale}} if len(names) > 1 else {}
+    marks: list[tuple[str, VegaSpec]] = [
+        (
+            "low",
+            {"type": "rule", "strokeWidth": 6, "color": PALE, "strokeCap": "round", "opacity": 0.6 if colour else 1},
+        ),
+        ("chance", {"type": "tick", "thickness": 2, "height": 14, "color": WARM}),
+        ("before", {"type": "point", "size": 60, "color": SOFT, "strokeWidth": 1.5, "opacity": 1}),
+        ("value", {"type": "point", "filled": True, "size": 60, "color": ACCENT, "opacity": 1}),
+    ]
+    layers: list[VegaSpec] = [
+        {
+            "transform": [{"filter": f"isValid(datum.{field})"}],
+            "mark": mark,
+            "encoding": {"x": {"field": field, "type": "quantitative"}, **colour}
+            | ({"x2": {"field": "high"}} if field == "low" else {}),
+        }
+        for field, mark in marks
+    ]
+    text = {"type": "text", "align": "left", "color": SOFT, "fontSize": 11}
+    if any("note" in one for one in values):
+        layers.append({"mark": text, "encoding": {"x": {"value": 205}, "text": {"field": "note"}}})
+    x = {"type": "quantitative", "title": None, "scale": {"zero": True}, "axis": {"tickCount": 5}}
+    y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
+    offset = {"yOffset": {"field": "system", "type": "nominal", "sort": names}} if colour else {}
+    dotted = {"type": "rule", "color": SOFT, "strokeDash": [2, 3]}
+    layers = [
+        {"data": {"values": values}, "encoding": {"y": y, **offset}, "layer": layers},
+        make_layer(
+            [{"a": mean} for mean in means if np.isfinite(mean)], dotted, x={"field": "a", "type": "quantitative"}
+        ),
+    ]
+    step = {"step": 13 if colour else 24}
+    return draw_svg({"width": 195, "height": step, "encoding": {"x": x}, "layer": layers}, description)
+
+
+def draw_trend(rows: Sequence[Mapping[str, Any]], description: str) -> Markup:
+    """Draw `value` over the time `at`, with the interval `low` to `high` where it is known. A line joins values of one
+    `version`; a dashed stroke marks where the version changes."""
+    turns = [{"at": b["at"]} for a, b in pairwise(rows) if a["version"] != b["version"]]
+    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}, "axis": {"tickCount": 4}}
+    x = {
+        "field": "at",
+        "type": "temporal",
+        "title": None,
+        "axis": {"tickCount": 3, "grid": False, "format": "%Y-%m-%d"},
+    }
+    whisker = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    layers: list[VegaSpec] = [
+        make_layer(turns, {"type": "rule", "color": WARM, "strokeDash": [4, 3]}, x=x),
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "color": PALE},
+            "encoding": {"x": x, **whisker},
+        },
+        {
+            "mark": {"type": "line", "color": ACCENT, "point": {"color": ACCENT, "size": 24}},
+            "encoding": {"x": x, "y": y, "detail": {"field": "version"}},
+        },
+    ]
+    return draw_svg({"width": 250, "height": 120, "data": {"values": list(rows)}, "layer": layers}, description)
 
 
 def make_rule(start: float, end: float, colour: str, width: float) -> VegaSpec:

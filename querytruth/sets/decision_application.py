@@ -7,7 +7,7 @@ candidate judgments, which wait for a person. Judgments of people and of rules o
 stay; so do all where the edit changes case, blanks or punctuation alone.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ def retire_text_judgments(tables: Tables, new_texts: Mapping[str, str]) -> Table
     id. The texts themselves are left as they are."""
     queries = tables.queries[tables.queries["labels"].isna() & tables.queries["query_id"].isin(list(new_texts))]
     old = dict(zip(queries["query_id"], queries["text"], strict=True))
-    changed = [one for one, text in old.items() if letters_and_digits(text) != letters_and_digits(new_texts[one])]
+    changed = [query for query, text in old.items() if is_other_text(text, new_texts[query])]
     is_retired = tables.qrels["query_id"].isin(changed) & tables.qrels["judged_by"].isin(list(JUDGED_BY_TEXT))
     if not is_retired.any():
         return tables
@@ -42,12 +42,33 @@ def retire_text_judgments(tables: Tables, new_texts: Mapping[str, str]) -> Table
     is_source = [source_of.get(query) == image for query, image in retired.itertuples(index=False)]
     candidates = retired.assign(
         score=[_SOURCE_SCORE if one else _OTHER_SCORE for one in is_source],
-        evidence=[f"{_EVIDENCE}: {old[query]}" for query in retired["query_id"]],
+        evidence=[describe_retired(old[query]) for query in retired["query_id"]],
     )
     kept = tables.candidate_judgments[~tables.candidate_judgments["query_id"].isin(changed)]
     candidates = candidates.astype({name: kept[name].dtype for name in candidates})
     waiting = pd.concat([kept, candidates[list(kept.columns)]], ignore_index=True) if len(kept) else candidates
     return replace(tables, qrels=tables.qrels[~is_retired].reset_index(drop=True), candidate_judgments=waiting)
+
+
+def is_other_text(old: str, new: str) -> bool:
+    """Whether a text differs in more than case, blanks and punctuation."""
+    return letters_and_digits(old) != letters_and_digits(new)
+
+
+def describe_retired(text: str) -> str:
+    """Returns the evidence of a judgment that was made for the text before an edit."""
+    return f"{_EVIDENCE}: {text}"
+
+
+def find_reworded(decisions_by_target: Mapping[tuple[str, str | None], Sequence[QueryDecision]]) -> dict[str, str]:
+    """Returns by query its text after edits of which one asks the truth anew. A person who keeps the query afterwards
+    keeps the new text, not the judgments of the old one."""
+    edited = {
+        query: decisions[-1]
+        for (query, image), decisions in decisions_by_target.items()
+        if image is None and any(one.decision == "edit" and not one.keeps_truth for one in decisions)
+    }
+    return {query: last.new_text or last.text for query, last in edited.items() if last.decision != "drop"}
 
 
 def list_edited_waiting(tables: Tables) -> list[str]:
@@ -80,8 +101,7 @@ def apply_decisions(
     if not decisions_by_target:
         return tables, outcome
     texts = {query: d.new_text or d.text for query, d in on_queries.items() if d.decision != "drop"}
-    edited = {query: d.new_text for query, d in on_queries.items() if d.decision == "edit" and d.new_text}
-    tables = retire_text_judgments(tables, edited)
+    tables = retire_text_judgments(tables, find_reworded(decisions_by_target))
     queries = _reword(tables.queries, texts)
     qrels = _regrade(tables.qrels, on_judgments)
     dropped = {query: decision.note for query, decision in sorted(on_queries.items()) if decision.decision == "drop"}

@@ -56,6 +56,7 @@ class QueryDecision(_Record):
     `text` is the query's text as the person saw it: a decision applies to that content and to no other. For a
     judgment `drop` means not relevant, `grade` gives `relevance`, and `keep` confirms the grade that the person saw
     (`relevance`) or, without one, the grade that is there. `undo` takes back the decision that `undoes` names.
+    `keeps_truth`: an edit leaves the meaning, so that judgments of the text before it hold.
     """
 
     query_id: str
@@ -70,6 +71,7 @@ class QueryDecision(_Record):
     source: str = ""  # the export or session
     at: str = ""  # ISO 8601, UTC
     undoes: str | None = None  # a decision_id
+    keeps_truth: bool = False
 
     @property
     def target(self) -> tuple[str, str | None]:
@@ -82,8 +84,9 @@ class QueryDecision(_Record):
         return {"query_id": self.query_id, "text": self.text}
 
     def _stored_fields(self) -> dict[str, Any]:
-        """Returns the fields; `undoes` only in an undo, so that lines older than undos keep their ids."""
-        return {name: value for name, value in asdict(self).items() if name != "undoes" or value is not None}
+        """Returns the fields; `undoes` and `keeps_truth` only where they are given, so that older lines keep their
+        ids."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("undoes", "keeps_truth")}
 
     def _check(self) -> None:
         _check_decision(self.decision, ("keep", "drop", "edit", "grade", "undo"), self.undoes)
@@ -91,6 +94,8 @@ class QueryDecision(_Record):
             raise ValueError(f"relevance cannot be {self.relevance}")
         if self.decision == "edit" and (not self.new_text or self.image_id is not None):
             raise ValueError("an edit needs a new text, and is about a query")
+        if self.keeps_truth and self.decision != "edit":
+            raise ValueError("only an edit can keep the truth")
         if self.decision == "grade" and (self.relevance is None or self.image_id is None):
             raise ValueError("a grade needs its relevance and an image")
 

@@ -23,8 +23,9 @@ _UNEXPLAINED = {"pictures": "not listed", "queries": "whose picture is not liste
 
 @dataclass(frozen=True, slots=True)
 class VersionDifference:
-    """Rows that were added, removed or changed. Judgments of queries or images that were added or removed are not
-    listed; `judgments_with_them` is their number."""
+    """Rows that were added, removed or changed; judgments whose grade is the same and whose judge or evidence is
+    another are confirmed. Judgments of queries or images that were added or removed are not listed;
+    `judgments_with_them` is their number."""
 
     queries_added: list[RowDict] = field(default_factory=list)
     queries_removed: list[RowDict] = field(default_factory=list)
@@ -35,6 +36,7 @@ class VersionDifference:
     judgments_added: list[RowDict] = field(default_factory=list)
     judgments_removed: list[RowDict] = field(default_factory=list)
     judgments_changed: list[RowDict] = field(default_factory=list)
+    judgments_confirmed: list[RowDict] = field(default_factory=list)
     judgments_with_them: int = 0
 
     @property
@@ -51,8 +53,7 @@ class VersionDifference:
             return "the galleries differ: figures are not comparable"
         if self.queries_added or self.queries_removed:
             return "the queries differ: compare figures only on the queries that both have"
-        regraded = any(row["relevance"][0] != row["relevance"][1] for row in self.judgments_changed)
-        if self.judgments_added or self.judgments_removed or regraded:
+        if self.judgments_added or self.judgments_removed or self.judgments_changed:
             return "judgments differ: score every system on both versions before comparing"
         if any("text" in row for row in self.queries_changed):
             return "query texts differ: run every system again before comparing"
@@ -65,7 +66,8 @@ def compare_versions(before: Tables, after: Tables) -> VersionDifference:
     content = [c for c in before.images.columns if c not in ("image_id", "path", "file_name")]
     images = _rows(before.images, after.images, "image_id", content)
     both, elsewhere = _judgments(before, after)
-    changed = both[(both["_merge"] == "both") & (both["differs_old"] != both["differs_new"])]
+    differing = both[(both["_merge"] == "both") & (both["differs_old"] != both["differs_new"])]
+    is_regraded = differing["relevance_old"] != differing["relevance_new"]
     return VersionDifference(
         queries_added=queries[0],
         queries_removed=queries[1],
@@ -75,15 +77,8 @@ def compare_versions(before: Tables, after: Tables) -> VersionDifference:
         images_changed=images[2],
         judgments_added=_judgment_rows(both[both["_merge"] == "right_only"], "_new"),
         judgments_removed=_judgment_rows(both[both["_merge"] == "left_only"], "_old"),
-        judgments_changed=[
-            {
-                "query_id": row.query_id,
-                "image_id": row.image_id,
-                "relevance": (int(row.relevance_old), int(row.relevance_new)),
-                "judged_by": (row.judged_by_old, row.judged_by_new),
-            }
-            for row in changed.itertuples()
-        ],
+        judgments_changed=_judgment_pairs(differing[is_regraded]),
+        judgments_confirmed=_judgment_pairs(differing[~is_regraded]),
         judgments_with_them=elsewhere,
     )
 
@@ -154,6 +149,18 @@ def _judgment_rows(rows: pd.DataFrame, side: str) -> list[RowDict]:
             "judged_by": row[f"judged_by{side}"],
         }
         for row in rows.to_dict("records")
+    ]
+
+
+def _judgment_pairs(rows: pd.DataFrame) -> list[RowDict]:
+    return [
+        {
+            "query_id": row.query_id,
+            "image_id": row.image_id,
+            "relevance": (int(row.relevance_old), int(row.relevance_new)),
+            "judged_by": (row.judged_by_old, row.judged_by_new),
+        }
+        for row in rows.itertuples()
     ]
 
 

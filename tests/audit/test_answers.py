@@ -63,6 +63,13 @@ def test_the_pace_leaves_out_pauses_and_tables() -> None:
     assert median_seconds([grade(f"i{n}", 1, "lin", n, view="csv") for n in range(30)]) is None
 
 
+def test_the_pace_is_that_of_single_judgments() -> None:
+    """Forty images that one key confirms take a second, and are no forty judgments nor a quick one."""
+    single = [grade(f"i{n}", 1, "lin", 5 * n, view="pairs") for n in range(11)]
+    whole = [grade(f"w{n}", 1, "lin", 0, view="queries", at=f"2026-01-01T01:00:{n // 4:02}+00:00") for n in range(160)]
+    assert median_seconds([*single, *whole]) == 5.0
+
+
 def test_of_a_split_pair_no_answer_changes_the_set_until_a_third_person_answers() -> None:
     yes, no = grade("a", 1, "lin", 1), grade("a", 0, "kim", 2)
     agreed = [grade("b", 1, "lin", 3), grade("b", 2, "kim", 4)]

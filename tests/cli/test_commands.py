@@ -90,7 +90,9 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_
     assert not (tmp_path / "datasets" / "tiny" / "decisions.jsonl").exists()
     run("review", "import-csv", "tiny", "review/queries.csv")
     run("review", "import-csv", "tiny", "review/judgments.csv", "--reviewer", "lin")
-    assert "tiny/v2 published" in run("apply", "tiny").stdout
+    applied = run("apply", "tiny").stdout
+    assert "tiny/v2 published" in applied and "its page: " in applied
+    assert "tiny/v2" in (tmp_path / "datasets" / "tiny" / "shown" / "v2.html").read_text("utf-8")
     found: dict[str, Any] = json.loads(run("diff", "tiny/v1", "tiny/v2", "--json").stdout)
     assert len(found["queries_changed"]) == 3
     assert [row["query_id"] for row in found["queries_removed"]] == [dropped]

@@ -69,7 +69,7 @@ def test_the_page_fits_a_phone_and_a_desk(browser: Browser, tmp_path: Path) -> N
             page.on("request", lambda request: messages.append(request.url) if "page.html" not in request.url else None)
             page.goto((tmp_path / "page.html").as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            dots = page.locator(".system circle").evaluate_all(
+            dots = page.locator(".metrics .mark-symbol path").evaluate_all(
                 "all => all.map(one => one.getBoundingClientRect().width)"
             )
             assert len(dots) == 4 and all(size > 5 for size in dots)

@@ -27,7 +27,9 @@ def test_it_fits_a_phone_and_a_desk_with_whatever_a_model_wrote(browser: Browser
         page.on("request", lambda request: told.append(request.url) if "page.html" not in request.url else None)
         page.goto((tmp_path / "page.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        boxes = page.locator(".box polyline").evaluate_all("all => all.map(one => one.getBoundingClientRect())")
-        assert len(boxes) == 4 and all(box["width"] > 150 for box in boxes)
+        boxes = page.locator(".courses .mark-line path").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect())"
+        )
+        assert len(boxes) == 4 and all(box["width"] > 100 for box in boxes)
         assert boxes[2]["height"] < 130
     assert told == []

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querytruth.review.deck import ActionError
-from querytruth.review.pool_table import PoolFilter, PoolTable, RowAnswer
+from querytruth.review.pool_views import PoolFilter, PoolTable, RowAnswer
 from querytruth.sets import review_csv
 from tests.review.pool_tables import decision_by_text, object_table, topic_table
 

@@ -1,11 +1,14 @@
 """An edited query: what was judged by its old text dies with it, and a person says what the new one shows."""
 
+from dataclasses import replace
+
 import pandas as pd
+import pytest
 
 from builders.lint import lint_tables
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_application import apply_decisions
-from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.decision_records import QueryDecision, parse_decision
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.review_tables import export_judgments
 from tests.sets.test_application import from_arrow, judgments, texts, to_arrow
@@ -65,6 +68,26 @@ def test_a_yes_to_the_new_text_gives_the_query_its_picture_back() -> None:
     ledger = Ledger()
     gone, _ = apply_decisions(edited, log, ledger, frozenset(outcome.as_record()["in_effect"]))
     assert "q_a" not in texts(gone) and ledger.rows()["reason"].tolist() == ["no_relevant_left"]
+
+
+def test_who_keeps_an_edited_query_keeps_its_text_not_the_old_truth() -> None:
+    kept = QueryDecision("q_a", "a white rose", "keep", reviewer="lin")
+    after, _ = apply_decisions(landscape(), [edit("a white rose"), kept], Ledger())
+    assert texts(after)["q_a"] == "a white rose" and ("q_a", "img_1") not in judgments(after)
+    back = QueryDecision("q_a", GREY, "keep", reviewer="lin")
+    assert len(judgments(apply_decisions(landscape(), [edit("a white rose"), back], Ledger())[0])) == 4
+
+
+def test_a_person_may_say_that_the_truth_outlives_an_edit() -> None:
+    same = replace(edit("a landscape in grey, indoors"), keeps_truth=True)
+    assert parse_decision(same.as_json()) == same and "keeps_truth" not in edit("x").as_json()
+    after, _ = apply_decisions(landscape(), [same], Ledger())
+    assert texts(after)["q_a"] == same.new_text and len(judgments(after)) == 4
+    other = QueryDecision("q_a", same.new_text or "", "edit", new_text="a white rose", reviewer="lin")
+    asked, _ = apply_decisions(landscape(), [same, other], Ledger())
+    assert ("q_a", "img_1") not in judgments(asked)
+    with pytest.raises(ValueError, match="only an edit"):
+        parse_decision(replace(same, decision="keep", new_text=None).as_json())
 
 
 def test_the_csv_shows_the_pairs_of_the_old_text_as_not_judged() -> None:

@@ -49,8 +49,10 @@ def test_each_kind_of_judgment_change_is_listed_once() -> None:
     )
     found = compare_versions(BEFORE, after)
     assert found.judgments_changed == [
-        {"query_id": "q1", "image_id": "a", "relevance": (1, 2), "judged_by": ("detector", "human")},
-        {"query_id": "q2", "image_id": "b", "relevance": (0, 0), "judged_by": ("rule", "human")},
+        {"query_id": "q1", "image_id": "a", "relevance": (1, 2), "judged_by": ("detector", "human")}
+    ]
+    assert found.judgments_confirmed == [
+        {"query_id": "q2", "image_id": "b", "relevance": (0, 0), "judged_by": ("rule", "human")}
     ]
     assert found.judgments_removed == [{"query_id": "q2", "image_id": "a", "relevance": 1, "judged_by": "detector"}]
     assert not found.judgments_added and not found.queries_changed

@@ -1,5 +1,5 @@
 // The drawn pairs of an audit, one large at a time. Nothing on it tells what the set, a model or others say of a pair.
-import { ask, chip, element, photo } from "./elements.js";
+import { ask, chip, element, photo, t } from "./elements.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { grading, meaning } from "./parts.js";
 
@@ -17,7 +17,7 @@ function draw(card, queue) {
         grading({ name: PICTURE, grade: own?.grade ?? null }, (grade) => answer(card, queue, grade)),
         element("button", { type: "button", "aria-pressed": String(unsure), on: { click: () => answer(card, queue, null) } }, "Cannot tell ", element("kbd", {}, "c")),
         element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade))))),
-        own && element("p", { class: "chips" }, chip(unsure ? "you cannot tell" : `you decided ${own.grade}`, "good")),
+        own && element("p", { class: "chips" }, chip(unsure ? "you cannot tell" : t("you decided %(grade)s", { grade: own.grade }), "good")),
         own?.note && element("p", { class: "note" }, element("bdi", {}, own.note)))),
   ];
 }
@@ -43,7 +43,7 @@ async function continueQueue(queue) {
 }
 
 function number(card, queue, key) {
-  if (!settings.grades.includes(Number(key))) return queue.showError(new Error(`The grades of this set are ${settings.grades.join(", ")}.`));
+  if (!settings.grades.includes(Number(key))) return queue.showError(new Error(t("The grades of this set are %(grades)s.", { grades: settings.grades.join(", ") })));
   answer(card, queue, Number(key));
 }
 

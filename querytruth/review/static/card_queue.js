@@ -2,7 +2,7 @@
 // A view with actions or images of its own gives their paths (home, images); doneLabel: the bar's word for what is done;
 // always: keys that need no card; beside: what an empty queue shows below its notice.
 import { withBoxes } from "./boxes.js";
-import { ask, element, visible } from "./elements.js";
+import { ask, element, t, visible } from "./elements.js";
 
 const AHEAD = 4;
 const byId = (id) => document.getElementById(id);
@@ -127,7 +127,7 @@ export class CardQueue {
       const { card } = await ask(`${this.home}/undo`, { view: this.view });
       const key = this.#applyResult(card.key, card);
       if (key !== this.order[this.at] && this.order.includes(key)) this.go(this.order.indexOf(key));
-      byId("saved").textContent = `taken back: ${card.undone} ${card.undone === 1 ? "decision" : "decisions"}`;
+      byId("saved").textContent = t(card.undone === 1 ? "taken back: 1 decision" : "taken back: %(number)s decisions", { number: card.undone });
     });
   }
 
@@ -152,11 +152,11 @@ export class CardQueue {
 
   #send(act, key) {
     this.waiting += 1;
-    byId("saved").textContent = "saving…";
+    byId("saved").textContent = t("saving…");
     this.chain = this.chain.then(act).then(
-      () => { if (byId("saved").textContent === "saving…" && this.waiting === 1) byId("saved").textContent = "saved"; },
+      () => { if (byId("saved").textContent === t("saving…") && this.waiting === 1) byId("saved").textContent = t("saved"); },
       (error) => {
-        byId("saved").textContent = "not saved";
+        byId("saved").textContent = t("not saved");
         this.showError(error);
         if (key) { this.cards.delete(key); this.go(Math.max(this.order.indexOf(key), 0)); }
       },
@@ -194,12 +194,16 @@ export class CardQueue {
   }
 
   // Asks for a text; Enter saves, Shift and Enter begin a new line where `lines` are allowed.
-  write(title, message, text, lines, save) {
+  // `choice`: what a box beside the text says; `save` gets whether it is ticked.
+  write(title, message, text, lines, save, choice = null) {
     const [dialog, field] = [byId("writing"), byId("writing-text")];
-    byId("writing-title").textContent = title;
-    byId("writing-message").textContent = message;
+    byId("writing-title").textContent = t(title);
+    byId("writing-message").textContent = t(message);
     field.value = text;
-    const done = () => { dialog.close(); save(field.value); };
+    byId("writing-choice").checked = false;
+    byId("writing-choice").parentElement.hidden = !choice;
+    byId("writing-choice-text").textContent = choice && t(choice);
+    const done = () => { dialog.close(); save(field.value, Boolean(choice) && byId("writing-choice").checked); };
     byId("writing-save").onclick = done;
     byId("writing-cancel").onclick = () => dialog.close();
     field.onkeydown = (event) => {
@@ -221,7 +225,7 @@ export class CardQueue {
 
   showError(error) {
     const notice = byId("notice");
-    notice.textContent = error.message;
+    notice.textContent = t(error.message);
     notice.hidden = false;
     clearTimeout(this.fading);
     this.fading = setTimeout(() => { notice.hidden = true; }, 9000);
@@ -238,10 +242,10 @@ export class CardQueue {
     byId("progress").setAttribute("aria-valuemax", total);
     byId("progress").setAttribute("aria-valuenow", done);
     // The card that is seen: the next one may still be on its way.
-    byId("place").textContent = total ? `${(this.shown + 1).toLocaleString("en")} of ${total.toLocaleString("en")} · ${done.toLocaleString("en")} ${this.doneLabel}` : "";
+    byId("place").textContent = total ? t("%(place)s of %(total)s · %(done)s %(what)s", { place: (this.shown + 1).toLocaleString("en"), total: total.toLocaleString("en"), done: done.toLocaleString("en"), what: t(this.doneLabel) }) : "";
     this.times = this.times.filter((time) => Date.now() - time < 300_000);
     const minutes = this.times.length > 4 ? (Date.now() - this.times[0]) / 60_000 : 0;
     const pace = minutes ? this.times.length / minutes : 0;
-    byId("rate").textContent = pace ? `${pace.toFixed(0)} decisions a minute` : "";
+    byId("rate").textContent = pace ? t("%(pace)s decisions a minute", { pace: pace.toFixed(0) }) : "";
   }
 }

@@ -1,5 +1,5 @@
 // A filled-in CSV: looked at first, taken as a whole or not at all.
-import { ask, element } from "./elements.js";
+import { ask, element, t } from "./elements.js";
 
 const [field, take, message] = ["csv", "take", "csv-message"].map((id) => document.getElementById(id));
 
@@ -50,7 +50,7 @@ function choose(name, value) {
 
 function refused(reading) {
   return [
-    element("p", { class: "bad" }, `Refused as a whole: ${reading.problems.length} ${reading.problems.length === 1 ? "problem" : "problems"}, no decision was taken.`),
+    element("p", { class: "bad" }, t("Refused as a whole: problems %(number)s, no decision was taken.", { number: reading.problems.length })),
     element("ul", { class: "problems" }, ...reading.problems.slice(0, 200).map((one) => element("li", {}, one))),
   ];
 }
@@ -59,7 +59,7 @@ function accepted(reading) {
   const rows = reading.decisions.slice(0, 500).map((one) => element("tr", {}, ...["decision", "text", "image_id", "new", "note"].map((name) => element("td", {}, element("bdi", {}, one[name])))));
   const state = reading.taken ? "Taken and on disk" : "This is what the file decides; nothing is taken yet";
   return [
-    element("p", {}, `${state}: ${reading.tally || "no decisions"}.`),
+    element("p", {}, `${t(state)}: ${reading.tally || t("no decisions")}.`),
     rows.length ? element("table", {}, element("thead", {}, element("tr", {}, ...["Decision", "Query", "Picture", "New", "Note"].map((name) => element("th", {}, name)))), element("tbody", {}, ...rows)) : null,
   ].filter(Boolean);
 }

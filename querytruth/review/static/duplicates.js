@@ -1,5 +1,5 @@
 // Two pictures that count as one, side by side: the same, or not; and what becomes of their group.
-import { ask, chip, element, photo } from "./elements.js";
+import { ask, chip, element, photo, t } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
 const MATCH_NAMES = { pixels: "same pixels", hash: "look alike", patches: "an edited copy", embedding: "similar to the embedder", person: "the same, a person decided", bytes: "same bytes" };
@@ -12,8 +12,8 @@ function draw(card, queue) {
     element("div", { class: "verdict" },
       element("p", { class: "question" }, "Is it the same picture?"),
       element("p", { class: "row" }, answer(card, queue, "same", "Same", "s"), answer(card, queue, "different", "Not the same", "d")),
-      element("p", { class: "chips" }, matchChip(card), own && chip(`you decided ${DECISION_NAMES[own]}`, "good"),
-        card.last_decision && card.last_decision !== own && chip(`the last word on it is ${DECISION_NAMES[card.last_decision]}`, "warm"),
+      element("p", { class: "chips" }, matchChip(card), own && chip(t("you decided %(grade)s", { grade: t(DECISION_NAMES[own]) }), "good"),
+        card.last_decision && card.last_decision !== own && chip(t("the last decision on it: %(decision)s", { decision: t(DECISION_NAMES[card.last_decision]) }), "warm"),
         pairing()),
       card.own?.note && element("p", { class: "note" }, element("bdi", {}, card.own.note))),
     element("div", { class: "strips" }, strip("Now", card.before, queue), strip("After the next build", card.after, queue),
@@ -22,7 +22,7 @@ function draw(card, queue) {
 }
 
 function half(one, queue) {
-  const image = photo(queue.imagePath(1280, one.image_id), one.name, {}, `${one.name}: not at hand, or changed since`);
+  const image = photo(queue.imagePath(1280, one.image_id), one.name, {}, t("%(name)s: not at hand, or changed since", { name: one.name }));
   const figure = element("figure", { on: { click: () => queue.large(one.image_id, one.name) } }, image);
   return element("div", { class: "half" }, figure,
     element("p", { class: "quiet" }, element("bdi", {}, one.name)),
@@ -31,7 +31,7 @@ function half(one, queue) {
 
 function matchChip(card) {
   if (!card.matched_by) return chip(card.before.length === 1 ? "in one group by way of others" : "in no group together");
-  return chip(MATCH_NAMES[card.matched_by] + (card.hash_distance === null ? "" : `, ${card.hash_distance} ${card.hash_distance === 1 ? "bit" : "bits"} apart`) + (card.edit ? `: ${card.edit.replaceAll("+", ", ")}` : ""));
+  return chip(t(MATCH_NAMES[card.matched_by]) + (card.hash_distance === null ? "" : t(", %(bits)s bits apart", { bits: card.hash_distance })) + (card.edit ? `: ${card.edit.replaceAll("+", ", ")}` : ""));
 }
 
 const answer = (card, queue, decision, label, key) => element("button",
@@ -43,7 +43,7 @@ function strip(title, groups, queue) {
   return element("section", {}, element("h2", {}, title),
     element("div", { class: "groups" }, ...groups.map((group) => element("div", { class: "group" },
       ...group.images.map((id) => element("img", { src: queue.imagePath(320, id), alt: "", loading: "lazy" })),
-      element("span", { class: "quiet" }, group.size === 1 ? "alone" : `${group.size} are one`)))));
+      element("span", { class: "quiet" }, group.size === 1 ? "alone" : t("%(number)s are one", { number: group.size }))))));
 }
 
 function decide(card, queue, decision, goesOn = true, note = card.own?.note || "") {

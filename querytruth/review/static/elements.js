@@ -7,15 +7,27 @@ export function visible(text) {
   return text.replace(INVISIBLE, (one) => `⟨U+${one.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
+// The page's texts in its language, by the English ones; what a set holds stays as it is.
+const TEXTS = JSON.parse(document.getElementById("texts")?.textContent || "{}");
+
+export function t(text, values) {
+  const [, before, core, after] = /^(\s*)([^]*?)(\s*)$/.exec(text);
+  const found = before + (Object.hasOwn(TEXTS, core) ? TEXTS[core] : core) + after;
+  return values ? found.replace(/%\((\w+)\)s/g, (_all, name) => values[name]) : found;
+}
+
+const SHOWN = ["title", "aria-label", "placeholder"];
+const OF_THE_SET = ["bdi", "kbd"];
+
 export function element(tag, fields = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(fields)) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") for (const [event, act] of Object.entries(value)) made.addEventListener(event, act);
-    else made.setAttribute(name, value === true ? "" : value);
+    else made.setAttribute(name, value === true ? "" : SHOWN.includes(name) ? t(value) : value);
   }
   const present = children.filter((child) => child !== null && child !== undefined && child !== false);
-  made.append(...present.map((child) => typeof child === "string" ? visible(child) : child));
+  made.append(...present.map((child) => typeof child === "string" ? visible(OF_THE_SET.includes(tag) ? child : t(child)) : child));
   return made;
 }
 
@@ -26,8 +38,10 @@ export function photo(address, name, fields = {}, gone = name) {
   return image;
 }
 
+export const named = (text) => element("bdi", {}, text);
+
 export function chip(text, kind = "") {
-  return element("span", { class: `chip ${kind}` }, String(text));
+  return element("span", { class: `chip ${kind}` }, text instanceof Node ? text : String(text));
 }
 
 // A button that does what its key does.

@@ -1,5 +1,5 @@
 // Adds pictures of the gallery to the query of the card: found by a text, by a similar picture, or by a file.
-import { ask, chip, element, photo } from "./elements.js";
+import { ask, chip, element, photo, t } from "./elements.js";
 import { settings } from "./card_queue.js";
 import { decidedTexts, gradeOf, grading } from "./parts.js";
 
@@ -31,10 +31,10 @@ export class ImageFinder {
 
   findSimilar(card, queue, one) {
     this.open(card, queue);
-    return this.find(`similar?${this.params({ image_id: one.image_id })}`, `Like ${one.name}:`);
+    return this.find(`similar?${this.params({ image_id: one.image_id })}`, t("Like %(name)s:", { name: one.name }));
   }
 
-  findFile(file) { return this.find(`file?${this.params({})}`, `Like ${file.name}:`, file.slice(0, file.size, "application/octet-stream")); }
+  findFile(file) { return this.find(`file?${this.params({})}`, t("Like %(name)s:", { name: file.name }), file.slice(0, file.size, "application/octet-stream")); }
 
   params(more) { return new URLSearchParams({ query: this.card.key, ...more }); }
 
@@ -48,7 +48,7 @@ export class ImageFinder {
 
   async find(path, title, file) {
     this.latest = path;
-    this.message.textContent = "Searching…";
+    this.message.textContent = t("Searching…");
     try {
       const { images, remark } = await ask(`/api/finder/${path}`, file);
       if (this.latest === path) this.draw(images, [title, remark].filter(Boolean).join(" ") || (images.length ? "" : "No picture of the gallery has that in its name, labels, captions or queries."));
@@ -57,16 +57,16 @@ export class ImageFinder {
 
   draw(images, message) {
     this.images = images;
-    this.message.textContent = message;
+    this.message.textContent = t(message);
     this.results.replaceChildren(...images.map((one) => this.tile(one)));
   }
 
   tile(one) {
     return element("li", { class: `tile ${one.own ? "own" : ""}` },
-      element("button", { type: "button", class: "frame", title: `${one.name}: grade it with a key, or search for similar ones (s)`, "data-image": one.image_id, on: { click: () => this.findSimilar(this.card, this.queue, one) } },
+      element("button", { type: "button", class: "frame", title: t("%(name)s: grade it with a key, or search for similar ones (s)", { name: one.name }), "data-image": one.image_id, on: { click: () => this.findSimilar(this.card, this.queue, one) } },
         photo(this.queue.imagePath(320, one.image_id), one.name, { loading: "lazy" })),
       grading(one, (grade) => this.grade(one, grade), gradeOf(this.card, one)),
-      element("div", { class: "why" }, one.relevance !== null && chip(`judged ${one.relevance}`), element("bdi", {}, one.why)));
+      element("div", { class: "why" }, one.relevance !== null && chip(t("judged %(grade)s", { grade: one.relevance })), element("bdi", {}, one.why)));
   }
 
   async grade(one, grade) {

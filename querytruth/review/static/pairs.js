@@ -1,12 +1,12 @@
 // One query and one picture, large: for audits, pairs that nobody judged, and disputes.
-import { chip, element, photo } from "./elements.js";
+import { chip, element, photo, t } from "./elements.js";
 import { toggleBoxes, withBoxes } from "./boxes.js";
 import { CardQueue, settings } from "./card_queue.js";
-import { decidedTexts, differing, disputed, gradeOf, grading, head, markNextText, meaning } from "./parts.js";
+import { decidedTexts, differing, disputed, editText, gradeOf, grading, head, markNextText, meaning } from "./parts.js";
 
 function draw(card, queue) {
   const one = card.image;
-  const now = one.relevance === null ? chip("nobody judged it", "warm") : chip(`grade ${one.relevance} by ${one.judged_by}`);
+  const now = one.relevance === null ? chip("nobody judged it", "warm") : chip(t("grade %(grade)s by %(judge)s", { grade: one.relevance, judge: t(one.judged_by) }));
   return [
     head(card, queue),
     element("div", { class: "pair" },
@@ -15,10 +15,10 @@ function draw(card, queue) {
         element("p", { class: "question" }, "Does the picture show it?"),
         grading(one, (grade) => decide(card, queue, { decision: "grade", relevance: grade }), gradeOf(card, one)),
         element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade))))),
-        element("p", { class: "chips" }, now, one.own && chip(`you decided ${one.grade}`, "good")),
+        element("p", { class: "chips" }, one.is_source && chip("the caption was written of it", "source"), now, one.own && chip(t("you decided %(grade)s", { grade: one.grade }), "good")),
         differing(card, one),
         one.evidence && element("p", { class: "quiet" }, element("bdi", {}, one.evidence)),
-        one.score !== null && element("p", { class: "quiet" }, `score ${one.score.toFixed(2)}`),
+        one.score !== null && element("p", { class: "quiet" }, t("score %(score)s", { score: one.score.toFixed(2) })),
         one.own?.note && element("p", { class: "note" }, element("bdi", {}, one.own.note)),
         disputed(card.disputed_by),
         element("p", { class: "quiet" }, element("bdi", {}, one.name)))),
@@ -33,7 +33,7 @@ function decide(card, queue, act, goesOn = true) {
 }
 
 function grade(card, queue, key) {
-  if (!settings.grades.includes(Number(key))) return queue.showError(new Error(`The grades of this set are ${settings.grades.join(", ")}.`));
+  if (!settings.grades.includes(Number(key))) return queue.showError(new Error(t("The grades of this set are %(grades)s.", { grades: settings.grades.join(", ") })));
   decide(card, queue, { decision: "grade", relevance: Number(key) });
 }
 
@@ -43,12 +43,7 @@ const keys = {
   o: (card, queue) => queue.large(card.image.image_id, card.image.name, card.image.boxes),
   b: toggleBoxes,
   t: markNextText,
-  e: (card, queue) => {
-    const { others, ...one } = decidedTexts(card);
-    if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
-    queue.write("Edit the query", "Enter saves.", one.text, false,
-      (text) => queue.submit({ view: view(), ...one, decision: "edit", new_text: text }, card.key).then(() => queue.go(queue.at)));
-  },
+  e: (card, queue) => editText(card, queue, (act) => queue.submit({ view: view(), ...act }, card.key).then(() => queue.go(queue.at))),
   n: (card, queue) => queue.write("Note on this pair", "It is kept with the grade, as evidence in the next version.", card.image.own?.note || "", true,
     (text) => decide(card, queue, card.image.grade === null ? { decision: "keep", note: text } : { decision: "grade", relevance: card.image.grade, note: text }, false)),
 };

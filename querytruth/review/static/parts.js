@@ -1,8 +1,8 @@
 // What the views of queries and of pairs share.
-import { chip, element } from "./elements.js";
+import { chip, element, named, t } from "./elements.js";
 import { settings } from "./card_queue.js";
 
-export const meaning = (grade) => settings.meanings[grade] || (grade === 0 ? "not relevant" : `grade ${grade}`);
+export const meaning = (grade) => t(settings.meanings[grade] || (grade === 0 ? "not relevant" : "relevant"));
 
 const DECISION_NAMES = { keep: "kept by you", drop: "dropped by you", edit: "edited by you" };
 
@@ -36,10 +36,19 @@ export function leaveText(card) {
   return true;
 }
 
+// Edits the text that is marked. Where the truth was judged by the text, the person says whether it still holds.
+export function editText(card, queue, decide) {
+  const { others, ...one } = decidedTexts(card);
+  if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
+  const rests = shownText(card).rests_on_text;
+  queue.write("Edit the query", rests ? "Enter saves. The pictures that were right for the old text wait for a new judgment." : "Enter saves.", one.text, false,
+    (text, keeps) => decide({ ...one, decision: "edit", new_text: text, keeps_truth: keeps }), rests && "The meaning is the same: the pictures stay right");
+}
+
 export const gradeOf = (card, one) => (one.grades ? one.grades[shownText(card).query_id] : one.grade);
 
 export function head(card, queue) {
-  const chips = [card.labels.length > 0 && `level ${card.level}`, card.topic, ...card.labels].filter(Boolean).map((name) => chip(name));
+  const chips = [card.labels.length > 0 && t("level %(level)s", { level: card.level }), card.topic, ...card.labels].filter(Boolean).map((name) => chip(named(name)));
   const doubts = card.flags.map((name) => chip(name.replaceAll("_", " "), "warm"));
   const [first, several] = [card.queries[0], card.queries.length > 1];
   return element("div", { class: "head" },
@@ -52,12 +61,12 @@ export function head(card, queue) {
 
 function texts(card, queue) {
   const place = markedPlace(card);
-  const about = place < 0 ? "ask the same: what you decide holds for all of them." : "ask the same. What you decide now is for the marked one.";
+  const about = place < 0 ? "%(number)s texts ask the same: what you decide holds for all of them." : "%(number)s texts ask the same. What you decide now is for the marked one.";
   return element("div", { class: "texts" },
-    element("p", { class: "quiet" }, `${card.queries.length} texts ${about} `, element("kbd", {}, "t"), " marks one."),
+    element("p", { class: "quiet" }, `${t(about, { number: card.queries.length })} `, element("kbd", {}, "t"), " marks one."),
     element("ul", {}, ...card.queries.map((one, n) => element("li", {},
       element("button", { type: "button", class: "text-mark", "aria-pressed": String(n === place), on: { click: () => markText(card, queue, n) } },
-        chip(`${one.language} ${one.style}`), element("bdi", { lang: one.language }, one.text)),
+        chip(`${one.language} ${t(one.style)}`), element("bdi", { lang: one.language }, one.text)),
       ownChip(one), was(one), ...notes(one)))));
 }
 
@@ -69,13 +78,13 @@ const notes = (one) => [one.own?.note && element("p", { class: "note" }, element
 
 export function disputed(decisions) {
   if (!decisions.length) return null;
-  return element("p", { class: "note" }, "In dispute: ", ...decisions.map((one) => chip(`${one.reviewer || "nobody named"}: ${one.verdict}`, "warm")));
+  return element("p", { class: "note" }, "In dispute: ", ...decisions.map((one) => chip(named(`${one.reviewer || t("nobody named")}: ${one.verdict}`), "warm")));
 }
 
 // Where texts that ask the same have different grades: which has which.
 export function differing(card, one) {
   if (!one.grades) return null;
-  return element("p", { class: "chips" }, ...card.queries.map((text) => chip(`${text.text}: ${one.grades[text.query_id] ?? "not judged"}`, "warm")));
+  return element("p", { class: "chips" }, ...card.queries.map((text) => chip(named(`${text.text}: ${one.grades[text.query_id] ?? t("not judged")}`), "warm")));
 }
 
 export function grading(one, decide, given = one.grade) {
@@ -83,5 +92,5 @@ export function grading(one, decide, given = one.grade) {
     type: "button", class: `g${grade}`, "aria-pressed": String(given === grade), title: `${grade}: ${meaning(grade)}`,
     on: { click: (event) => { event.stopPropagation(); decide(grade); } },
   }, String(grade)));
-  return element("div", { class: "grading", role: "group", "aria-label": `grade of ${one.name}` }, ...buttons);
+  return element("div", { class: "grading", role: "group", "aria-label": t("grade of %(name)s", { name: one.name }) }, ...buttons);
 }

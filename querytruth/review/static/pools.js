@@ -1,5 +1,5 @@
 // Topics, or the objects of a topic, as a list: keep, drop, another text, a note. The file they lie in is the truth.
-import { ask, chip, element } from "./elements.js";
+import { ask, chip, element, named, t } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
 class Pools extends CardQueue {
@@ -72,7 +72,7 @@ function draw(card, queue) {
   return [
     element("div", { class: "head" },
       element("h1", {}, element("bdi", {}, head?.own?.new_text || card.topic)),
-      element("p", { class: "chips" }, chip(`${decided} of ${rows.length} decided`), head?.also && chip(`also called: ${head.also}`))),
+      element("p", { class: "chips" }, chip(t("%(decided)s of %(total)s decided", { decided, total: rows.length })), head?.also && chip(t("also called: %(names)s", { names: head.also })))),
     element("p", { class: "row acts" },
       act("a", "Keep the rest", "main", queue), act("ArrowLeft", "‹ Topic", "", queue), act("ArrowRight", "Topic ›", "", queue)),
     element("ul", { class: "pool" }, ...rows.map((row) => line(row, row === card, queue))),
@@ -87,15 +87,15 @@ function line(row, marked, queue) {
   const own = row.own || {};
   const mark = () => queue.go(queue.order.indexOf(row.key));
   const button = (key, name, pressed) => element("button", {
-    type: "button", "aria-pressed": String(pressed), class: `to-${name.toLowerCase()}`, title: `${name} (${key})`,
+    type: "button", "aria-pressed": String(pressed), class: `to-${name.toLowerCase()}`, title: `${t(name)} (${key})`,
     on: { click: () => { mark(); queue.press(key); } },
   }, name);
   return element("li", { class: ["line", marked && "marked", own.decision, row.kind === "topic" && "of-topic", row.dropped_with_topic && "gone"].filter(Boolean).join(" ") },
     element("button", { type: "button", class: "text-of", on: { click: mark } }, element("bdi", { class: "says" }, own.new_text || row.text)),
     element("p", { class: "chips" },
-      row.kind === "topic" && chip("topic"), chip(row.origin === "model" ? `model, round ${row.round}` : row.origin),
-      row.flag && chip(row.nearest ? `${row.flag}: ${row.nearest} (${Number(row.score).toFixed(2)})` : row.flag, "warm"),
-      own.new_text && chip(`was: ${row.text}`, "good"), row.dropped_with_topic && chip("goes with its topic", "warm")),
+      row.kind === "topic" && chip("topic"), chip(row.origin === "model" ? t("model, round %(round)s", { round: row.round }) : row.origin),
+      row.flag && chip(row.nearest ? `${t(row.flag)}: ${row.nearest} (${Number(row.score).toFixed(2)})` : row.flag, "warm"),
+      own.new_text && chip(named(`${t("was:")} ${row.text}`), "good"), row.dropped_with_topic && chip("goes with its topic", "warm")),
     element("div", { class: "choose", role: "group", "aria-label": row.text },
       button("1", "Keep", own.decision === "keep"), button("0", "Drop", own.decision === "drop"),
       button("e", "Edit", own.decision === "edit"), button("n", "Note", Boolean(own.note))),

@@ -1,9 +1,9 @@
 // One query and its ground truth: a grid of pictures, each with its grade.
-import { ask, chip, element, keyButton, photo } from "./elements.js";
+import { ask, chip, element, keyButton, photo, t } from "./elements.js";
 import { toggleBoxes, withBoxes } from "./boxes.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { ImageFinder } from "./image_finder.js";
-import { decidedTexts, differing, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
+import { decidedTexts, differing, editText, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
 
 let marked = 0;
 let markedKey = null; // of the card that the mark is on
@@ -12,7 +12,7 @@ function draw(card, queue) {
   if (markedKey !== card.key) { markedKey = card.key; marked = 0; }
   const shown = card.images.length;
   const grid = element("ul", { class: `grid ${shown > 8 ? "" : shown > 3 ? "some" : "few"}` }, ...card.images.map((one, place) => tile(card, one, place, queue)));
-  const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, queue) } }, `${card.image_total - shown} more pictures`);
+  const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, queue) } }, t("%(number)s more pictures", { number: card.image_total - shown }));
   return [
     head(card, queue),
     element("p", { class: "row acts" },
@@ -28,9 +28,9 @@ function tile(card, one, place, queue) {
   const open = () => { mark(); queue.large(one.image_id, one.name, one.boxes); };
   const image = photo(queue.imagePath(card.images.length > 3 ? 320 : 1280, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
-    element("button", { type: "button", class: "frame", title: `${one.name}: large (o)`, on: { click: open } }, withBoxes(image, one.boxes)),
+    element("button", { type: "button", class: "frame", title: t("%(name)s: large (o)", { name: one.name }), on: { click: open } }, withBoxes(image, one.boxes)),
     grading(one, (grade) => { mark(); decide(card, one, grade, queue); }, gradeOf(card, one)),
-    element("div", { class: "why", title: one.evidence }, one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
+    element("div", { class: "why", title: one.evidence }, one.is_source && chip("the caption was written of it", "source"), one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
       differing(card, one), element("bdi", {}, one.evidence || one.name)));
 }
 
@@ -48,7 +48,7 @@ function grade(card, queue, key) {
   const one = card.images[marked];
   const value = key === " " ? null : Number(key);
   if (!one) return;
-  if (value !== null && !settings.grades.includes(value)) return queue.showError(new Error(`The grades of this set are ${settings.grades.join(", ")}.`));
+  if (value !== null && !settings.grades.includes(value)) return queue.showError(new Error(t("The grades of this set are %(grades)s.", { grades: settings.grades.join(", ") })));
   decide(card, one, value, queue);
   if (marked < card.images.length - 1) { marked += 1; remark(); }
 }
@@ -75,12 +75,7 @@ function whole(decision) {
   };
 }
 
-function edit(card, queue) {
-  const { others, ...one } = decidedTexts(card);
-  if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
-  queue.write("Edit the query", "Enter saves; judgments made from here on are of the new text.", one.text, false,
-    (text) => queue.submit({ ...one, decision: "edit", new_text: text }, card.key));
-}
+const edit = (card, queue) => editText(card, queue, (act) => queue.submit(act, card.key));
 
 function note(card, queue) {
   const own = shownText(card).own;

@@ -1,9 +1,9 @@
 // What the rules of a build rejected: a sheet of it, the marked item large, and a person's override.
-import { ask, chip, element, keyButton, photo } from "./elements.js";
+import { ask, chip, element, keyButton, photo, t } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
 const A_SHEET = 24;
-const words = (code) => code.replaceAll("_", " ");
+const words = (code) => t(code.replaceAll("_", " "));
 
 class Rejects extends CardQueue {
   reason = "";  // the last one, which is often that of the next, too
@@ -50,7 +50,7 @@ class Rejects extends CardQueue {
     await super.undo();
     const gone = this.cards.get("");
     this.cards.delete("");
-    if (gone) this.showError(new Error(`Taken back: ${gone.undone_name}. This version has let it in; the next build leaves it out again.`));
+    if (gone) this.showError(new Error(t("Taken back: %(name)s. This version has let it in; the next build leaves it out again.", { name: gone.undone_name })));
     await this.refreshSameName(this.card);
   }
 
@@ -86,7 +86,7 @@ function marked(card, queue) {
     title !== card.name && element("p", { class: "quiet" }, element("bdi", {}, card.name)),
     card.detail && card.detail !== title && element("p", { class: "detail" }, element("bdi", {}, card.detail)),
     ...[card.own, ...card.other_overrides].filter(Boolean).map((override) => overrideNote(override, override === card.own)),
-    !card.overridable && element("p", { class: "quiet" }, "It cannot be rescued: ", card.why, "."),
+    !card.overridable && element("p", { class: "quiet" }, t("It cannot be rescued: %(why)s.", { why: t(card.why) })),
     card.link && element("p", {}, element("a", { href: `/duplicates#${encodeURIComponent(card.link)}` }, "the two, side by side")),
   ].filter(Boolean);
 }
@@ -122,7 +122,7 @@ function heading(card, queue) {
   const group = queue.response.groups[card.group];
   const more = group.size - group.listed;
   return element("h2", {}, words(card.reason), element("span", { class: "quiet" },
-    ` ${words(card.stage)} · ${group.size.toLocaleString("en")}${more ? `, of which ${group.listed.toLocaleString("en")} are here: choose the reason, or search` : ""}`));
+    ` ${words(card.stage)} · ${group.size.toLocaleString("en")}${more ? t(", of which %(number)s are here: choose the reason, or search", { number: group.listed.toLocaleString("en") }) : ""}`));
 }
 
 function tile(card, queue) {
@@ -141,7 +141,7 @@ function tile(card, queue) {
 }
 
 function rescue(card, queue) {
-  if (!card.overridable) return queue.showError(new Error(`It cannot be rescued: ${card.why}.`));
+  if (!card.overridable) return queue.showError(new Error(t("It cannot be rescued: %(why)s.", { why: t(card.why) })));
   if (isOverridden(card)) return queue.showError(new Error("You have rescued it. n changes the reason, u takes your last rescue back."));
   if (card.kind !== "caption") return askReason(card, queue, "", true);
   return queue.write("What shall the query say?", "The caption in its own words; Enter goes on to the reason.", card.own?.caption || card.text, false, (text) => askReason(card, queue, text, true));

@@ -22,6 +22,7 @@ function goTo(step) {
 
 function only(bin) {
   all("[data-bin]").forEach((one) => { one.hidden = bin !== "" && one.dataset.bin !== bin; });
+  all("[data-bin] details.more").forEach((one) => { one.open = bin !== ""; });
   all("[data-only]").forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.only === bin)));
   status_.textContent = shownQueries().length + " queries are shown";
 }

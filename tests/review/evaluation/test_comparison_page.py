@@ -73,7 +73,7 @@ def test_queries_are_shown_by_who_is_better_with_both_rows() -> None:
     assert "hit@1 +1.000 ; 1 to find" in text and "first right one at rank 2" in text
     assert "Why lexical may be behind unjudged at rank 1" in text
     names = [a["aria-label"] for tag, a in ParsedPage(html).tags if tag == "ol"]
-    assert names[:2] == ["tiny-clip: results, the best first", "lexical: results, the best first"]
+    assert names[:2] == ["tiny-clip: Results, the best first", "lexical: Results, the best first"]
 
 
 def test_right_images_that_neither_shows_are_shown_once() -> None:

@@ -66,10 +66,12 @@ def test_the_head_names_system_set_and_the_figures_one_wants_first() -> None:
 
 def test_a_figure_stands_with_interval_bounds_and_chance() -> None:
     text = text_of(make_evaluation())
-    assert "hit@1 0.500 0.400 to 0.600 0.500 to 0.700 0.100" in text
+    assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 0.100" in text
     found = make_evaluation()
     blank = replace(found, figures=found.figures.assign(chance=float("nan")))
-    assert "hit@1 0.500 0.400 to 0.600 0.500 to 0.700 not known" in text_of(blank) and "nan" not in text_of(blank)
+    assert "hit@1 1 where the first one is right. 0.500 0.400 to 0.600 0.500 to 0.700 not known" in text_of(
+        blank
+    ) and "nan" not in text_of(blank)
 
 
 def test_warnings_say_what_to_do() -> None:
@@ -116,8 +118,8 @@ def test_thresholds_say_what_they_bring_and_where_none_reaches() -> None:
 
 def test_an_empty_open_set_curve_is_left_out() -> None:
     found = make_evaluation()
-    assert "Showing only what scores enough" in text_of(found)
-    assert "Showing only what scores enough" not in text_of(replace(found, open_set=found.open_set.iloc[:0]))
+    assert "Showing only results above a score" in text_of(found)
+    assert "Showing only results above a score" not in text_of(replace(found, open_set=found.open_set.iloc[:0]))
 
 
 def test_parts_with_one_value_have_no_plot_but_a_row() -> None:

@@ -145,7 +145,7 @@ def test_two_long_names_have_a_bar_each() -> None:
     svg = plots.draw_slice_bars(
         slices(["a very long name of a topic 1", "a very long name of a topic 2"]), ["a"], [0.5]
     )
-    assert svg.count('fill="var(--accent-2)"') == 2 and "(2)<" in svg
+    assert svg.count('fill="var(--accent)"') == 2 and "(2)<" in svg
 
 
 def test_chinese_values_are_drawn() -> None:

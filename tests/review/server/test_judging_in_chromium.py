@@ -165,6 +165,12 @@ def test_few_images_fill_the_page_and_their_grades_stay_in_sight(browser: Browse
         grades, moves = (page.locator(name).first.bounding_box() for name in (".grading", ".moves"))
         assert grades and moves and grades["y"] + grades["height"] < moves["y"], "without scrolling"
         page.close()
+    with serve_page(published(tmp_path / "three", 4, 3, 6).path) as (_, url):
+        page = opened(browser, url)
+        page.set_viewport_size({"width": 1280, "height": 800})
+        third = page.locator(".tile").nth(2).bounding_box()
+        assert third and third["x"] + third["width"] <= 1280 and third["y"] + third["height"] <= 800, "nor to a third"
+        page.close()
 
 
 @pytest.mark.thorough

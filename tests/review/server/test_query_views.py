@@ -64,6 +64,28 @@ def test_a_card_has_the_truth_and_what_waits(page: ReviewClient) -> None:
     assert page.get("/api/queries/cards", params={"key": ["q"] * 21}).status_code == 422
 
 
+def test_an_edited_caption_asks_its_pictures_anew_unless_the_person_says_otherwise(tmp_path: Path) -> None:
+    tables = small_tables()
+    told = tables.queries["query_id"] == DOG
+    queries = tables.queries.assign(labels=None).assign(source_image_id=None).astype({"source_image_id": "object"})
+    queries.loc[told, "source_image_id"] = image_id_of("dog")
+    qrels = tables.qrels.assign(judged_by="caption", evidence="its captions say all of it: a wet dog")
+    frames = {name: from_arrow(to_arrow(name, one)) for name, one in (("queries", queries), ("qrels", qrels))}
+    page = open_client(publish_small_set(tmp_path, replace(tables, **frames)))
+    before = page.card(DOG)
+    text = next(one for one in before["queries"] if one["query_id"] == DOG)
+    assert text["rests_on_text"] and [one["is_source"] for one in before["images"]] == [True, False, False]
+    page.decide(DOG, text["text"], "edit", new_text="a dry dog", keeps_truth=True)
+    assert [one["grade"] for one in page.card(DOG)["images"]] == [2, 1, 0]
+    page.undo()
+    page.decide(DOG, text["text"], "edit", new_text="a cat")
+    after = page.card(DOG)["images"]
+    assert [(one["image_id"], one["grade"]) for one in after] == [(image_id_of(n), None) for n in ("dog", "beach")]
+    assert {one["evidence"] for one in after} == {f"judged for the text before an edit: {text['text']}"}
+    page.decide(DOG, "a cat", "keep", accept=[one["image_id"] for one in after])
+    assert [(line.decision, line.image_id) for line in page.log[-1:]] == [("keep", None)], "nobody confirmed them"
+
+
 def test_a_decision_is_on_disk_before_it_is_answered(page: ReviewClient, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = page.decide(DOG, "a dog, wet", "grade", image_id=image_id_of("beach"), relevance=0, note="too far")
     (said,) = page.log

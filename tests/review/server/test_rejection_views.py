@@ -16,7 +16,7 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.records import image_id_of_bytes
 from querytruth.review import server as guards
 from querytruth.review.deck import ActionError
-from querytruth.review.rejected_files import open_rejected_files
+from querytruth.review.similar_images import open_rejected_files
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import Override
 from querytruth.sets.published_files import record_own_version

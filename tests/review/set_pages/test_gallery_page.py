@@ -156,7 +156,7 @@ def test_in_a_browser_it_runs_nothing_asks_for_nothing_and_fits_a_phone(browser:
         page.on("request", lambda request: asked.append(request.url))
         page.goto(file.as_uri())
         assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
-        bar = page.locator(".timeline rect").first.bounding_box()
+        bar = page.locator(".timeline .mark-rect path").first.bounding_box()
         assert bar is not None and bar["width"] > 0 and bar["height"] > 0
         named = page.locator(".listed li", has_text="gpj").locator("bdi")
         name, detail = named.nth(0).bounding_box(), named.nth(1).bounding_box()

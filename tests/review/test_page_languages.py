@@ -1,0 +1,66 @@
+"""Pages speak Chinese as well as English: every text of a template or script has both, and a reviewer may choose."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from querytruth.review import page_parts
+from querytruth.review.page_parts import PAGE_TEXTS, pages_in, render_template, translate
+from tests.review.server.pages import HOME, TOKEN, open_client
+from tests.small_sets import publish_small_set, small_tables
+
+CHINESE = PAGE_TEXTS["chinese"]
+PARTS = page_parts.PAGES_FOLDER
+# Names of keys, of a program and of a digest, which are the same in both.
+SAME = {"Id", "Enter", "Esc", "sha256", "CSV", "?"}
+
+
+def values(text: str) -> set[str]:
+    return set(re.findall(r"%\((\w+)\)s", text))
+
+
+def test_every_text_of_a_template_and_of_a_script_is_there_in_chinese() -> None:
+    texts = {
+        text
+        for file in (PARTS / "templates").glob("*.html")
+        for text in re.findall(r'\b_\("([^"]+)"', file.read_text("utf-8"))
+    }
+    scripts = [file.read_text("utf-8") for file in (PARTS / "static").glob("*.js")]
+    called = r'(?:\bt|new Error|queue\.write|keyButton\("\w+",|element\("(?:h2|p|button)", \{[^{}]*\},)\(? ?"([^"]+)"'
+    texts |= {text.strip() for script in scripts for text in re.findall(called, script)}
+    marks = {text for text in texts if not re.search("[a-z]{2}", re.sub(r"%\(\w+\)s|<[^>]*>|querytruth", "", text))}
+    assert len(texts) > 400 and texts - marks - SAME - CHINESE.keys() == set()
+
+
+def test_a_translation_has_no_value_that_its_text_lacks() -> None:
+    assert {text for text, chinese in CHINESE.items() if values(chinese) - values(text)} == set()
+    assert {text for text, chinese in CHINESE.items() if chinese == text} <= SAME
+
+
+def test_a_page_is_in_the_language_that_is_asked_for_and_data_stays() -> None:
+    rows = {"title": "Queries", "rows": [], "columns": [], "notes": []}
+    assert translate("Queries") == "Queries"
+    with pages_in("zh"):
+        assert translate("%(number)s more pictures", number=3) == "另外 3 张图片"
+        assert translate("a text of the data") == "a text of the data"
+        assert "Queries" in render_template("notebook_table.html", **rows), "a value is no text of the page"
+    assert translate("Queries") == "Queries"
+
+
+@pytest.mark.parametrize("view", ["/queries", "/pairs", "/decisions"])
+def test_a_reviewer_chooses_the_language_on_the_page(tmp_path: Path, view: str) -> None:
+    page = open_client(publish_small_set(tmp_path, small_tables()))
+    assert '<html lang="en">' in page.get(view).text and "中文" in page.get(view).text
+    answer = page.get(view, params={"page_language": "zh"}, follow_redirects=False)
+    assert answer.status_code == 303 and answer.headers["location"] == view
+    chinese = page.get(view).text
+    assert '<html lang="zh">' in chinese and "决定" in chinese and 'aria-current="page"' in chinese
+    texts = json.loads(chinese.partition('id="texts">')[2].partition("</script>")[0])
+    assert texts["All right"] == "全部正确"
+    page.get(view, params={"page_language": "en"})
+    assert '<html lang="en">' in page.get(view).text
+    assert page.get(view, params={"page_language": "//evil.example"}).status_code == 200
+    stranger = open_client(page.stored, enter=False)
+    assert stranger.get(view, params={"page_language": "zh"}).status_code == 403 and HOME and TOKEN

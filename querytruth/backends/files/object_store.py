@@ -15,7 +15,20 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, LargeBinary, MetaData, String, Table, Text, create_engine, delete, event, select, update
+from sqlalchemy import (
+    Column,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    create_engine,
+    delete,
+    event,
+    inspect,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -79,6 +92,14 @@ class DatabaseObjects:
         if too_large := next((name for name, one in found.items() if len(one.data) > max_bytes), None):
             raise UserError(self._stage, self.url_of(too_large), f"has more than {max_bytes:,} bytes", self._next_step)
         return found
+
+    def read_table(self, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the rows of another table of the database, which an earlier version wrote; [] where there is none."""
+        with self._reading() as connection:
+            if connection is None or not inspect(connection).has_table(name):
+                return []
+            table = Table(name, MetaData(), *(Column(one) for one in columns))
+            return [dict(row._mapping) for row in connection.execute(select(table))]
 
     def list_below(self, prefix: str) -> list[str]:
         """Returns the names that begin with the prefix, sorted."""

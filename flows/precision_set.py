@@ -42,7 +42,7 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
     if definition.needs_all_objects or definition.exhaustive == "by_image":
         label_steps.check_label_lists(definition.annotations, definition.exhaustive)
-    files = read_annotations(definition.annotations, definition.tags.at_least)
+    files = read_annotations(definition.annotations, definition.tags)
     labels = label_steps.read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
     scanned, frames = None, None

@@ -131,7 +131,7 @@ class PrecisionDefinition(definitions.SetDefinition):
     compatible: TableName | None = None
     boxes: BoxOptions = BoxOptions()
     detections: DetectionOptions | None = None
-    tags: TagOptions = TagOptions()
+    tags: TagOptions | None = None  # of tags of whole images; null: as TagOptions has it
     searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
     near_duplicates: definitions.NearDuplicateOptions = definitions.NearDuplicateOptions()
@@ -159,9 +159,19 @@ class PrecisionDefinition(definitions.SetDefinition):
             raise ValueError("detections need a single annotation file: the ids in the results are those of that file")
         return self
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_tags(cls, data: Any) -> Any:
+        given = data.get("annotations") if isinstance(data, dict) else None
+        listed = given if isinstance(given, list) else [given]
+        has_tags = any(is_tag_file(Path(one)) for one in listed if isinstance(one, str | Path))
+        return {**data, "tags": {}} if has_tags and data.get("tags") is None else data
+
     @model_validator(mode="after")
     def _keep_to_what_tags_say(self) -> "PrecisionDefinition":
         if not self.has_tags:
+            if self.tags is not None:
+                raise ValueError("tags: the annotations are no tags of whole images (.csv, .tsv, .jsonl): delete it")
             return self
         if self.images is None:
             raise ValueError("tags of whole images need the folder of the images: set images")

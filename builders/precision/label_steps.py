@@ -253,7 +253,7 @@ def list_precision_thresholds(definition: PrecisionDefinition) -> list[Threshold
             thresholds.append(ThresholdRecord(f"family_rules.{name}", bound, cut))
     if definition.detections is not None:
         thresholds.append(ThresholdRecord("detections.at_least", "at least", definition.detections.at_least))
-    if definition.has_tags:
+    if definition.tags is not None:
         thresholds.append(ThresholdRecord("tags.at_least", "at least", definition.tags.at_least))
     if definition.images is not None:
         tolerance = annotated_gallery.ASPECT_RATIO_TOLERANCE

@@ -19,7 +19,7 @@ from builders.precision import (
     mixes,
 )
 from builders.precision.boxes import StoredFrames, find_stored_frames
-from builders.precision.definition import PrecisionDefinition
+from builders.precision.definition import PrecisionDefinition, TagOptions
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_index import LabelLists
 from builders.precision.phrasing_steps import JudgedTables
@@ -87,10 +87,10 @@ def no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserErro
 
 
 @step("read annotations")
-def read_annotations(paths: list[Path], least_tag_score: float) -> list[annotated_gallery.AnnotationFile]:
+def read_annotations(paths: list[Path], tags: TagOptions | None) -> list[annotated_gallery.AnnotationFile]:
     """All annotation files, by name and digest: their order in the definition makes no difference. Raises UserError
     for one that cannot be read."""
-    total = sum(path.stat().st_size for path in paths if path.is_file())
+    total, least_tag_score = sum(path.stat().st_size for path in paths if path.is_file()), tags.at_least if tags else 0
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
         files = [annotation_files.read_annotations(path, advance, least_tag_score) for path in paths]
     return sorted(files, key=lambda file: (file.name, file.sha256))

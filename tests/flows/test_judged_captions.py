@@ -28,8 +28,8 @@ def album(tmp_path: Path) -> Path:
     """48 pictures: four of each kind of bar, with captions of four wordings, so that words alone don't tell."""
     draw_bars(tmp_path / "album", COPIES)
     wordings = (
-        "a {} on grey noise, seen closely",
-        "noise, and on it a {}",
+        "a {} on grey noise and seen closely",
+        "noise and on it a {}",
         "there is a {} here",
         "one {} and much noise",
     )

@@ -154,6 +154,7 @@ def _on_disk(source: Path | BinaryIO) -> Iterator[Path]:
     if isinstance(source, Path):
         yield source
         return
+    source.seek(0)  # where its columns were read before
     with tempfile.NamedTemporaryFile(prefix="querytruth-") as copy:
         shutil.copyfileobj(source, copy)
         copy.flush()

@@ -38,6 +38,8 @@ class Parrot:
 def test_an_unknown_model_names_the_nearest_and_all() -> None:
     assert chat.CHAT_MODELS.list_plugins() == [
         "captions_file",
+        "cross_encoder",
+        "embedder",
         "human",
         "openai_compatible",
         "qwen",
@@ -48,7 +50,9 @@ def test_an_unknown_model_names_the_nearest_and_all() -> None:
     ]
     with pytest.raises(UserError, match="did you mean 'qwen_vl'"):
         chat.load_chat_model("qwen-vl")
-    with pytest.raises(UserError, match="captions_file, human, openai_compatible, qwen, qwen_vl, replay"):
+    with pytest.raises(
+        UserError, match="captions_file, cross_encoder, embedder, human, openai_compatible, qwen, qwen_vl, replay"
+    ):
         chat.load_chat_model("../secrets")
 
 

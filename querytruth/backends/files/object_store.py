@@ -225,6 +225,7 @@ def _connect(url: URL, *, is_file: bool) -> Engine:
         except DBAPIError as error:
             message = str(error.orig)
             if attempt == 19 or not ("locked" in message or "already exists" in message or "duplicate key" in message):
+                engine.dispose()  # or its connection stays open as long as anybody holds the error
                 raise
             time.sleep(0.05 * (attempt + 1))
     return engine

@@ -20,7 +20,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("layout", PUBLISHER_FILES)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_whole_files_are_imported_and_used(
     layout: str, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -30,7 +30,7 @@ def test_whole_files_are_imported_and_used(
 
 
 @pytest.mark.parametrize("case", _CASES[::61], ids=lambda case: case.name)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_sample_of_hostile_imports(
     case: HostileImport, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

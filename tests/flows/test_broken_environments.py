@@ -32,7 +32,7 @@ from tests import tiny_chat_models  # noqa: E402 - imports the two
 from tests.tiny_dual_encoders import save_dual_encoder  # noqa: E402
 from tests.tiny_text_models import save_text_model  # noqa: E402
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.slow
 ERRORS = [
     AttributeError("'DynamicLayer' object has no attribute 'dtype'"),
     TypeError("forward() got an unexpected keyword argument 'cache'"),

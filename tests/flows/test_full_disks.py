@@ -62,7 +62,7 @@ def versions(out: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_disk_that_cannot_be_written_is_one_line_and_the_same_command_goes_on(
     kind: str, definition: Path, disk: Path, tmp_path: Path, fault: str
 ) -> None:
@@ -79,7 +79,7 @@ def test_a_disk_that_cannot_be_written_is_one_line_and_the_same_command_goes_on(
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_collection_on_such_a_disk_is_one_line_too_and_goes_on(
     disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_collection_on_such_a_disk_is_one_line_too_and_goes_on(
     assert not list(set_files.verify_set(again.path))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_clock_that_jumps_changes_nothing(
     kind: str, definition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +128,7 @@ def import_set_to(out: Path, publisher: Path) -> BuildResult:
         return build_set(ImportDefinition(kind="imported", name="muge", **keys))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_import_to_a_full_disk_is_one_line_and_the_same_command_goes_on(
     disk: Path, tmp_path: Path, publisher: Path
 ) -> None:
@@ -147,7 +147,7 @@ def test_an_import_to_a_full_disk_is_one_line_and_the_same_command_goes_on(
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT])
 @pytest.mark.parametrize("call", ["replace", "link", "rename"])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_whatever_a_disk_refuses_an_import_is_one_line(
     number: int, call: str, tmp_path: Path, publisher: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

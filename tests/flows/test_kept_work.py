@@ -76,7 +76,7 @@ def read_nothing(_work: Any, items: Iterable[Any], **_options: Any) -> list[Any]
     return []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_fresh_machine_scans_and_renders_nothing_anew(kept: KeptWork, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = kept.build("alone", work=False)
     assert kept.service.asked == []
@@ -93,7 +93,7 @@ def test_a_fresh_machine_scans_and_renders_nothing_anew(kept: KeptWork, monkeypa
     assert not any(SECRET_KEY.encode() in kept.service.ask("GET", key) for key in kept.service.list_keys())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_only_new_images_are_rendered(kept: KeptWork) -> None:
     kept.build("here")
     kept.sent("")
@@ -102,7 +102,7 @@ def test_only_new_images_are_rendered(kept: KeptWork) -> None:
     assert kept.sent("rendered") == 2, "one pack, and its list"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_request_may_fail_once(fault: str, kept: KeptWork) -> None:
     alone = kept.build("alone", work=False)
@@ -112,7 +112,7 @@ def test_every_request_may_fail_once(fault: str, kept: KeptWork) -> None:
     assert kept.build("there") == alone
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["busy", "cut"])
 def test_a_service_that_is_down_is_one_line_and_the_next_build_goes_on(
     fault: str, kept: KeptWork, monkeypatch: pytest.MonkeyPatch
@@ -128,7 +128,7 @@ def test_a_service_that_is_down_is_one_line_and_the_next_build_goes_on(
     assert kept.build("there") == alone and kept.sent("scan") == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "pack", "list"])
 def test_a_write_that_is_confirmed_and_lost_is_seen(kind: str, kept: KeptWork) -> None:
     alone = kept.build("alone", work=False)
@@ -140,14 +140,14 @@ def test_a_write_that_is_confirmed_and_lost_is_seen(kind: str, kept: KeptWork) -
     assert kept.build("there") == alone
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_service_that_keeps_nothing_is_an_error_of_one_line(kept: KeptWork) -> None:
     kept.service.fault_of = lambda method, _key, _number: pretend if method == "PUT" else None
     with pytest.raises(UserError, match=r"scan pictures.: gives back other bytes than it got, for \d+ parts.*Next: "):
         kept.build("here")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "pack", "list"])
 @pytest.mark.parametrize("harm", ["damaged", "cut", "gone"])
 def test_what_is_damaged_in_the_bucket_is_made_again(kind: str, harm: str, kept: KeptWork) -> None:
@@ -173,7 +173,7 @@ def put_pack(kept: KeptWork, data: bytes, lines: str) -> None:
     kept.service.ask("PUT", f"{folder}/{pack}/{listed}.list", lines.encode())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_hostile_pack_writes_nothing_that_is_no_rendering(kept: KeptWork) -> None:
     alone = kept.build("here")
     path = kept.service.ask("GET", kept.objects("list")[0]).decode().split(" ")[0]
@@ -194,7 +194,7 @@ def test_a_hostile_pack_writes_nothing_that_is_no_rendering(kept: KeptWork) -> N
     assert not list(kept.place.rglob("x.jpg"))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_objects_of_others_in_the_folder_are_left_alone(kept: KeptWork) -> None:
     alone = kept.build("here")
     scan, rendered = (kept.objects(kind)[0].rpartition("/")[0] for kind in ("parquet", "pack"))
@@ -203,7 +203,7 @@ def test_objects_of_others_in_the_folder_are_left_alone(kept: KeptWork) -> None:
     assert kept.build("there") == alone
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_superseded_is_removed_by_a_build_that_may(kept: KeptWork, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = kept.build("here")
     for path in (kept.place / "album").iterdir():
@@ -223,7 +223,7 @@ def test_what_is_superseded_is_removed_by_a_build_that_may(kept: KeptWork, monke
     assert len(kept.objects("parquet")) < 2 * len(before) and len(kept.objects("pack")) == len(packs)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_builds_at_once_come_to_the_same_set(
     kept: KeptWork, start_build: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

@@ -80,7 +80,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_request_may_fail_once(fault: str, small: StoredSet, service: ObjectService) -> None:
     service.fault_of = lambda _method, _key, number: FAULTS[fault] if number == 1 else None
@@ -89,7 +89,7 @@ def test_every_request_may_fail_once(fault: str, small: StoredSet, service: Obje
     assert files_of(fetch_version(f"{service.url}/small")) == files_of(small.path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_service_that_always_fails_is_an_error_within_a_limit(
     fault: str, small: StoredSet, service: ObjectService, monkeypatch: pytest.MonkeyPatch
@@ -108,7 +108,7 @@ def test_a_service_that_always_fails_is_an_error_within_a_limit(
     assert files_of(fetch_version(f"{service.url}/small")) == files_of(small.path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_publish_that_fails_leaves_nothing_to_read_and_is_repeated(
     small: StoredSet, service: ObjectService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +124,7 @@ def test_a_publish_that_fails_leaves_nothing_to_read_and_is_repeated(
     assert is_whole(service)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_manifest_whose_answer_is_lost_is_ones_own(small: StoredSet, service: ObjectService) -> None:
     service.fault_of = lambda method, key, number: (
         forget_to_answer if (method, key, number) == ("PUT", MANIFEST, 1) else None
@@ -134,7 +134,7 @@ def test_a_manifest_whose_answer_is_lost_is_ones_own(small: StoredSet, service: 
     assert is_whole(service)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_service_that_ignores_conditions_is_refused(small: StoredSet, service: ObjectService) -> None:
     service.fault_of = lambda _method, _key, _number: ignore_condition
     with pytest.raises(UserError, match="ignores the condition If-None-Match"):
@@ -142,7 +142,7 @@ def test_a_service_that_ignores_conditions_is_refused(small: StoredSet, service:
     assert ("PUT", MANIFEST) not in service.asked
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_write_that_is_confirmed_and_lost_is_seen(small: StoredSet, service: ObjectService) -> None:
     service.fault_of = lambda method, key, _number: pretend if method == "PUT" and "/objects/9" in key else None
     with pytest.raises(UserError, match="was stored, and is not there; nothing was published"):
@@ -165,7 +165,7 @@ class MeetingPoint:
             return service.app(environ, start)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("is_same", [True, False])
 def test_of_two_publishers_one_wins_and_the_other_is_told(
     is_same: bool, small: StoredSet, service: ObjectService, tmp_path: Path
@@ -228,7 +228,7 @@ def check_killed_publish(stored: StoredSet, service: ObjectService, tmp_path: Pa
     assert files_of(fetch_version(f"{service.url}/small")) == files_of(stored.path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_publish_that_is_killed_is_repeated(small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
     check_killed_publish(small, service, tmp_path, 7)
 
@@ -242,7 +242,7 @@ def test_a_publish_may_be_killed_at_every_write(small: StoredSet, service: Objec
         shutil.rmtree(cache_folder())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [2, 6, 13])
 def test_a_fetch_that_is_killed_is_repeated(at: int, small: StoredSet, service: ObjectService, tmp_path: Path) -> None:
     publish(small, service)
@@ -252,7 +252,7 @@ def test_a_fetch_that_is_killed_is_repeated(at: int, small: StoredSet, service: 
     assert list(verify_set(path)) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["busy", "cut"])
 def test_a_large_file_goes_in_parts_that_may_fail(fault: str, service: ObjectService, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(large := os.urandom(20 << 20))

@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[3]
 FAULTS = {"busy": busy, "cut": cut, "cut in the middle": cut_in_the_middle}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_request_may_fail_once(fault: str, url: str, service: ObjectService) -> None:
     service.fault_of = lambda _method, _key, number: FAULTS[fault] if number == 1 else None
@@ -251,7 +251,7 @@ def check_killed(url: str, service: ObjectService, folder: Path, at: int, move: 
     return process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_build_that_is_killed_leaves_what_it_stored(
     url: str, service: ObjectService, tmp_path: Path, move: Callable[[str], None]
 ) -> None:

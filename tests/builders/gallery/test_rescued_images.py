@@ -50,7 +50,7 @@ def items(result: BuildResult) -> set[str]:
     return set(set_files.read_set(result.path).tables.images["file_name"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_rescued_comes_on_top_of_what_the_build_chooses(tmp_path: Path, album: Path) -> None:
     first = build(tmp_path, album)
     page = page_of(first)
@@ -68,7 +68,7 @@ def test_what_is_rescued_comes_on_top_of_what_the_build_chooses(tmp_path: Path, 
     assert publish_decisions(second.path).waiting_count == 0 and not build(tmp_path, album).is_new
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_who_is_rescued_takes_nobody_s_turn(tmp_path: Path) -> None:
     rules = "filter: {min_side: 200}, select: {count: 8}"
     for n in range(24):
@@ -80,7 +80,7 @@ def test_who_is_rescued_takes_nobody_s_turn(tmp_path: Path) -> None:
     assert len(wanted) == 12 and items(second) == items(first) | wanted and len(items(second)) == 20
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path: Path, album: Path) -> None:
     first = build(tmp_path, album)
     rescue(page := page_of(first), cards(page, reason="too_large")[WIDE])
@@ -93,7 +93,7 @@ def test_undone_it_is_as_before_and_the_version_in_between_still_builds(tmp_path
     assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_rescued_image_that_counts_as_another_is_listed_and_says_so_on_the_page(tmp_path: Path) -> None:
     pile = tmp_path / "pile"
     pile.mkdir()
@@ -110,7 +110,7 @@ def test_a_rescued_image_that_counts_as_another_is_listed_and_says_so_on_the_pag
     assert rebuild_tables(second.path).digest == second.manifest["content_digest"], "the word moved it in the ledger"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_rescued_image_that_is_gone_or_was_replaced_is_listed(tmp_path: Path, album: Path) -> None:
     pile = tmp_path / "pile"
     shutil.copytree(album, pile)
@@ -124,7 +124,7 @@ def test_a_rescued_image_that_is_gone_or_was_replaced_is_listed(tmp_path: Path, 
     assert [word.text for word, _ in build(tmp_path, pile).stale] == [WIDE]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_files_of_the_same_bytes_are_rescued_as_one_image(tmp_path: Path) -> None:
     pile = tmp_path / "pile"
     pile.mkdir()

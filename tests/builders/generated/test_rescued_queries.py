@@ -131,7 +131,7 @@ def same_again(*results: BuildResult) -> None:
         assert again.digest == result.manifest["content_digest"], result.path
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
     made: Made, stages: tuple[Path, list[str]], server: Loopback
 ) -> None:
@@ -161,7 +161,7 @@ def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
     assert third.manifest["content_digest"] == first.manifest["content_digest"] and third.version == 3
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, stages: tuple[Path, list[str]]) -> None:
     """One that has too few by what the search tells, one of which too few could be fetched, one without any."""
     few, fetched, none, _ = stages[1]
@@ -183,7 +183,7 @@ def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, 
     same_again(first, second)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_one_that_shares_addresses_or_images_is_let_in_and_pushes_nobody_out(
     made: Made, stages: tuple[Path, list[str]]
 ) -> None:
@@ -207,7 +207,7 @@ def test_one_that_shares_addresses_or_images_is_let_in_and_pushes_nobody_out(
     assert away(build(images))["queries"] == {}, "both are said to be wanted already"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_query_with_another_ones_image_is_let_in(made: Made, stages: tuple[Path, list[str]]) -> None:
     early, late, *_ = stages[1]
     wanted = made(
@@ -226,7 +226,7 @@ def url_of(result: BuildResult, kind: str) -> str:
     return next(item for item in items if f"/{kind}/" in item)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     made: Made, stages: tuple[Path, list[str]]
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     assert other in truth(third)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_licence_is_overlooked_for_that_result_alone(made: Made, stages: tuple[Path, list[str]]) -> None:
     wanted = made(MixedWeb(), search="openverse", licences=["cc0"], keep=2)
     first = build(wanted)
@@ -272,7 +272,7 @@ def test_a_licence_is_overlooked_for_that_result_alone(made: Made, stages: tuple
     same_again(first, second)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_collection_reads_the_same_words(made: Made, stages: tuple[Path, list[str]], server: Loopback) -> None:
     text = stages[1][1]
     wanted = made(MixedWeb({text: 3}))
@@ -286,7 +286,7 @@ def test_the_collection_reads_the_same_words(made: Made, stages: tuple[Path, lis
     assert len(server.asked) == asked and len(truth(second)) == len(truth(first)) + 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
     made: Made, stages: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,7 +310,7 @@ def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
     assert len(truth(second)[text]) == 2 and other not in truth(second)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_last_word_on_an_item_counts_and_the_one_before_it_when_it_is_undone(
     made: Made, stages: tuple[Path, list[str]]
 ) -> None:
@@ -326,7 +326,7 @@ def test_the_last_word_on_an_item_counts_and_the_one_before_it_when_it_is_undone
     assert set(truth(build(wanted))) == set(stages[1]) - {few}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_reject_of_such_a_build_can_be_rescued_or_has_advice(made: Made, stages: tuple[Path, list[str]]) -> None:
     kinds = ["", "advertisement", "twin", "gone", "small", "repeated", "no_address", "robots", "busy", "", "", "", ""]
     wanted = made(MixedWeb({stages[1][0]: 3}, **dict.fromkeys(stages[1][1:], kinds)), first=13)

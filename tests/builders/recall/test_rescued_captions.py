@@ -75,7 +75,7 @@ def same_again(*results: BuildResult) -> None:
         assert rebuild_tables(result.path).digest == result.manifest["content_digest"], result.path
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_refused_caption_is_what_a_person_wrote_and_nothing_else_changes(album: Path) -> None:
     first = build(from_file(album))
     assert (stage(first, "caption")["rejected"], stage(first, "clean")["rejected"]) == (
@@ -101,7 +101,7 @@ def test_a_refused_caption_is_what_a_person_wrote_and_nothing_else_changes(album
     assert publish_decisions(second.path).waiting_count == 0 and not build(from_file(album)).is_new
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_so_is_one_that_no_model_gave_and_undone_it_is_as_before(album: Path) -> None:
     first = build(from_file(album))
     word = want(first, "lake", CAPTIONS["lake"])
@@ -116,7 +116,7 @@ def test_so_is_one_that_no_model_gave_and_undone_it_is_as_before(album: Path) ->
     assert told(third) == ([], {}) and "written_by_people" not in third.manifest["notes"]["captions"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_later_reply_does_not_undo_a_person(album: Path) -> None:
     first = build(from_file(album))
     want(first, "park", BIKE)
@@ -125,7 +125,7 @@ def test_a_later_reply_does_not_undo_a_person(album: Path) -> None:
     assert truth(second)[BIKE] == {"park"} and CAPTIONS["park"] not in truth(second)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is_listed(album: Path) -> None:
     first = build(from_file(album))
     early, other, late = (
@@ -152,7 +152,7 @@ def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is
     assert "红色的自行车" in truth(build(from_file(album))), "the word before it counts again"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_caption_that_is_missing_still_needs_words(album: Path) -> None:
     first = build(from_file(album))
     word = want(first, "park")
@@ -163,7 +163,7 @@ def test_a_caption_that_is_missing_still_needs_words(album: Path) -> None:
     ]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: Path) -> None:
     write(album, {"beach": CAPTIONS["beach"], "park": BIKE})
     with (album / "captions.csv").open("a", encoding="utf-8") as file:
@@ -193,7 +193,7 @@ def street(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_ambiguous_query_stays_with_its_own_image_and_the_notes_say_so(street: Path) -> None:
     given = from_file(street, "ambiguity.policy=drop")
     first = build(given)
@@ -216,7 +216,7 @@ def test_an_ambiguous_query_stays_with_its_own_image_and_the_notes_say_so(street
     assert third.manifest["notes"]["ambiguity"] == first.manifest["notes"]["ambiguity"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_under_merge_one_with_too_many_rivals_has_its_own_image_alone(street: Path) -> None:
     write(street, {**CAPTIONS, "park": "街边停着一辆公交车和一辆自行车", "beach": "一辆公交车在街边"})
     given = from_file(street, "ambiguity.rivals=1")
@@ -232,7 +232,7 @@ def test_under_merge_one_with_too_many_rivals_has_its_own_image_alone(street: Pa
     assert not is_overridable("ambiguity", "caption", "rejected", "repeated_query")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_rivals_are_looked_for_with_a_person_s_own_words(street: Path) -> None:
     given = from_file(street, "ambiguity.policy=drop")
     first = build(given)
@@ -245,7 +245,7 @@ def test_rivals_are_looked_for_with_a_person_s_own_words(street: Path) -> None:
     same_again(first, second)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_person_s_query_stays_where_another_reads_the_same(street: Path) -> None:
     """The rule that leaves out repeated queries leaves out the model's."""
     write(street, {**CAPTIONS, "street2": CAPTIONS["street"]})
@@ -259,7 +259,7 @@ def test_a_person_s_query_stays_where_another_reads_the_same(street: Path) -> No
     same_again(first, second)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Path) -> None:
     images = [f"images={street / 'album'}", f"out={street / 'sets'}", "render.size=64", "name=pictures"]
     with active_run(BuildRun()):
@@ -294,7 +294,7 @@ def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Pa
     same_again(first, second, third)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_images_and_captions_of_one_set_are_rescued_by_one_log(album: Path) -> None:
     Image.new("RGB", (600, 60), "red").save(album / "album" / "long.png")
     with (album / "captions.csv").open("a", encoding="utf-8") as file:
@@ -311,7 +311,7 @@ def test_images_and_captions_of_one_set_are_rescued_by_one_log(album: Path) -> N
     same_again(first, second)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_smaller_sets_hold_what_was_rescued_in_the_largest(album: Path) -> None:
     given = from_file(album, "sizes=[4]")
     first = build(given)

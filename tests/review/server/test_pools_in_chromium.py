@@ -109,7 +109,7 @@ def test_a_quick_hand_loses_nothing_and_sees_what_it_did(browser: Browser, tmp_p
     assert list(decision_by_text(table, export).values()) == expected and said == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_list_that_comes_late_does_not_hide_a_later_act(browser: Browser, tmp_path: Path) -> None:
     """A word on a topic has the list read again; what is decided meanwhile is newer than that list."""
     export, said, held = topic_table(), list[str](), list[tuple[Route, APIResponse]]()
@@ -129,7 +129,7 @@ def test_a_list_that_comes_late_does_not_hide_a_later_act(browser: Browser, tmp_
     assert decision_by_text(table, export) == {"食物": "keep", "饺子": "drop"} and said == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_next_stage_reads_what_was_chosen_on_the_page(browser: Browser, tmp_path: Path) -> None:
     with loopback(answering(StubGenerator())) as server:
         wanted: GeneratedDefinition = definition(tmp_path, server.url)
@@ -154,7 +154,7 @@ def test_the_next_stage_reads_what_was_chosen_on_the_page(browser: Browser, tmp_
     assert f",{kept[0]},{first}" not in table and f",{kept[1]},{first}" in table and said == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_keep_the_rest_search_filters_and_undo_of_many(browser: Browser, tmp_path: Path) -> None:
     export, said = object_table(), list[str]()
     table = write_export(tmp_path, "objects", export)
@@ -184,7 +184,7 @@ def test_keep_the_rest_search_filters_and_undo_of_many(browser: Browser, tmp_pat
     assert decision_by_text(table, export) == {"烤鸭": "drop"} and said == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_spreadsheet_that_saved_meanwhile_is_shown_and_not_overwritten(browser: Browser, tmp_path: Path) -> None:
     export, said = topic_table(), list[str]()
     table = write_export(tmp_path, "topics", export)
@@ -207,7 +207,7 @@ def test_a_spreadsheet_that_saved_meanwhile_is_shown_and_not_overwritten(browser
     assert [text for text in said if "409" not in text] == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> None:
     export = topic_table("汤包")
     table = write_export(tmp_path, "topics", export)
@@ -230,7 +230,7 @@ def test_a_finger_does_as_well(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "hostile", [*HOSTILE[:2], *(pytest.param(one, marks=pytest.mark.slow) for one in HOSTILE[2:6])]
 )
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_nothing_that_a_table_holds_runs(browser: Browser, tmp_path: Path, hostile: str) -> None:
     export: ReviewExport = topic_table(hostile)
     table, said, asked = write_export(tmp_path, "topics", export), list[str](), list[str]()
@@ -248,7 +248,7 @@ def test_nothing_that_a_table_holds_runs(browser: Browser, tmp_path: Path, hosti
     assert said == [] and all(one.startswith(url.partition("/?")[0]) for one in asked)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ctrl_c_ends_it_and_says_what_goes_on(tmp_path: Path) -> None:
     with serve_page(write_export(tmp_path, "topics", topic_table())) as (process, url):
         wait_until_up(url)

@@ -99,7 +99,7 @@ class DatabaseObjects:
             if connection is None or not inspect(connection).has_table(name):
                 return []
             table = Table(name, MetaData(), *(Column(one) for one in columns))
-            return [dict(row._mapping) for row in connection.execute(select(table))]
+            return [dict(row) for row in connection.execute(select(table)).mappings()]
 
     def list_below(self, prefix: str) -> list[str]:
         """Returns the names that begin with the prefix, sorted."""

@@ -48,7 +48,8 @@ def draw_svg(spec: VegaSpec, description: str) -> Markup:
     whole = {"background": None, "padding": 2, "config": _CONFIG, **spec}
     svg = str(vl_convert.vegalite_to_svg(replace_unprintable(whole)))
     label = Markup('<svg role="img" aria-label="{}" ').format(description)
-    bare = re.sub(r' (aria-label|aria-roledescription|role)="[^"]*"', "", svg)  # screen readers need one label
+    # Screen readers need one label; inside a page an SVG needs no name space, and pages name no address.
+    bare = re.sub(r' (aria-label|aria-roledescription|role|xmlns(:xlink)?)="[^"]*"', "", svg)
     return Markup(bare.replace("<svg ", label, 1))
 
 

@@ -198,7 +198,7 @@ def test_own_queries_wait_for_people_and_their_judgments_are_the_next_version(wo
     (world.place / "asked.yaml").write_text(yaml.safe_dump(written), "utf-8")
     world.deploy("flows.queries_set.queries_set", "with-people", definition="asked.yaml")
     run = world.start_run("queries-set/with-people")
-    said = world.wait_for_question(run, "asked/v1")
+    said = world.wait_for_question(run, "**asked** waits for judgments")
     assert "querytruth review asked" in said
     stored = set_files.read_set(world.place / "datasets" / "asked" / "v1")
     query = stored.tables.queries.set_index("text").loc["a red ball", "query_id"]

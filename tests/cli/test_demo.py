@@ -1,4 +1,4 @@
-"""The demo from its command: six sets with a page each, intact, and what is true of them said."""
+"""The demo from its command: seven sets with a page each, intact, and what is true of them said."""
 
 import os
 import re
@@ -10,14 +10,14 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_demo_builds_six_sets_with_their_pages_and_says_what_is_true_of_them(tmp_path: Path) -> None:
+def test_the_demo_builds_seven_sets_with_their_pages_and_says_what_is_true_of_them(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "querytruth", "demo", "--out", "demo"]
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_HOME"}
     done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     told = " ".join(done.stdout.split())
     assert done.stderr.startswith("querytruth demo: writing the sample album")
-    assert told.count("verified: intact") == 6
+    assert told.count("verified: intact") == 7
     assert "Traceback" not in done.stderr and "Warning" not in done.stderr
     assert "452 of 452 queries have just the pictures that their caption fits" in told
     truth = re.search(r"in truth (\d+) of (\d+) judgments show what their query names", told)
@@ -27,7 +27,7 @@ def test_the_demo_builds_six_sets_with_their_pages_and_says_what_is_true_of_them
     assert "gate of stale-search against search: FAIL (" in told
     assert "gate of search against stale-search: PASS (" in told
     assert "41 phrasings │ 26 │ 4 asks something else" in told
-    names = ("gallery", "captions", "index", "families", "phrasings", "queries")
+    names = ("gallery", "captions", "index", "families", "phrasings", "queries", "log")
     pages = [tmp_path / "demo" / f"{name}.html" for name in names]
     folder = tmp_path / "demo" / "datasets" / "sample-queries"
     pages.append(tmp_path / "demo" / "audited" / "sample-queries" / "audits" / "audit" / "report.html")

@@ -17,6 +17,7 @@ from builders.precision.annotated_gallery import AnnotationFile
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.files.text_files import import_error
+from querytruth.backends.files.text_formats import unescape_formula  # as `labels dates` writes a name such as -1.jpg
 from querytruth.sets.ledger import Rejection, rejection_table
 
 TAG_SUFFIXES = (".csv", ".tsv", ".jsonl")
@@ -87,7 +88,7 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:
         scored = tags.items() if isinstance(tags, dict) else [(one, cells.get("score", "")) for one in tags or [""]]
         number = int(place.rpartition(" ")[2])
         for tag, score in scored:
-            yield number, str(image or "").strip(), _to_text(tag), _to_score(score), _to_text(group)
+            yield number, unescape_formula(str(image or "").strip()), _to_text(tag), _to_score(score), _to_text(group)
 
 
 def _find(cells: dict[str, Any], names: tuple[str, ...]) -> Any:

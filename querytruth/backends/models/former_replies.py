@@ -30,10 +30,12 @@ _AT_ONCE = 1000
 def take_over_replies(objects: DatabaseObjects, store_id: str) -> int:
     """Stores the answers of the former tables, and the store's id where it has none; returns their number, 0 where
     there are no such tables and where they were taken over before."""
-    current = objects.read_table("replies", (*_COLUMNS,))
-    if not current or objects.read([_TAKEN], 1 << 20):
+    if objects.read([_TAKEN], 1 << 20):
         return 0
+    current = objects.read_table("replies", _COLUMNS)
     earlier = objects.read_table("earlier_replies", (*_COLUMNS, "refreshed_at"))
+    if not current and not earlier:
+        return 0
     earlier.sort(key=lambda row: (row["key"], row["refreshed_at"]))
     generations, set_aside = Counter[str](), defaultdict[str, list[AnswerPlace]](list)
     answers: list[StoredAnswer] = []

@@ -6,6 +6,9 @@ import json
 import sqlite3
 from pathlib import Path
 
+import pytest
+
+from querytruth.backends.files.object_store import DatabaseObjects
 from querytruth.backends.models import reply_objects
 from querytruth.backends.models.chat import Failure, Reply
 from querytruth.backends.models.reply_store import open_reply_store
@@ -56,6 +59,23 @@ def test_a_former_answer_can_be_set_aside_and_asked_again(tmp_path: Path) -> Non
     store = open_reply_store(tmp_path / "replies.sqlite")
     assert store.refresh([ModelIdentity("chat")]) == 2
     assert store.find(KEYS) == {}
+
+
+def test_replies_that_were_all_set_aside_are_taken_over_too(tmp_path: Path) -> None:
+    write_former_store(tmp_path / "replies.sqlite")
+    with sqlite3.connect(tmp_path / "replies.sqlite") as database:
+        database.execute("DELETE FROM replies")
+    store = open_reply_store(tmp_path / "replies.sqlite")
+    assert store.find(KEYS) == {}
+    with replies_as_of("2026-01-15T00:00:00+00:00"):
+        assert store.find(KEYS[:1]) == {KEYS[0]: Reply("an old dog", "stop", 3, 4)}
+
+
+def test_former_tables_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_former_store(tmp_path / "replies.sqlite")
+    open_reply_store(tmp_path / "replies.sqlite").find(KEYS)
+    monkeypatch.setattr(DatabaseObjects, "read_table", None)
+    assert len(open_reply_store(tmp_path / "replies.sqlite").find(KEYS)) == 2
 
 
 def test_a_former_pack_of_a_bucket_is_passed_over() -> None:

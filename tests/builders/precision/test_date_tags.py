@@ -7,9 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from builders.precision.date_tags import list_date_tags
+from builders.precision.date_tags import TAG_COLUMNS, list_date_tags
+from builders.precision.tag_files import read_tags
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
+from querytruth.backends.files.text_formats import write_csv
 from querytruth.sets.set_files import read_set
 from tests.command_runner import invoke
 
@@ -23,6 +25,12 @@ def test_a_photo_has_the_tags_of_its_day_month_and_year() -> None:
         ("a.jpg", "2019年5月3日", "2019年5月"), ("a.jpg", "2019年5月", "2019年"), ("a.jpg", "2019年", "")
     ]  # fmt: skip
     assert [tag for _, tag, _ in list_date_tags(images, "en")] == ["3 May 2019", "May 2019", "2019"]
+
+
+def test_a_name_that_a_spreadsheet_would_take_for_a_formula_is_read_as_it_is(tmp_path: Path) -> None:
+    images = pd.DataFrame({"file_name": ["-1.jpg", "=x.jpg"], "taken_at": ["2019-05-03T10:00:00"] * 2})
+    write_csv(tmp_path / "dates.csv", TAG_COLUMNS, list_date_tags(images, "en"))
+    assert read_tags(tmp_path / "dates.csv").images["file_name"].tolist() == ["-1.jpg", "=x.jpg"]
 
 
 @pytest.mark.thorough

@@ -52,7 +52,7 @@ DOING = {
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
-    "querytruth/evaluation/systems.py",
+    *("querytruth/evaluation/systems.py", "querytruth/evaluation/tool_figures.py"),  # it adds up in torch's order
 }
 # Of the backends, what only computes.
 PURE_BACKENDS = (
@@ -175,12 +175,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 436,
-    "lines": 75575,
-    "lines of imports": 5635,
+    "files": 437,
+    "lines": 76010,
+    "lines of imports": 5660,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
-    "Any": 1646,
+    "Any": 1648,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

@@ -8,7 +8,8 @@ gives a run), `run_files.py` and `run_formats.py`, `published_names.py` (ids of 
 `ranking.py` (order, ties and cuts are decided here alone), `ground_truth.py`, `metrics.py` (a function each),
 `metric_scores.py`, `bounds.py`, `statistics.py`, `open_set.py`, `traffic.py`,
 `run_evaluation.py` (all of it for one run), `evaluation_result.py`, `result_files.py`; beside each other:
-`comparison.py`, `system_differences.py`, `leaderboard.py`, `release_gate.py`, `sample_size.py`.
+`comparison.py`, `system_differences.py`, `leaderboard.py`, `release_gate.py`, `sample_size.py`, `tool_figures.py` (what
+other evaluators would give).
 `exact_search.py` and `approximate_search.py` search vectors.
 `steps.py` does what `flows/evaluation.py` tells.
 """

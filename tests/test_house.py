@@ -40,7 +40,7 @@ DOING = {
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(
         f"builders/precision/{name}.py"
-        for name in ("annotation_files", "annotation_records", "label_files", "tag_files")
+        for name in ("annotation_files", "annotation_records", "fact_files", "label_files", "tag_files")
     ),
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
@@ -175,12 +175,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 437,
-    "lines": 76010,
-    "lines of imports": 5660,
+    "files": 438,
+    "lines": 76225,
+    "lines of imports": 5680,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
-    "Any": 1648,
+    "Any": 1651,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

@@ -16,8 +16,9 @@ from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.files.text_formats import encode_csv
 from querytruth.backends.steps import step
 from querytruth.errors import UserError, suggest_choice, translate_write_errors
-from querytruth.evaluation import evaluation_result, judged_sets, leaderboard, statistics, steps
+from querytruth.evaluation import evaluation_result, judged_sets, leaderboard, query_origins, statistics, steps
 from querytruth.evaluation.metrics import parse_metric
+from querytruth.records import list_rows
 from querytruth.review.board_pages import render_history, render_leaderboard
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import canonical_json
@@ -105,6 +106,22 @@ def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
         "queries": len(common),
         "systems": [asdict(rank) | _describe_system(results[rank.name][0], chosen) for rank in board.ranks],
         "groups": board.groups,
+        "origins": _compare_origins(
+            {name: table.loc[common] for name, table in tables.items()}, queries, chosen, clusters
+        ),
+    }
+
+
+def _compare_origins(
+    figures: dict[str, pd.DataFrame], queries: pd.DataFrame, metric: str, clusters: Any
+) -> dict[str, Any] | None:
+    """How far made queries move figures and order against typed ones; None where the set has one kind alone."""
+    if (origins := query_origins.find_origins(queries)) is None:
+        return None
+    moves = query_origins.measure_moves(figures, origins, [metric], clusters=clusters)
+    return {
+        "moves": list_rows(moves),
+        "order": query_origins.measure_order(figures, origins, metric, clusters=clusters),
     }
 
 

@@ -175,12 +175,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 438,
-    "lines": 76240,
-    "lines of imports": 5680,
+    "files": 439,
+    "lines": 76400,
+    "lines of imports": 5685,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
-    "Any": 1651,
+    "Any": 1660,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

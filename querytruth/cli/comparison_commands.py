@@ -119,6 +119,7 @@ def leaderboard(
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
     from querytruth.api.loaded_set import load
+    from querytruth.cli.result_tables import show_origins
     from querytruth.review.board_pages import format_rank
 
     with terminal.reported_run():
@@ -136,6 +137,8 @@ def leaderboard(
     for names in board["groups"]:
         if len(names) > 1:
             terminal.out.print(f"not told apart: {', '.join(names)}", markup=False, soft_wrap=True)
+    if board["origins"]:
+        show_origins(board["origins"])
     for path in written:
         terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
@@ -289,3 +289,22 @@ def show_tool_figures(result: EvaluationResult, found: ToolFigures) -> None:
     for note in found.notes():
         terminal.out.print(note, markup=False, soft_wrap=True)
     terminal.out.print("why they differ: docs/conventions.md", markup=False)
+
+
+def show_origins(origins: Mapping[str, Any]) -> None:
+    """Print how far made queries move the figures and the order of systems against typed ones."""
+    rows: list[list[object]] = [
+        [
+            one["system"],
+            *(format_number(one[side]) for side in ("made", "typed")),
+            f"{one['difference']:+.4f} [{one['low']:+.4f}, {one['high']:+.4f}]",
+        ]
+        for one in origins["moves"]
+    ]
+    if rows:
+        terminal.print_table("made queries against typed ones", ["system", "made", "typed", "moved, 95%"], rows)
+    if order := origins["order"]:
+        places = "; ".join(" and ".join(pair) for pair in order["swapped"])
+        change = f"; changed places: {places}" if places else ""
+        span = f"{order['correlation']:.2f} [{order['low']:.2f}, {order['high']:.2f}]"
+        terminal.out.print(f"order of systems, made against typed: tau {span}{change}", markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ gives a run), `run_files.py` and `run_formats.py`, `published_names.py` (ids of 
 `metric_scores.py`, `bounds.py`, `statistics.py`, `open_set.py`, `traffic.py`,
 `run_evaluation.py` (all of it for one run), `evaluation_result.py`, `result_files.py`; beside each other:
 `comparison.py`, `system_differences.py`, `leaderboard.py`, `release_gate.py`, `sample_size.py`, `tool_figures.py` (what
-other evaluators would give).
+other evaluators would give), `query_origins.py` (made against typed queries).
 `exact_search.py` and `approximate_search.py` search vectors.
 `steps.py` does what `flows/evaluation.py` tells.
 """

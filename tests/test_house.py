@@ -53,6 +53,7 @@ DOING = {
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
     *("querytruth/evaluation/systems.py", "querytruth/evaluation/tool_figures.py"),  # it adds up in torch's order
+    "querytruth/evaluation/file_checksums.py",
 }
 # Of the backends, what only computes.
 PURE_BACKENDS = (
@@ -175,12 +176,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 439,
-    "lines": 76400,
-    "lines of imports": 5685,
+    "files": 440,
+    "lines": 76570,
+    "lines of imports": 5710,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
-    "Any": 1660,
+    "Any": 1664,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

@@ -161,6 +161,11 @@ def image_roots(roots: Sequence[str]) -> Iterator[None]:
         _image_roots.reset(token)
 
 
+def list_image_roots() -> list[str]:
+    """Returns the folders and URLs that are allowed now."""
+    return list(_image_roots.get())
+
+
 def is_allowed_image_path(path: str, *, is_own: bool) -> bool:
     """Whether an image of a set may be read at an absolute path or a URL; `is_own`: of a set of this user."""
     if is_url(path) and (not is_allowed_url(path) or "/../" in path):

@@ -178,7 +178,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 MOST = {
     "files": 440,
     "lines": 76570,
-    "lines of imports": 5710,
+    "lines of imports": 5715,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
     "Any": 1664,

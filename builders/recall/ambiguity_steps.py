@@ -34,7 +34,7 @@ from querytruth.sets import decision_log
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 
 _EXAMPLES = 24  # ambiguous queries on the page
-_JUDGED_GRADES = {1: "the caption fits the picture"}
+_JUDGED_GRADES = {1: "the caption fits the image"}
 
 
 @dataclass(slots=True)
@@ -220,7 +220,7 @@ def _describe_models(context: ConfusionContext) -> dict[str, str | None]:
     models, described = context.models, context.models.definition.descriptions
     return {
         "captions": models.text_embedder.name if models.text_embedder else None,
-        "pictures": models.image_vectors.embedder.name if models.image_vectors else None,
+        "images": models.image_vectors.embedder.name if models.image_vectors else None,
         "descriptions": None if described is None else described.model or context.models.definition.captions.model,
     }
 

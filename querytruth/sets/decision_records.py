@@ -1,6 +1,6 @@
 """Decisions of people, as lines of a set's logs.
 
-A line's id is the digest of its text, so the stored names and values never change: `pictures` for the images of a
+A line's id is the digest of its text, so the stored names and values never change: `images` for the images of a
 pair, `rescue` for an override.
 
 Effective decisions of a log: those that nobody undid.
@@ -126,11 +126,11 @@ class ImagePairDecision(_Record):
     @property
     def about(self) -> dict[str, Any]:
         """The target in a manifest."""
-        return {"pictures": list(self.images)}
+        return {"images": list(self.images)}
 
     def _stored_fields(self) -> dict[str, Any]:
         stored = asdict(self)
-        return stored | {"pictures": stored.pop("images")}
+        return stored | {"images": stored.pop("images")}
 
     def _check(self) -> None:
         _check_decision(self.decision, ("same", "different", "undo"), self.undoes)
@@ -235,8 +235,8 @@ def parse_decision(line: str) -> Decision:
     if not isinstance(stored, dict):
         raise ValueError("is no decision")
     kind: type[Decision] = QueryDecision
-    if "pictures" in stored:
-        kind, stored["images"] = ImagePairDecision, _parse_images(stored.pop("pictures"))
+    if "images" in stored:
+        kind, stored["images"] = ImagePairDecision, _parse_images(stored.pop("images"))
     elif "item" in stored:
         kind = Override
     elif "audit" in stored:
@@ -268,9 +268,9 @@ def _declared_types(kind: type[Decision]) -> dict[str, tuple[type, ...]]:
 
 def _parse_images(images: object) -> tuple[str, str]:
     if not isinstance(images, list) or len(images) != 2 or any(type(image) is not str for image in images):
-        raise ValueError("pictures are not two ids")
+        raise ValueError("images are not two ids")
     if images[0] >= images[1]:
-        raise ValueError("the pictures are one, or not sorted")
+        raise ValueError("the images are one, or not sorted")
     return images[0], images[1]
 
 

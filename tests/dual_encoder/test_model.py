@@ -28,7 +28,7 @@ def test_a_text_is_the_same_however_far_it_is_filled_up(texts: str, pooling: str
 
 
 def test_an_image_tower_of_maps_gives_the_mean_over_all_places() -> None:
-    tower = make_encoder().eval().pictures
+    tower = make_encoder().eval().images
     pixels = make_inputs()[0]
     maps = tower.backbone(pixel_values=pixels).last_hidden_state
     by_hand = torch.stack([torch.stack([plane.mean() for plane in image]) for image in maps])
@@ -39,7 +39,7 @@ def test_an_image_tower_of_maps_gives_the_mean_over_all_places() -> None:
 @pytest.mark.parametrize("texts", ["bert", "gru"])
 @pytest.mark.thorough
 def test_a_step_in_mixed_precision_has_finite_gradients(kind: torch.dtype, texts: str) -> None:
-    """A batch with two captions of one picture, under autocast as a GPU would run it."""
+    """A batch with two captions of one image, under autocast as a GPU would run it."""
     model = make_encoder(texts=texts)
     right = torch.tensor([[True, True, False], [True, True, False], [False, False, True]])
     with torch.autocast("cpu", dtype=kind):

@@ -22,7 +22,7 @@ def find_questions(
         has_large = evidence.largest >= rules.large
         all_large = known & (evidence.smallest >= rules.large)
         all_small = known & (evidence.largest <= rules.small)
-        large, small = f"{{0}} on {rules.large:.0%} of the picture or more", f"all {{0}} on {rules.small:.0%} or less"
+        large, small = f"{{0}} on {rules.large:.0%} of the image or more", f"all {{0}} on {rules.small:.0%} or less"
         image = evidence.image
         yield box_evidence.FamilyQuestion(
             "size/large", (label,), image[has_large], image[all_small], large, small, (label,)
@@ -38,7 +38,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     if kind == "size/large":
         return {
             ("en", "word"): f"{concept.en} taking up much of the frame",
-            ("en", "sentence"): f"a picture in which {box_evidence.with_article(concept)} takes up much of the frame",
+            ("en", "sentence"): f"an image in which {box_evidence.with_article(concept)} takes up much of the frame",
             ("zh", "word"): f"占画面很大一部分的{concept.zh}",
             ("zh", "sentence"): f"{concept.zh}占了画面很大一部分的图片",
         }
@@ -47,7 +47,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
         (
             "en",
             "sentence",
-        ): f"a picture in which {box_evidence.with_article(concept)} takes up only a small part of the frame",
+        ): f"an image in which {box_evidence.with_article(concept)} takes up only a small part of the frame",
         ("zh", "word"): f"仅占画面一小部分的{concept.zh}",
         ("zh", "sentence"): f"{concept.zh}仅占画面一小部分的图片",  # 船只占… begins with 船只, ships
     }

@@ -16,7 +16,7 @@ _RELATIONS = {
     "below": ("below", "下方", "above"),
 }
 
-# What is farther away stands higher in a picture, and is above nothing: these texts are about the picture.
+# What is farther away stands higher in an image, and is above nothing: these texts are about the image.
 _HEIGHTS = {"above": "higher in the frame than", "below": "lower in the frame than"}
 
 
@@ -60,14 +60,14 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
             ("en", "word"): (
                 higher := f"{box_evidence.with_article(one)} {_HEIGHTS[place]} {box_evidence.with_article(other)}"
             ),
-            ("en", "sentence"): f"a picture with {higher}",
+            ("en", "sentence"): f"an image with {higher}",
             ("zh", "word"): f"画面中有{one.zh}在{other.zh}的{chinese}",
             ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
         }
     beside = f"{box_evidence.with_article(one)} {english} {box_evidence.with_article(other)}"
     return {
         ("en", "word"): beside,
-        ("en", "sentence"): f"a picture of {beside}",
+        ("en", "sentence"): f"an image of {beside}",
         ("zh", "word"): f"{one.zh}在{other.zh}的{chinese}",
         ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
     }

@@ -112,8 +112,8 @@ def test_images_travel_as_data_before_the_text(tmp_path: Path) -> None:
 
 def test_an_image_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path) -> None:
     Image.new("RGB", (8, 6)).save(tmp_path / "a.png")
-    (tmp_path / "b.png").write_bytes(b"no picture")
-    digest = hashlib.sha256(b"no picture").hexdigest()
+    (tmp_path / "b.png").write_bytes(b"no image")
+    digest = hashlib.sha256(b"no image").hexdigest()
     images = [ChatImage(tmp_path / name, digest) for name in ("a.png", "gone.png", "b.png")]
     with loopback(lambda _asked: CannedResponse(said())) as server:
         answers = endpoint(server).reply([ChatRequest((Message("user", "?", (p,)),)) for p in images])

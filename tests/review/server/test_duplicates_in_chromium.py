@@ -112,7 +112,7 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
         page.close()
         phone = open_on_phone(browser)
         at_duplicates(phone, url)
-        phone.get_by_role("button", name="Pair other pictures").tap()
+        phone.get_by_role("button", name="Pair other images").tap()
         for name in names[2:4]:
             phone.locator("#finder input").fill(name)
             expect(phone.locator(".results li")).to_have_count(1)

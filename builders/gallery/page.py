@@ -248,7 +248,7 @@ def _most_frequent(counts: dict[str, Any]) -> list[tuple[str, int | None]]:
 def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
     """Yield title, note and rows (label, images, images of the first) for places and days."""
     places, days = summary["places"], summary["days"]
-    spots = [(format_location(one["latitude"], one["longitude"]), one["images"]) for one in places["most"]]
+    spots = [(format_location(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]]
     for title, counts, rows in (
         ("Places with the most images", places, spots),
         ("Days with the most images", days, days["most"]),

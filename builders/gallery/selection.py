@@ -136,7 +136,7 @@ def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_de
     that a page can show a threshold among them. Both frames have the columns of SCANNED_IMAGES_SCHEMA; every count is
     of images."""
     return {
-        "images": len(gallery),
+        "pictures": len(gallery),
         "known": _known(gallery, place_degrees),
         "places": _places(gallery, place_degrees),
         "days": _times(gallery, "day", _LISTED),
@@ -162,7 +162,7 @@ def _places(gallery: pd.DataFrame, degrees: float) -> dict[str, Any]:
     middles = np.round((cells + 0.5) * degrees, 6).clip([-90, -180], [90, 180])
     order = np.lexsort((middles[:, 1], middles[:, 0], -counts))[:_LISTED]
     rows = zip(middles[order].tolist(), counts[order].tolist(), strict=True)
-    most = [{"latitude": north, "longitude": east, "images": number} for (north, east), number in rows]
+    most = [{"latitude": north, "longitude": east, "pictures": number} for (north, east), number in rows]
     rest = int(counts.sum() - counts[order].sum())
     return {"cell_degrees": degrees, "distinct": len(cells), "most": most, "rest": rest}
 
@@ -206,7 +206,7 @@ def _sizes(gallery: pd.DataFrame) -> dict[str, Any]:
 def _score(column: pd.Series) -> dict[str, Any]:
     values = column.dropna().to_numpy(dtype=np.float64)
     histogram = np.histogram(values.clip(0, 1), bins=HISTOGRAM_BINS, range=(0, 1))[0]
-    return {"images": len(values), "quantiles": _quantiles(values), "histogram": [int(n) for n in histogram]}
+    return {"pictures": len(values), "quantiles": _quantiles(values), "histogram": [int(n) for n in histogram]}
 
 
 def _quantiles(values: Any) -> dict[str, float]:

@@ -277,9 +277,9 @@ def _figures(kept: pd.DataFrame, images: pd.DataFrame, distinct: int) -> dict[st
     licences = images["licence"].map(lambda text: licence_family(text) if isinstance(text, str) else "not stated")
     return {
         "queries": int(kept["query_id"].nunique()),
-        "images": len(images),
-        "same_image_at_other_addresses": distinct - len(images),
-        "images_of_several_queries": len(shared),
+        "pictures": len(images),
+        "same_picture_at_other_addresses": distinct - len(images),
+        "pictures_of_several_queries": len(shared),
         "queries_that_share_images": int(kept.loc[kept["image_id"].isin(shared), "query_id"].nunique()),
         "licences": {str(name): int(count) for name, count in sorted(licences.value_counts().items())},
     }

@@ -220,7 +220,7 @@ def _describe_models(context: ConfusionContext) -> dict[str, str | None]:
     models, described = context.models, context.models.definition.descriptions
     return {
         "captions": models.text_embedder.name if models.text_embedder else None,
-        "images": models.image_vectors.embedder.name if models.image_vectors else None,
+        "pictures": models.image_vectors.embedder.name if models.image_vectors else None,
         "descriptions": None if described is None else described.model or context.models.definition.captions.model,
     }
 

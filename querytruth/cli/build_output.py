@@ -178,11 +178,11 @@ def _format_contents(counts: dict[str, Any]) -> str:
 
 def format_collection_summary(figures: dict[str, Any]) -> str:
     """Return the figures of a collection in one line."""
-    summary_text = f"{figures['queries']:,} queries keep {figures['images']:,} images"
-    if figures["same_image_at_other_addresses"]:
-        summary_text += f"; {figures['same_image_at_other_addresses']:,} more are the same at other addresses"
-    if figures["images_of_several_queries"]:
-        summary_text += f"; {figures['images_of_several_queries']:,} are true for several queries"
+    summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} images"
+    if figures["same_picture_at_other_addresses"]:
+        summary_text += f"; {figures['same_picture_at_other_addresses']:,} more are the same at other addresses"
+    if figures["pictures_of_several_queries"]:
+        summary_text += f"; {figures['pictures_of_several_queries']:,} are true for several queries"
     licences = ", ".join(f"{name} {count:,}" for name, count in figures["licences"].items())
     return f"{summary_text}; licences: {licences}" if licences else summary_text
 

@@ -90,7 +90,7 @@ def build_model(description: dict[str, Any]) -> Any:
 
     texts = description["texts"]
     text_tower = texts if "architecture" not in texts else create_tower(texts["architecture"], texts["options"])
-    images = description["images"]
+    images = description["pictures"]
     return build_dual_encoder(create_tower(images["architecture"], images["options"]), text_tower, description["heads"])
 
 

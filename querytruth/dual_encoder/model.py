@@ -145,15 +145,15 @@ class DualEncoder(nn.Module):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        self.images, self.texts, self.pooling = images, texts, pooling
-        self.image_map = nn.Linear(images.width, width)
+        self.pictures, self.texts, self.pooling = images, texts, pooling
+        self.picture_map = nn.Linear(images.width, width)
         self.text_map = nn.Linear(texts.width, width)
-        self.image_head = ProjectionHead(width, hidden, dimensions, dropout)
+        self.picture_head = ProjectionHead(width, hidden, dimensions, dropout)
         self.text_head = ProjectionHead(width, hidden, dimensions, dropout)
 
     def encode_images(self, pixels: Tensor) -> Tensor:
         """Returns (images, dimensions), single precision, each of length one."""
-        return _normalise(self.image_head(self.image_map(self.images(pixels))))
+        return _normalise(self.picture_head(self.picture_map(self.pictures(pixels))))
 
     def encode_texts(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Returns (texts, dimensions), single precision, each of length one."""
@@ -241,9 +241,9 @@ def frozen_parameter_names(
     is never frozen. While any layer of the image tower is frozen, so are the weights of all its batch norms."""
     parts: list[nn.Module] = []
     if images:
-        parts += _first(model.images.layers(), stage.frozen_image_share)
+        parts += _first(model.pictures.layers(), stage.frozen_image_share)
         if stage.frozen_image_share:
-            parts += [norm for _, norm in model.images.batch_norms()]
+            parts += [norm for _, norm in model.pictures.batch_norms()]
     if texts and (layers := model.texts.layers()):
         parts += _first(layers[1:], stage.frozen_text_share) + (layers[:1] if stage.freezes_embeddings else [])
     frozen = {id(parameter) for part in parts for parameter in part.parameters()}
@@ -260,7 +260,7 @@ def apply_unfreezing_stage(
         parameter.requires_grad_(name not in frozen)
     model.train()
     if images:
-        for _, norm in model.images.batch_norms():
+        for _, norm in model.pictures.batch_norms():
             norm.eval()
 
 

@@ -57,7 +57,7 @@ def create_initial_model(definition: TrainingDefinition, texts: list[str]) -> In
     heads = definition.heads.model_dump()
     description = {
         "name": definition.name,
-        "images": checkpoints.describe_tower(images),
+        "pictures": checkpoints.describe_tower(images),
         "texts": text_description,
         "heads": heads,
         "size": definition.size,
@@ -93,7 +93,7 @@ def _try_images(model: Any, size: int) -> None:
     with torch.no_grad():
         model.encode_images(torch.zeros(2, 3, size, size))
     model.train()
-    if len(model.images.layers()) < 2:
+    if len(model.pictures.layers()) < 2:
         raise ValueError("it has no layers to unfreeze")
 
 

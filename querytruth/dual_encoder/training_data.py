@@ -148,7 +148,7 @@ class SplitSet:
             "set": self.name,
             "content_digest": manifest["content_digest"],
             "near_duplicates": manifest["configuration"].get("near_duplicates"),
-            "images": counts,
+            "pictures": counts,
             "queries": queries,
             "funnel": self.ledger.funnel(),
         }

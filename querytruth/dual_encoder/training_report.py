@@ -22,7 +22,7 @@ def render_training_report(
     split: Mapping[str, Any],
 ) -> str:
     """Returns Markdown: the figures on the held-out images, and the epochs."""
-    images = split["images"]
+    images = split["pictures"]
     lines = [
         f"# {definition.title or definition.name}",
         "",

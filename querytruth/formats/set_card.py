@@ -78,7 +78,7 @@ def describe_outcome(example: dict[str, Any], ledger: pd.DataFrame) -> str:
 def describe_comparisons(ambiguity: dict[str, Any]) -> list[str]:
     """Returns the comparisons that found confusable images; the captions are always compared."""
     seen = ambiguity["seen"]
-    ways = {"captions": "nearness of captions", "images": "nearness of images", "descriptions": "descriptions"}
+    ways = {"captions": "nearness of captions", "pictures": "nearness of images", "descriptions": "descriptions"}
     return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
 
 
@@ -235,7 +235,7 @@ def _collected(collection: dict[str, Any]) -> Iterator[str]:
         yield "stand in `images.parquet`.\n"
     else:
         yield "No image was fetched from the web: the search has them on this machine.\n"
-    figures = [collection[name] for name in ("images_of_several_queries", "same_image_at_other_addresses")]
+    figures = [collection[name] for name in ("pictures_of_several_queries", "same_picture_at_other_addresses")]
     columns = ["images right for several queries", "more addresses with the same image"]
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])
 

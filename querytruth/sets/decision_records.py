@@ -126,11 +126,11 @@ class ImagePairDecision(_Record):
     @property
     def about(self) -> dict[str, Any]:
         """The target in a manifest."""
-        return {"images": list(self.images)}
+        return {"pictures": list(self.images)}
 
     def _stored_fields(self) -> dict[str, Any]:
         stored = asdict(self)
-        return stored | {"images": stored.pop("images")}
+        return stored | {"pictures": stored.pop("images")}
 
     def _check(self) -> None:
         _check_decision(self.decision, ("same", "different", "undo"), self.undoes)
@@ -235,8 +235,8 @@ def parse_decision(line: str) -> Decision:
     if not isinstance(stored, dict):
         raise ValueError("is no decision")
     kind: type[Decision] = QueryDecision
-    if "images" in stored:
-        kind, stored["images"] = ImagePairDecision, _parse_images(stored.pop("images"))
+    if "pictures" in stored:
+        kind, stored["images"] = ImagePairDecision, _parse_images(stored.pop("pictures"))
     elif "item" in stored:
         kind = Override
     elif "audit" in stored:

@@ -109,9 +109,9 @@ class Collection(Struct):
     by_topic: list[CollectedTopic]
     licences: dict[str, Count]
     queries: Count
-    images: Count
-    images_of_several_queries: Count
-    same_image_at_other_addresses: Count
+    pictures: Count
+    pictures_of_several_queries: Count
+    same_picture_at_other_addresses: Count
 
 
 class Nested(Struct):
@@ -156,7 +156,7 @@ class Place(Struct):
 
     latitude: Number
     longitude: Number
-    images: Count
+    pictures: Count
 
 
 class Places(Struct):
@@ -171,7 +171,7 @@ class Places(Struct):
 class Score(Struct):
     """A quality score of the images."""
 
-    images: Count
+    pictures: Count
     quantiles: dict[str, Number]
     histogram: list[Count]
 
@@ -197,7 +197,7 @@ class Scores(Struct):
 class GallerySummary(Struct):
     """The figures of a gallery's page."""
 
-    images: Count
+    pictures: Count
     known: KnownMetadata
     places: Places
     days: Days

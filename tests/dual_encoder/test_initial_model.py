@@ -93,7 +93,7 @@ def test_any_backbone_of_images_with_features_is_a_tower(
     tower = json.dumps({"architecture": architecture, "options": options})
     keys = ["name=mine", "set=none", "size=32", f"images={tower}", "texts={architecture: gru}"]
     model = create_initial_model(load_definition(None, keys, "training"), ["a dog"]).model  # type: ignore[arg-type]
-    assert model.images.width == width and len(model.images.layers()) > 2
+    assert model.pictures.width == width and len(model.pictures.layers()) > 2
     assert model.training
 
 

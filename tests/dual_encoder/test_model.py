@@ -28,7 +28,7 @@ def test_a_text_is_the_same_however_far_it_is_filled_up(texts: str, pooling: str
 
 
 def test_an_image_tower_of_maps_gives_the_mean_over_all_places() -> None:
-    tower = make_encoder().eval().images
+    tower = make_encoder().eval().pictures
     pixels = make_inputs()[0]
     maps = tower.backbone(pixel_values=pixels).last_hidden_state
     by_hand = torch.stack([torch.stack([plane.mean() for plane in image]) for image in maps])

@@ -15,9 +15,9 @@ from querytruth.dual_encoder.model import (
 from tests.dual_encoder.tiny_towers import make_encoder, make_inputs
 
 STARTS = [1, 4, 7, 11]
-BOTTOM = r"images\.backbone\.embedder\."
-STAGES = r"images\.backbone\.encoder\.stages\.[{}]\."
-NORMS = r"images\..*\.normalization\."
+BOTTOM = r"pictures\.backbone\.embedder\."
+STAGES = r"pictures\.backbone\.encoder\.stages\.[{}]\."
+NORMS = r"pictures\..*\.normalization\."
 WORDS = r"texts\.backbone\.embeddings\."
 BLOCKS = r"texts\.backbone\.encoder\.layer\.({})\."
 FROZEN = {  # by epoch: what the report's four stages freeze of a ResNet and of BERT
@@ -62,7 +62,7 @@ def test_nothing_else_moves_not_by_decay_and_not_by_statistics(epoch: int) -> No
     moved = trained_step(model, epoch)
     assert not moved & frozen
     assert not [name for name in moved if "running_" in name or "num_batches" in name]
-    assert any(name.startswith("image_head") for name in moved)
+    assert any(name.startswith("picture_head") for name in moved)
     assert epoch < 11 or any("embedder" in name for name in moved)
 
 
@@ -85,7 +85,7 @@ def test_a_new_tower_is_never_frozen_and_measures_its_own_statistics() -> None:
     stage = find_unfreezing_stage(1, STARTS)
     assert frozen_parameter_names(model, stage, images=False, texts=False) == set()
     apply_unfreezing_stage(model, stage, images=False, texts=False)
-    assert all(norm.training for _, norm in model.images.batch_norms())
+    assert all(norm.training for _, norm in model.pictures.batch_norms())
     assert (
         find_unfreezing_stage(5, []).rate_factor == 1
         and frozen_parameter_names(model, find_unfreezing_stage(5, [])) == set()
@@ -96,4 +96,4 @@ def test_a_vit_is_frozen_by_the_same_shares() -> None:
     model = make_encoder("vit")
     names = frozen_parameter_names(model, find_unfreezing_stage(1, STARTS), texts=False)
     blocks = {int(found[1]) for name in names if (found := re.search(r"layers?\.(\d+)\.", name))}
-    assert blocks == set(range(9)) and any("images.backbone.embeddings" in name for name in names)
+    assert blocks == set(range(9)) and any("pictures.backbone.embeddings" in name for name in names)

@@ -56,10 +56,10 @@ def test_families_of_the_small_world(make_world: Make) -> None:
     tables = set_files.read_set(built.path).tables
     assert planned["queries"] == len(tables.queries)
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    query = tables.queries.set_index("text")["query_id"]["an image with a dog but no car anywhere"]
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but no car anywhere"]
     rows = tables.qrels[tables.qrels["query_id"] == query]
     grades = {int(names[image][8:12]): grade for image, grade in zip(rows["image_id"], rows["relevance"], strict=True)}
-    # a dog on every second image, large on every fourth; a car on every third
+    # a dog on every second picture, large on every fourth; a car on every third
     expected = {n: 0 if n % 3 == 0 else 2 if n % 4 == 0 else 1 for n in range(0, 60, 2)}
     assert grades == expected
     assert "dog" in set(tables.queries["text"]), "the twin without the negation"
@@ -79,7 +79,7 @@ def test_a_damaged_box_leaves_number_and_absence_unknown(make_world: Make) -> No
     (definition.parent / "instances.json").write_text(json.dumps(data))
     tables = set_files.read_set(build(definition).path).tables
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    query = tables.queries.set_index("text")["query_id"]["an image with a dog but no car anywhere"]
+    query = tables.queries.set_index("text")["query_id"]["a picture with a dog but no car anywhere"]
     judged = {names[image] for image in tables.qrels.loc[tables.qrels["query_id"] == query, "image_id"]}
     assert "holiday/0004.jpg" in judged and "holiday/0002.jpg" not in judged
 
@@ -97,13 +97,13 @@ def give_colours(definition: Path, colours: list[Any]) -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"exhaustive": True, "exhaustive_attributes": True}])
 def test_attributes_are_asked_and_wrong_only_where_all_are_listed(make_world: Make, keys: dict[str, Any]) -> None:
-    """A dog on every second image: by turns red, black, and of unknown colour."""
+    """A dog on every second picture: by turns red, black, and of unknown colour."""
     definition = make_world(families=["attribute"], family_rules={"min_images": 2}, **keys)
     give_colours(definition, [["red"], ["Black"], None])
     built = build(definition)
     tables = set_files.read_set(built.path).tables
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
-    query = tables.queries.set_index("text").loc["an image of a red dog"]
+    query = tables.queries.set_index("text").loc["a picture of a red dog"]
     rows = tables.qrels[tables.qrels["query_id"] == query["query_id"]]
     found = {
         int(names[image][8:12]): grade > 0 for image, grade in zip(rows["image_id"], rows["relevance"], strict=True)
@@ -112,7 +112,7 @@ def test_attributes_are_asked_and_wrong_only_where_all_are_listed(make_world: Ma
     assert found == expected | (dict.fromkeys(range(2, 60, 6), False) if keys else {})
     assert set(rows["evidence"]) == ({"dog: red", "dog: not red"} if keys else {"dog: red"})
     by_id = tables.queries.set_index("query_id")
-    assert query["family"] == "attribute/red" and by_id.loc[query["twin"], "text"] == "an image of a dog"
+    assert query["family"] == "attribute/red" and by_id.loc[query["twin"], "text"] == "a picture of a dog"
     assert not [finding for finding in lint_tables(tables) if finding.severity == "error"]
     assert "size, attribute or place" in built.manifest["grades"]["0"]
 

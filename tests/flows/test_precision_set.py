@@ -34,7 +34,7 @@ def build(definition: Path, *overrides: str) -> Any:
 
 
 def judged(path: Path) -> dict[tuple[str, str], dict[str, int]]:
-    """Per (text, language) the grade of each image, by file name."""
+    """Per (text, language) the grade of each picture, by file name."""
     tables = set_files.read_set(path).tables
     text = {row.query_id: (str(row.text), str(row.language)) for row in tables.queries.itertuples()}
     name = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
@@ -48,7 +48,7 @@ def test_the_small_world_becomes_the_set_one_would_write_by_hand(make_world: Mak
     result = build(make_world(mixes={"mode": "exhaustive"}))
     truth = judged(result.path)
     assert len(truth[("person", "en")]) == 60
-    dogs = truth[("an image of a dog", "en")]
+    dogs = truth[("a picture of a dog", "en")]
     assert dogs == {f"holiday/{n:04}.jpg": 2 if n % 4 == 0 else 1 for n in range(0, 60, 2)}
     # car and dog together on every sixth; a car is large on all of its own, the dog on every fourth
     both = truth[("car&dog", "en")]
@@ -135,7 +135,7 @@ def test_images_are_proven_rendered_and_named_by_their_bytes(make_world: Make, t
         ("holiday/0003.jpg", "rejected", "same_bytes"),
     }
     truth = judged(result.path)
-    # 0003 has 0002's bytes: one image with the boxes of both, so 0002 now shows a car as well
+    # 0003 has 0002's bytes: one picture with the boxes of both, so 0002 now shows a car as well
     assert truth[("car", "en")]["holiday/0002.jpg"] == 2
     assert len(list((result.path / "images").rglob("img_*.jpg"))) == 57
     assert list(set_files.verify_set(result.path)) == []

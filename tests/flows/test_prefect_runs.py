@@ -171,7 +171,7 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
 
 
 def test_an_artifact_s_key_is_of_letters_digits_and_dashes() -> None:
-    assert artifact_key("My_Set.v2", "scan images") == "my-set-v2-scan-pictures"
+    assert artifact_key("My_Set.v2", "scan images") == "my-set-v2-scan-images"
 
 
 def test_a_spent_budget_is_a_state_of_its_own() -> None:

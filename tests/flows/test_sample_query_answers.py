@@ -1,4 +1,4 @@
-"""The sample album's generated set: both stages from the transcript, people's answers through the real table, images
+"""The sample album's generated set: both stages from the transcript, people's answers through the real table, pictures
 by the album's descriptions; and what of it is true of the drawn scenes."""
 
 from pathlib import Path
@@ -30,7 +30,7 @@ def sample(out: Path, album: Path) -> GeneratedDefinition:
         f"topics.options.replies={TRANSCRIPT}",
         f"topics.samples={SAMPLE_DEFINITIONS_FOLDER / 'topics.yaml'}",
         f"collect.options.index={album / 'descriptions.csv'}",
-        f"collect.options.images={album / 'images'}",
+        f"collect.options.images={album / 'pictures'}",
         "render.size=64",
     ]
     definition: Any = load_definition(SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", given, "generated")
@@ -116,6 +116,6 @@ def test_every_judgment_is_true_of_the_drawn_scene_and_what_is_not_in_the_album_
     )
     assert len(tables.queries) > 55
     assert not {"企鹅", "筷子", "高铁", "雨靴"} & set(tables.queries["text"])
-    assert check.unjudged_relevant > 0, "images that show it, too, and are not judged: as with any set from a search"
+    assert check.unjudged_relevant > 0, "pictures that show it, too, and are not judged: as with any set from a search"
     spoilt = [image for image in drawn if "/park_" not in image.file_name]
     assert check_sample_queries(result.path, spoilt).truly_relevant < check.truly_relevant

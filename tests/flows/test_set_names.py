@@ -42,8 +42,8 @@ def test_a_recall_set_does_not_take_over_the_folder_of_a_gallery(gallery: Path) 
         with pytest.raises(UserError) as refused:
             use(load_definition(None, recall_keys(), "recall"))
         assert str(refused.value) == (
-            "pictures/v1 (build): is a gallery set; a recall set cannot have its name. "
-            "Next: choose another, such as --set name=pictures-captions"
+            "images/v1 (build): is a gallery set; a recall set cannot have its name. "
+            "Next: choose another, such as --set name=images-captions"
         )
     assert sorted(path.relative_to(gallery) for path in (gallery / "datasets").rglob("*")) == before
     again = build_set(load_definition(None, ["name=images", "images=images"], "gallery"))
@@ -58,9 +58,9 @@ def test_topics_are_not_asked_for_in_the_folder_of_a_gallery(gallery: Path) -> N
 
 
 def test_init_proposes_a_name_that_no_set_of_another_kind_has(gallery: Path) -> None:
-    assert "name: pictures-captions" in render_starter("recall", None, "images", gallery).splitlines()
+    assert "name: images-captions" in render_starter("recall", None, "images", gallery).splitlines()
     assert "name: images" in render_starter("gallery", None, "images", gallery).splitlines()
-    (gallery / "datasets" / "images").rename(gallery / "datasets" / "pictures-captions")
+    (gallery / "datasets" / "images").rename(gallery / "datasets" / "images-captions")
     assert propose_set_name("images", "recall", gallery / "datasets") == "images"
-    assert newest_version(gallery / "datasets" / "pictures-captions") == 1
-    assert propose_set_name("pictures-captions", "recall", gallery / "datasets") == "pictures-captions-captions"
+    assert newest_version(gallery / "datasets" / "images-captions") == 1
+    assert propose_set_name("images-captions", "recall", gallery / "datasets") == "images-captions-captions"

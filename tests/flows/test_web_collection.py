@@ -145,7 +145,7 @@ def test_a_query_of_which_an_earlier_one_uses_an_address_goes_or_shares_the_imag
     assert list(truth(dropped)) == [min(queries(*WORDS)["query_id"])], "in the order of their ids"
     assert len(truth(merged)) == 3
     figures = merged.figures
-    assert (figures["images_of_several_queries"], figures["queries_that_share_images"]) == (1, 3)
+    assert (figures["pictures_of_several_queries"], figures["queries_that_share_images"]) == (1, 3)
     assert figures["images"] == 3 * 4 - 2
 
 
@@ -155,7 +155,7 @@ def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_
     with loopback(web) as server:
         merged, ledger = collect(few(server.url, tmp_path), queries(*WORDS))
         dropped, gone = collect(few(server.url, tmp_path, same_image="drop"), queries(*WORDS))
-    assert len(truth(merged)) == 3 and merged.figures["same_image_at_other_addresses"] == 2
+    assert len(truth(merged)) == 3 and merged.figures["same_picture_at_other_addresses"] == 2
     assert buckets(ledger, "duplicates") == {("rejected", "exact_duplicate"): 1, ("rejected", "near_duplicate"): 1}
     kept = merged.collected.relevant_results
     assert kept["image_id"].nunique() == len(merged.collected.images) == 10

@@ -79,8 +79,8 @@ def test_a_generated_sets_card_names_people_and_the_web_only_where_they_had_a_pa
         "fetched": {"hosts": 0, "first": None, "last": None},
         "by_topic": [{"topic": "fruit", "queries": 3}],
         "queries": 2,
-        "images_of_several_queries": 0,
-        "same_image_at_other_addresses": 0,
+        "pictures_of_several_queries": 0,
+        "same_picture_at_other_addresses": 0,
     }
     text = card_of(collection=collection)
     assert "Of 3 queries, 2 found enough images." in text and "No image was fetched from the web" in text

@@ -35,7 +35,7 @@ GRADE = (
 )
 PAIR = (
     f'{{{AT}, "decision": "different", "note": "not the same", '
-    '"images": ["img_a729e6607d8519b77cb7", "img_c773cf290abdfdfb9c0e"], "reviewer": "bob", "undoes": null, '
+    '"pictures": ["img_a729e6607d8519b77cb7", "img_c773cf290abdfdfb9c0e"], "reviewer": "bob", "undoes": null, '
     '"view": "duplicates"}'
 )
 OVERRIDE = (

@@ -157,7 +157,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
         follows = _follows_noun(name)
         article = concept.article if follows or not concept.article else choose_article(name)
         texts["en", "word"] = f"{concept.en} {name}" if follows else f"{name} {concept.en}"
-        texts["en", "sentence"] = f"an image of {article} {texts['en', 'word']}".replace("  ", " ")
+        texts["en", "sentence"] = f"a picture of {article} {texts['en', 'word']}".replace("  ", " ")
     if chinese:
         texts["zh", "word"] = f"{chinese}{concept.zh}"
         texts["zh", "sentence"] = f"一张有{chinese}{concept.zh}的图片"

@@ -54,7 +54,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> Phrases:
     exact = kind == "count/2"
     if concept.plural:
         texts["en", "word"] = f"{'exactly two' if exact else 'three or more'} {concept.plural}"
-        texts["en", "sentence"] = f"an image of {texts['en', 'word']}"
+        texts["en", "sentence"] = f"a picture of {texts['en', 'word']}"
     if measure := MEASURE_WORD.get(concept.zh):
         least, number = ("正好", "两") if exact else ("至少", "三")
         texts["zh", "word"] = f"{least}{number}{measure}{concept.zh}"

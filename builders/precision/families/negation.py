@@ -43,7 +43,7 @@ def phrase(_kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     nowhere = f"no {missing.plural or missing.en} anywhere"
     return {
         ("en", "word"): f"{shown.en}, {nowhere}",
-        ("en", "sentence"): f"an image with {box_evidence.with_article(shown)} but {nowhere}",
+        ("en", "sentence"): f"a picture with {box_evidence.with_article(shown)} but {nowhere}",
         ("zh", "word"): f"画面中有{shown.zh}、没有{missing.zh}",
         ("zh", "sentence"): f"一张有{shown.zh}但没有{missing.zh}的图片",
     }

@@ -60,14 +60,14 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
             ("en", "word"): (
                 higher := f"{box_evidence.with_article(one)} {_HEIGHTS[place]} {box_evidence.with_article(other)}"
             ),
-            ("en", "sentence"): f"an image with {higher}",
+            ("en", "sentence"): f"a picture with {higher}",
             ("zh", "word"): f"画面中有{one.zh}在{other.zh}的{chinese}",
             ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
         }
     beside = f"{box_evidence.with_article(one)} {english} {box_evidence.with_article(other)}"
     return {
         ("en", "word"): beside,
-        ("en", "sentence"): f"an image of {beside}",
+        ("en", "sentence"): f"a picture of {beside}",
         ("zh", "word"): f"{one.zh}在{other.zh}的{chinese}",
         ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
     }

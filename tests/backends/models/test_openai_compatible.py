@@ -63,7 +63,7 @@ def said(content: Any = "一只狗。", finish: Any = "stop", **more: Any) -> di
 
 def endpoint(server: Loopback | str, **options: Any) -> OpenAICompatibleModel:
     address = server if isinstance(server, str) else server.url
-    given = {"name": "tiny", "pause": 0.005, "deadline": 0.5, "tries": 3, **options}
+    given = {"name": "tiny", "pause": 0.005, "deadline": 2.0, "tries": 3, **options}
     model = chat.load_chat_model("openai_compatible", base_url=f"{address}/v1/", **given)
     assert isinstance(model, OpenAICompatibleModel)
     return model

@@ -31,10 +31,10 @@ def no_fetch(_request: WebRequest, _read: Callable[[bytes], Any]) -> Any:
 
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
-    (tmp_path / "album" / "images").mkdir(parents=True)
+    (tmp_path / "album" / "pictures").mkdir(parents=True)
     for number in range(1, 5):
-        (tmp_path / "album" / "images" / f"{number}.jpg").write_bytes(b"image")
-    (tmp_path / "outside.jpg").write_bytes(b"image")
+        (tmp_path / "album" / "pictures" / f"{number}.jpg").write_bytes(b"picture")
+    (tmp_path / "outside.jpg").write_bytes(b"picture")
     index = tmp_path / "album" / "captions.csv"
     index.write_text(CAPTIONS, encoding="utf-8")
     return index
@@ -71,7 +71,9 @@ def test_a_caption_with_all_words_fits_the_one_that_says_least_besides_first(
 
 def test_the_caption_that_fits_comes_along_and_no_path_leads_out_of_the_folder(album: Path) -> None:
     found = image_search.load_image_search("folder", index=album).search("dog", 24, no_fetch).candidates
-    assert found[0] == ImageCandidate("pictures/2.jpg", caption="Two dogs", path=str(album.parent / "images" / "2.jpg"))
+    assert found[0] == ImageCandidate(
+        "pictures/2.jpg", caption="Two dogs", path=str(album.parent / "pictures" / "2.jpg")
+    )
     assert (found[1].url, found[1].path) == ("../outside.jpg", None)
 
 
@@ -94,7 +96,7 @@ def test_a_table_may_tell_more_and_hold_several_captions_in_a_row(tmp_path: Path
     )
     pq.write_table(table, tmp_path / "index.parquet")
     (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "a.jpg").write_bytes(b"image")
+    (tmp_path / "photos" / "a.jpg").write_bytes(b"picture")
     search = image_search.load_image_search("folder", index=tmp_path / "index.parquet", images=tmp_path / "photos")
     found = search.search("cat", 24, no_fetch)
     assert names(found) == ["a.jpg", "b.jpg"]

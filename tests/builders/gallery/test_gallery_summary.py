@@ -1,4 +1,4 @@
-"""What a gallery is made of: every image is counted, and the answer is small and plain."""
+"""What a gallery is made of: every picture is counted, and the answer is small and plain."""
 
 import json
 import time
@@ -38,14 +38,14 @@ def summary(frame: pd.DataFrame, degrees: float = 0.01) -> dict[str, Any]:
 
 def test_a_journey_told_in_numbers() -> None:
     said = summary(journey())
-    assert said["images"] == 6
+    assert said["pictures"] == 6
     assert said["known"] == {"place_and_time": 3, "place_only": 1, "time_only": 1, "neither": 1}
     assert said["places"] == {
         "cell_degrees": 0.01,
         "distinct": 2,
         "most": [
-            {"latitude": 31.235, "longitude": 121.475, "images": 3},
-            {"latitude": -12.045, "longitude": -77.045, "images": 1},
+            {"latitude": 31.235, "longitude": 121.475, "pictures": 3},
+            {"latitude": -12.045, "longitude": -77.045, "pictures": 1},
         ],
         "rest": 0,
     }
@@ -76,9 +76,9 @@ def test_the_rest_is_counted_together() -> None:
 def test_scores_are_those_of_all_that_could_be_read() -> None:
     readable = scanned(5, sharpness=[0.0, 0.1, 0.1, 1.0, None])
     said = summarize_gallery(journey(), readable, place_degrees=0.01)["scores"]
-    assert list(said) == list(QUALITY_SCORE_NAMES) and said["brightness"]["images"] == 5
+    assert list(said) == list(QUALITY_SCORE_NAMES) and said["brightness"]["pictures"] == 5
     sharp = said["sharpness"]
-    assert sharp["images"] == 4 == sum(sharp["histogram"]) and len(sharp["histogram"]) == HISTOGRAM_BINS
+    assert sharp["pictures"] == 4 == sum(sharp["histogram"]) and len(sharp["histogram"]) == HISTOGRAM_BINS
     assert (sharp["histogram"][0], sharp["histogram"][4], sharp["histogram"][-1]) == (1, 2, 1)
     assert sharp["quantiles"] == {"0": 0.0, "5": 0.015, "25": 0.075, "50": 0.1, "75": 0.325, "95": 0.865, "100": 1.0}
 
@@ -98,7 +98,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 def test_the_date_line_is_one_place_however_it_is_written() -> None:
     frame = scanned(2, latitude=[10.0, 10.0], longitude=[180.0, -180.0])
-    assert summary(frame)["places"]["most"] == [{"latitude": 10.005, "longitude": -179.995, "images": 2}]
+    assert summary(frame)["places"]["most"] == [{"latitude": 10.005, "longitude": -179.995, "pictures": 2}]
 
 
 def test_it_is_plain_data() -> None:

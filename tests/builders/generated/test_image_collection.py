@@ -210,7 +210,7 @@ def test_by_policy_an_address_of_two_queries_is_true_for_both() -> None:
     assert truth(collected)["b"][0] == "http://a/1"
     assert len(collected.images) == 5
     assert len(rounds[0]) == 5, "and fetched once"
-    assert collected.figures["images_of_several_queries"] == 1
+    assert collected.figures["pictures_of_several_queries"] == 1
     assert collected.figures["queries_that_share_images"] == 2
 
 
@@ -253,7 +253,7 @@ def test_the_same_image_of_two_queries_is_in_the_gallery_once_and_true_for_both(
     assert collected.duplicates["is_representative"].tolist() == [True, False]
     assert image["duplicate_group"] == collected.duplicates["duplicate_group"][0]
     assert reasons(ledger, "duplicates") == {"near_duplicate": 1}
-    assert collected.figures["same_image_at_other_addresses"] == 1
+    assert collected.figures["same_picture_at_other_addresses"] == 1
 
 
 def test_by_policy_a_query_that_shows_an_earlier_one_s_image_goes() -> None:
@@ -384,7 +384,7 @@ def test_a_result_that_people_want_makes_no_query_share() -> None:
     rules = CollectionRules(min_results=10, first=6, keep=3, same_url="drop", same_image="drop")
     collected, _, _ = collect(searched(a=10, b=10), found, rules, wanted=frozenset({"http://shared"}))
     assert [urls[0] for urls in truth(collected).values()] == ["http://shared"] * 2
-    assert collected.figures["images_of_several_queries"] == 1
+    assert collected.figures["pictures_of_several_queries"] == 1
 
 
 @pytest.mark.parametrize("wanted_one", ["http://a/0", "http://b/0"])
@@ -482,7 +482,7 @@ def test_a_card_that_hosts_send_for_many_queries_answers_none(shows: str | None,
 def test_an_image_that_two_queries_share_is_no_placeholder() -> None:
     found = [row for name in MANY for row in plain(name, 5)]
     collected, _, _ = collect(searched(**dict.fromkeys(MANY, 99)), found, at=with_first("a pug", MANY[:3]))
-    assert collected.figures["placeholders"] == 0 and collected.figures["images_of_several_queries"] == 1
+    assert collected.figures["placeholders"] == 0 and collected.figures["pictures_of_several_queries"] == 1
 
 
 def test_an_image_of_one_topic_is_no_placeholder_whatever_its_queries() -> None:

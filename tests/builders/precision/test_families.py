@@ -185,20 +185,20 @@ def test_a_crowd_makes_number_and_absence_unknown_and_not_zero() -> None:
 def test_texts_of_each_family_in_both_languages() -> None:
     images = [[DOG, SECOND_DOG, BENCH], [DOG, BENCH], [DOG], [BENCH], [Box("dog", 0, 0, 0.9, 0.9)], [DOG] * 3]
     texts = set(judged_texts(build(images)[1]))
-    assert {"exactly two dogs", "an image of exactly two dogs", "正好两只狗", "一张正好有两只狗的图片"} <= texts
-    assert {"three or more dogs", "an image of three or more dogs", "至少三只狗", "一张至少有三只狗的图片"} <= texts
-    assert {"a dog to the left of a bench", "an image of a dog to the left of a bench"} <= texts
+    assert {"exactly two dogs", "a picture of exactly two dogs", "正好两只狗", "一张正好有两只狗的图片"} <= texts
+    assert {"three or more dogs", "a picture of three or more dogs", "至少三只狗", "一张至少有三只狗的图片"} <= texts
+    assert {"a dog to the left of a bench", "a picture of a dog to the left of a bench"} <= texts
     assert {"狗在长椅的左边", "一张图片，画面中有狗在长椅的左边"} <= texts
-    assert {"a dog lower in the frame than a bench", "an image with a dog lower in the frame than a bench"} <= texts
+    assert {"a dog lower in the frame than a bench", "a picture with a dog lower in the frame than a bench"} <= texts
     assert {"画面中有狗在长椅的下方", "一张图片，画面中有狗在长椅的下方"} <= texts
-    assert {"dog taking up much of the frame", "an image in which a dog takes up much of the frame"} <= texts
+    assert {"dog taking up much of the frame", "a picture in which a dog takes up much of the frame"} <= texts
     assert {"占画面很大一部分的狗", "狗占了画面很大一部分的图片"} <= texts
-    assert {"dog, no benches anywhere", "an image with a dog but no benches anywhere"} <= texts
+    assert {"dog, no benches anywhere", "a picture with a dog but no benches anywhere"} <= texts
     assert {"画面中有狗、没有长椅", "一张有狗但没有长椅的图片"} <= texts
 
 
 def test_no_text_has_a_second_reading_that_its_explicit_negatives_satisfy() -> None:
-    """A table without a bowl may stand beside one; three dogs are also two; a small dog may fill the image."""
+    """A table without a bowl may stand beside one; three dogs are also two; a small dog may fill the picture."""
     images = [[DOG, SECOND_DOG, BENCH], [DOG, BENCH], [DOG], [BENCH], [Box("dog", 0, 0, 0.9, 0.9)], [DOG] * 3]
     for query in (one.query for one in build(images)[1]):
         text, kind = query["text"], query["family"]

@@ -134,7 +134,7 @@ def test_topics_show_what_people_chose_beside_what_has_images() -> None:
     assert text.index("topics 9 new from 3 replies") < text.index("objects 9 new from 3 replies")
 
 
-def test_images_of_several_queries_and_at_several_addresses_are_shown() -> None:
+def test_pictures_of_several_queries_and_at_several_addresses_are_shown() -> None:
     text = text_of(album())
     assert "1 in all. An image that the search finds for two queries is right for both." in text
     assert "http://host.example/shared" in text and "http://b.example/copy" in text

@@ -76,7 +76,7 @@ class ChatRequest:
     def cache_key_fields(self) -> dict[str, Any]:
         """Returns all that the answer depends on; images by their digests only."""
         messages = [
-            {"role": m.role, "text": m.text, "images": [image.sha256 for image in m.images]} for m in self.messages
+            {"role": m.role, "text": m.text, "pictures": [image.sha256 for image in m.images]} for m in self.messages
         ]
         parameters = self.parameters.explicit_values()
         schema = self.response_format.model_json_schema() if self.response_format else None

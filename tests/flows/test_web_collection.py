@@ -109,7 +109,7 @@ def check_all(
     assert buckets(ledger, "images") == expected["images"]
     assert set(map(len, truth(found).values())) == {12} and len(truth(found)) == len(texts)
     assert all("/good/" in url for urls in truth(found).values() for url in urls)
-    assert found.figures["images"] == 12 * len(texts) == len(found.collected.images)
+    assert found.figures["pictures"] == 12 * len(texts) == len(found.collected.images)
 
 
 def plain(count: int) -> FakeImageWeb:
@@ -146,7 +146,7 @@ def test_a_query_of_which_an_earlier_one_uses_an_address_goes_or_shares_the_imag
     assert len(truth(merged)) == 3
     figures = merged.figures
     assert (figures["pictures_of_several_queries"], figures["queries_that_share_images"]) == (1, 3)
-    assert figures["images"] == 3 * 4 - 2
+    assert figures["pictures"] == 3 * 4 - 2
 
 
 def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_path: Path) -> None:

@@ -59,13 +59,13 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
     """Encodes the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
     the digest of their content: no image and no text is encoded twice with the same weights."""
     if (stored := judged.stored) is None:
-        raise UserError("evaluate", name, "needs pictures and texts, which bare judgments lack", "name a set")
+        raise UserError("evaluate", name, "needs images and texts, which bare judgments lack", "name a set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
     vector_folder = stored.path.parent.parent / ".vectors"
     images = encode_images(embedder, locate_images(stored), vector_folder, ledger)
     if not images.is_known.any():
-        reason = f"none of the {len(images.ids):,} pictures is at hand"
-        raise UserError("encode pictures", judged.description["name"], reason, "restore them, or build with `render`")
+        reason = f"none of the {len(images.ids):,} images is at hand"
+        raise UserError("encode images", judged.description["name"], reason, "restore them, or build with `render`")
     queries = stored.tables.queries
     text_vectors = embed_texts(embedder, queries["text"].tolist(), vector_folder)
     texts = EncodedItems(to_id_array(queries["query_id"]), text_vectors, np.ones(len(queries), dtype=bool))
@@ -106,21 +106,21 @@ def encode_images(
     keys = [_key(place) for place in places]
     by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
     failures: dict[str, tuple[str, str]] = {}
-    seconds: list[float] = []
+    seconds: list[tuple[int, float]] = []  # of each call, with the number of its images
 
     def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
         jobs = [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names]
         decoded_images, start = DecodedImages(jobs, advance), time.perf_counter()
         vectors = embedder.encode_images(decoded_images)
-        seconds.append(time.perf_counter() - start)
+        seconds.append((len(names), time.perf_counter() - start))
         failures.update({names[number]: fault for number, fault in decoded_images.failures.items()})
         return [number for number in range(len(names)) if number not in decoded_images.failures], vectors
 
     fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}"
     wanted = sorted(by_key)
-    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode pictures", "pictures")
+    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode images", "images")
     if seconds:
-        _record_cost(folder, embedder, len(wanted), sum(seconds))
+        _record_cost(folder, embedder, sum(count for count, _ in seconds), sum(took for _, took in seconds))
     row_of_key = {key: place for place, key in enumerate(wanted)}
     ids = pa.array([place.image_id for place in places], pa.large_string())
     side = _expand_rows(ids, np.array([row_of_key.get(key, -1) for key in keys], dtype=np.int64), *encoded)
@@ -134,7 +134,7 @@ def encode_images(
 def _record_cost(folder: Path, embedder: ImageTextEmbedder, images: int, seconds: float) -> None:
     """Keeps how long the encoding of so many images took; what a cache answered took none."""
     entry = {"name": embedder.name, "revision": embedder.revision, "images": images, "seconds": round(seconds, 3)}
-    with translate_write_errors("encode pictures", folder), open_log(folder / _COSTS, wait=True) as handle:
+    with translate_write_errors("encode images", folder), open_log(folder / _COSTS, wait=True) as handle:
         append_lines(handle, [json.dumps(entry)])
 
 

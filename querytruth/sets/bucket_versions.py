@@ -164,8 +164,8 @@ def check_objects(url: str, reading: PartialReading | None = None) -> tuple[Path
         images = list(read_published_images(object_path(checksums.sha256)))
         if reading is not None:
             drawn = reading.choose([image.path for image in images])
-            unlike = _find_missing(remote.bucket, remote.url, images)
-            problems += [f"{image.path}: is missing, or has another size" for image in unlike]
+            unlike = set(_find_missing(remote.bucket, remote.url, images))
+            problems += [f"{image.path}: is missing, or has another size" for image in images if image in unlike]
             images = [image for image in images if image.path in drawn and image not in unlike]
         problems += _check_all(remote, images)
     folder = None if problems else place_version(remote, with_images=reading is None, with_signature=True)

@@ -1,5 +1,6 @@
 """A signed version: another tool verifies it, and thirty ways to tamper with it are named, each by its file."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -276,6 +277,10 @@ def test_the_signature_goes_into_a_bucket_and_comes_back(
     assert not qt.load(version).publish(object_service.url, with_places=True).is_new
     (problem,) = qt.verify(stored.url, key=key)
     assert "v1.sig: does not hold" in problem
+    digest = hashlib.sha256(image_of(version).read_bytes()).hexdigest()
+    object_service.ask("DELETE", next(key for key in object_service.list_keys() if key.endswith(digest)))
+    (problem,) = qt.verify(stored.url, reading=qt.PartialReading(0.01, seed="any"))
+    assert problem == f"{image_of(version).relative_to(version)}: is missing, or has another size"
     assert qt.verify(fetched, key=key) == []  # who fetched it keeps the signature that they have
 
 

@@ -11,6 +11,7 @@ from querytruth.array_types import BoolArray, RowIndices
 from querytruth.backends.models.reply_markup import has_words
 from querytruth.records import empty_frame
 from querytruth.review.deck import ActionError, clean_text
+from querytruth.review.page_parts import translate
 from querytruth.review.query_cards import ReviewState
 from querytruth.review.rejection_table import RejectedItem, RejectionFilter, RejectionGroup, RejectionTable
 from querytruth.sets.decision_outcomes import advise_fix
@@ -154,7 +155,8 @@ class RejectionCards:
     def _why_not(self, group: RejectionGroup) -> str:
         if group.is_overridable:
             return self._context.blocked_reason
-        return advise_fix(group.stage, group.kind, group.bucket, group.reason) or "no build can let it in"
+        advice = advise_fix(group.stage, group.kind, group.bucket, group.reason)
+        return translate(advice or "no build can let it in")
 
     def _links(self, items: list[str]) -> dict[str, str]:
         """Return the keys of items on the page of near-duplicates, without exact copies of a representative."""

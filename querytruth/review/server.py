@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from querytruth.errors import UserError
 from querytruth.review.deck import ActionError
-from querytruth.review.page_parts import pages_in
+from querytruth.review.page_parts import pages_in, translate
 
 MAX_BODY_BYTES = 256 << 10  # bytes of a decision
 MAX_UPLOAD_BYTES = 64 << 20  # bytes of a filled-in CSV or an image
@@ -85,9 +85,9 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        answer = self._check_request(scope)
         limited = _Limited(receive, MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES)
         with pages_in("zh" if _cookie(Headers(scope=scope), _LANGUAGE_COOKIE) == "zh" else "en"):
+            answer = self._check_request(scope)
             await (answer or self.app)(scope, limited, _with_headers(send))
 
     def _check_request(self, scope: Scope) -> Response | None:
@@ -108,11 +108,11 @@ class AccessMiddleware:
             chosen.set_cookie(_LANGUAGE_COOKIE, language, httponly=True, samesite="strict", max_age=_YEAR)
             return chosen
         if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0] not in _CONTENT_TYPES:
-            return PlainTextResponse("this kind of body is not taken", 415)
+            return PlainTextResponse(translate("this kind of body is not taken"), 415)
         size = headers.get("content-length", "0")
         limit = MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES
         if not size.isdecimal() or int(size[:20]) > limit:
-            return PlainTextResponse("the body is too large", 413)
+            return PlainTextResponse(translate("the body is too large"), 413)
         return None
 
     def _is_token(self, given: str) -> bool:
@@ -145,7 +145,7 @@ def _cookie(headers: Headers, name: str) -> str:
 
 
 def _forbidden(why: str) -> Response:
-    return PlainTextResponse(why, 403)
+    return PlainTextResponse(translate(why), 403)
 
 
 class _Limited:

@@ -8,6 +8,7 @@ import pytest
 
 from querytruth.review import page_parts
 from querytruth.review.page_parts import PAGE_TEXTS, pages_in, render_template, translate
+from querytruth.sets import decision_outcomes
 from tests.review.server.pages import HOME, TOKEN, open_client
 from tests.small_sets import publish_small_set, small_tables
 
@@ -64,3 +65,8 @@ def test_a_reviewer_chooses_the_language_on_the_page(tmp_path: Path, view: str) 
     assert page.get(view, params={"page_language": "//evil.example"}).status_code == 200
     stranger = open_client(page.stored, enter=False)
     assert stranger.get(view, params={"page_language": "zh"}).status_code == 403 and HOME and TOKEN
+
+
+def test_every_advice_about_a_rejected_item_is_there_in_chinese() -> None:
+    advice = {*decision_outcomes._ADVICE.values(), *decision_outcomes._ADVICE_BY_REASON.values()}
+    assert sorted(advice - CHINESE.keys()) == []

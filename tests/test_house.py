@@ -142,7 +142,7 @@ def test_what_decides_touches_no_file_no_socket_no_model() -> None:
             module.removeprefix("querytruth.backends.") for module in imports(path) if "querytruth.backends." in module
         }
         calls = {node.func.id for node in nodes(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-        inside -= {*PURE_BACKENDS, "files.safe_paths"} if path.name == "definition.py" else {*PURE_BACKENDS}
+        inside -= {*PURE_BACKENDS, "files.option_paths"} if path.name == "definition.py" else {*PURE_BACKENDS}
         if inside or imports(path) & FORBIDDEN or "open" in calls:
             touching.add(name)
     assert touching == DOING
@@ -175,12 +175,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 434,
-    "lines": 75196,
-    "lines of imports": 5580,
+    "files": 437,
+    "lines": 75265,
+    "lines of imports": 5600,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
-    "Any": 1638,
+    "Any": 1639,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

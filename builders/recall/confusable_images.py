@@ -226,8 +226,15 @@ def _rank_candidates(
     scores; then those of at least `candidate_score` and then the others, both by `rank_values`."""
     is_likely = score >= min(rules.candidate_score, rules.min_score)
     likely = np.where(score >= rules.min_score, score, np.where(is_likely, 0.0, -1.0))
-    keys = (candidates.answer, -candidates.caption_cosine, -score, -rank_values, -likely, candidates.query)
-    order = np.lexsort(keys)  # answers are numbered in the order of their first images
+    keys = (-score, -rank_values, -likely, candidates.query)
+    order = np.lexsort((candidates.answer, *keys))  # answers are numbered in the order of their first images
+    is_tied = np.zeros(len(order), dtype=bool)
+    same = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
+    is_tied[order[1:][same]] = is_tied[order[:-1][same]] = True
+    if is_tied.any():  # few are, and only of these the captions need be compared
+        cosine = np.zeros(len(order))
+        cosine[is_tied] = candidates.pick(is_tied).caption_cosine
+        order = np.lexsort((candidates.answer, -cosine, *keys))
     _, first, sizes = np.unique(candidates.query[order], return_index=True, return_counts=True)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - np.repeat(first, sizes)

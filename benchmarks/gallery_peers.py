@@ -347,6 +347,10 @@ def measure(way: str, folder: Path, keep: Path | None) -> dict[str, Any]:
         return measure_each(PER_IMAGE_METHODS[way](), images_in(folder), keep)
     except ModuleNotFoundError as error:
         return {"missing": str(error.name).partition(".")[0]}
+    except RuntimeError as error:  # a torchvision that was built for another torch
+        if "torchvision::" not in str(error):
+            raise
+        return {"missing": "torchvision"}
 
 
 def main() -> None:

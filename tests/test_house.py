@@ -44,7 +44,10 @@ DOING = {
     ),
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
-    *(f"builders/generated/{name}.py" for name in ("object_rounds", "pool_tables", "stages", "topic_rounds")),
+    *(
+        f"builders/generated/{name}.py"
+        for name in ("object_rounds", "pool_tables", "stages", "strategy_comparison", "topic_rounds", "topic_samples")
+    ),
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/set_pages.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "extension", "judge", "judge_card")),
@@ -175,12 +178,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 437,
-    "lines": 75299,
-    "lines of imports": 5600,
+    "files": 439,
+    "lines": 75510,
+    "lines of imports": 5622,
     "carriers that are built at one place": 119,
-    "functions with seven parameters or more": 24,
-    "Any": 1639,
+    "functions with seven parameters or more": 23,
+    "Any": 1648,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

@@ -51,7 +51,7 @@ def match_names(
         by_column |= {column: sum(name in found for name in matched)} if matched else {}
         open_names = [name for name in open_names if name not in matched]
     if ambiguous:
-        what = "queries" if key == "query_id" else "pictures"
+        what = "queries" if key == "query_id" else "images"
         listed = "; ".join(sorted(ambiguous)[:_EXAMPLES])
         reason = f"{len(ambiguous):,} names could be several {what} ({listed})"
         raise UserError("read run", "run", reason, f"name {what} by {key}, or by whole paths")

@@ -190,7 +190,7 @@ def _staleness_reason(
     if decision.text not in known.get(decision.query_id, {text}) and decision.new_text != text:
         return f"the query now reads {text!r}"
     if decision.image_id is not None and decision.image_id not in images:
-        return "the picture is not in the set any more"
+        return "the image is not in the set any more"
     return ""
 
 

@@ -15,7 +15,7 @@ from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import QueryDecision, parse_decision
 from querytruth.sets.ledger import Ledger
 
-PAIRS = {  # query, picture: relevance, evidence
+PAIRS = {  # query, image: relevance, evidence
     ("q_cat", "img_1"): (2, None),
     ("q_dog", "img_1"): (2, "皮鞋 accepted for 鞋子"),
     ("q_dog", "img_2"): (1, "small"),
@@ -27,7 +27,7 @@ TEXTS = {"q_cat": "猫", "q_dog": "狗", "q_shoe": "鞋子"}
 
 
 def pets(**texts: str) -> Tables:
-    """Three queries, four pictures, six judgments; img_4 is judged for none."""
+    """Three queries, four images, six judgments; img_4 is judged for none."""
     shown = TEXTS | texts
     queries = pd.DataFrame({"query_id": list(shown), "text": list(shown.values()), "language": "zh", "style": "word"})
     queries["level"], queries["labels"] = 1, [["a"], None, ["a", "b"]]
@@ -186,7 +186,7 @@ STALE = [
     (on("q_dog", "edit", text="旧的", new_text="新的"), "the query now reads '狗'"),
     (on("q_dog", "grade", text="旧的", image_id="img_1", relevance=0), "the query now reads '狗'"),
     (on("q_dog", "drop", query_id="q_gone"), "the query is not in the set any more"),
-    (on("q_dog", "drop", image_id="img_gone"), "the picture is not in the set any more"),
+    (on("q_dog", "drop", image_id="img_gone"), "the image is not in the set any more"),
 ]
 
 

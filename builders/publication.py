@@ -320,7 +320,7 @@ def _carry_certificate(fields: dict[str, Any], folder: Path, digest: str) -> tup
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
     dumped = definition.model_dump(
-        mode="json", exclude={"out", "publish_to", "publish_places", "work", "replies", "lose_at_most"}
+        mode="json", exclude={"out", "publish_to", "publish_places", "work", "replies", "lose_at_most", "page_language"}
     )
     resolved: dict[str, Any] = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):

@@ -93,7 +93,18 @@ def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
     }
 
 
-_NOT_TRAINED_BY = {"out", "publish_to", "publish_places", "work", "set", "title", "licence", "lose_at_most", "name"}
+_NOT_TRAINED_BY = {
+    "out",
+    "publish_to",
+    "publish_places",
+    "work",
+    "set",
+    "title",
+    "licence",
+    "lose_at_most",
+    "name",
+    "page_language",
+}
 
 
 def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:

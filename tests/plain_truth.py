@@ -109,13 +109,12 @@ class PlainTruth:
                     continue
                 judged.setdefault(pair, []).append(one)
         for pair, decisions in judged.items():
-            before = grades.get(pair, (1, ""))[0]
-            grade = before
+            grade = grades.get(pair, (1, ""))[0]
             for one in decisions:
-                if one.decision == "keep":
-                    grade = before if one.relevance is None else one.relevance
-                else:
+                if one.decision != "keep":
                     grade = one.relevance or 0 if one.decision == "grade" else 0
+                elif one.relevance is not None:
+                    grade = one.relevance
             grades[pair] = grade, "human"
         return set(judged)
 

@@ -5,7 +5,6 @@ Whoever wants to trust the rest reads this file and `plain_truth.py`.
 """
 
 import csv
-import json
 import os
 import shutil
 import sys
@@ -14,12 +13,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
-from PIL import Image
 
 import querytruth as qt
 from flows.rebuild import rebuild_tables
@@ -29,29 +26,12 @@ from querytruth.sets.decision_log import append_decisions, read_decisions
 from querytruth.sets.decision_records import QueryDecision
 from tests.command_runner import invoke
 from tests.plain_truth import PlainTruth
-from tests.worlds import build_of
+from tests.worlds import build_of, draw_labelled_images
 
 PEOPLE = st.sampled_from(["", "ada", "lin"])
 PLACES = st.integers(0, 10**6)  # which query, image, version or file is meant, modulo how many there are
+JUDGED = 2  # images that people judge: few, so that decisions meet
 NEW_TEXTS = st.sampled_from(["Cat", "a small cat", "A SMALL CAT", "dog!", "人"])
-
-
-def draw_world(folder: Path) -> list[str]:
-    """Six images of noise with boxes of three labels, of which each image has two, and a definition of all queries."""
-    (folder / "images").mkdir()
-    noise = np.random.default_rng(0)
-    names = [f"{number}.png" for number in range(6)]
-    for name in names:
-        pixels = noise.integers(0, 256, (24, 32, 3), dtype=np.uint8)
-        Image.fromarray(pixels).resize((64, 48)).save(folder / "images" / name)
-    images = [{"id": n, "file_name": name, "width": 64, "height": 48} for n, name in enumerate(names)]
-    pairs = [(n, 1 + (n + more) % 3) for n in range(6) for more in (0, 1)]
-    boxes = [{"id": k, "image_id": n, "category_id": c, "bbox": [5, 5, 50, 40]} for k, (n, c) in enumerate(pairs)]
-    labels = [{"id": place, "name": name} for place, name in enumerate(("Cat", "Dog", "Person"), 1)]
-    annotations = {"images": images, "annotations": boxes, "categories": labels}
-    (folder / "boxes.json").write_text(json.dumps(annotations), "utf-8")
-    places = [f"annotations={folder / 'boxes.json'}", f"images={folder / 'images'}", f"out={folder / 'sets'}"]
-    return ["name=life", *places, "searchable.min_images=1", "lose_at_most=null"]
 
 
 class LifeOfASet(RuleBasedStateMachine):
@@ -60,7 +40,7 @@ class LifeOfASet(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="life-"))
-        self.words = draw_world(self.home)
+        self.words = ["name=life", *draw_labelled_images(self.home)]
         first = qt.load(build_of("precision", self.words).path)
         self.folder = first.path.parent
         self.base = PlainTruth.of_tables(first.queries, first.qrels, first.images["image_id"])
@@ -100,12 +80,12 @@ class LifeOfASet(RuleBasedStateMachine):
 
     @rule(person=PEOPLE, query=PLACES, image=PLACES, grade=st.integers(0, 2))
     def grade_an_image(self, person: str, query: int, image: int, grade: int) -> None:
-        image_id = sorted(self.base.images)[image % len(self.base.images)]
+        image_id = sorted(self.base.images)[image % JUDGED]
         self.decide(person, query, decision="grade", image_id=image_id, relevance=grade)
 
     @rule(person=PEOPLE, query=PLACES, image=PLACES, decision=st.sampled_from(["keep", "drop"]))
     def confirm_or_refuse_an_image(self, person: str, query: int, image: int, decision: str) -> None:
-        image_id = sorted(self.base.images)[image % len(self.base.images)]
+        image_id = sorted(self.base.images)[image % JUDGED]
         self.decide(person, query, decision=decision, image_id=image_id)
 
     @precondition(lambda self: self.log)

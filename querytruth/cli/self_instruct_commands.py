@@ -300,7 +300,7 @@ def train(json: JsonOption = False, *, request: TypedTraining) -> None:
 
 def _show_training_plan(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
-    rows: list[list[object]] = [[part, plan["images"][part], plan["queries"][part]] for part in plan["images"]]
+    rows: list[list[object]] = [[part, plan["pictures"][part], plan["queries"][part]] for part in plan["pictures"]]
     terminal.print_table(f"Parts of {plan['set']}", ["", "images", "queries"], rows)
     steps = plan["steps_an_epoch"] * plan["epochs_at_most"]
     text = f"{plan['pairs']:,} pairs to train on, {plan['steps_an_epoch']:,} steps an epoch, {steps:,} at most"

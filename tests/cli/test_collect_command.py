@@ -55,7 +55,7 @@ def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> Non
         assert "images from 1 host," in shown.stderr and "/s)" in shown.stderr
         asked = len(server.asked)
         collected = told(tmp_path, "collect", "g.yaml", "--offline")
-        assert collected["fetched"] == 0 and collected["figures"]["images"] == 9
+        assert collected["fetched"] == 0 and collected["figures"]["pictures"] == 9
         built = told(tmp_path, "build", "generated", "g.yaml")
         assert built["published"] and built["counts"]["judgments"] == 9
         assert len(server.asked) == asked

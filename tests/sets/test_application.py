@@ -176,9 +176,18 @@ def test_of_several_on_a_query_the_last_counts(first: str) -> None:
 
 
 def test_of_several_on_a_judgment_the_last_counts() -> None:
-    words = [on("q_dog", d, image_id="img_1", relevance=r) for d, r in (("drop", None), ("grade", 1), ("keep", None))]
+    words = [on("q_dog", d, image_id="img_1", relevance=r) for d, r in (("drop", None), ("grade", 1), ("keep", 2))]
+    assert judgments(applied(words[:1])[0])["q_dog", "img_1"] == (0, "human", "drop by lin")
     assert judgments(applied(words[:2])[0])["q_dog", "img_1"] == (1, "human", "grade by lin")
-    assert judgments(applied(words)[0])["q_dog", "img_1"] == (2, "human", "皮鞋 accepted for 鞋子")
+    assert judgments(applied(words)[0])["q_dog", "img_1"] == (2, "human", "keep by lin")
+
+
+def test_a_keep_without_a_grade_confirms_what_is_there_whether_that_was_published_or_not() -> None:
+    drop, keep = (on("q_dog", decision, image_id="img_1") for decision in ("drop", "keep"))
+    at_once, _, _ = applied([drop, keep])
+    published, outcome, _ = applied([drop])
+    after, _ = apply_decisions(published, [drop, keep], Ledger(), {one.decision_id for one in outcome.applied})
+    assert judgments(at_once)["q_dog", "img_1"] == judgments(after)["q_dog", "img_1"] == (0, "human", "drop by lin")
 
 
 STALE = [

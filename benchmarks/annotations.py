@@ -22,14 +22,13 @@ from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from objects365_like import write_file
-from rich.console import Console
-from rich.table import Table
-
-from builders.precision.steps import find_seeds, join_gallery, read_annotations
+# A peer's process loads what the peer needs: what ours needs is loaded by ours.
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
 
 AREA_RATIO = 0.1  # of the image's area: from here on a box is prominent
 PANDAS_SAMPLE_EVERY = 100  # pandas answers every so many-th query only: all of them would take a minute
@@ -47,6 +46,8 @@ def statistics(images: Any, prominent: Any, shares: Any) -> list[list[float]]:
 
 def gallery_and_index(path: Path) -> tuple[Any, Any]:
     """The product's own way from a file to the bits of its labels."""
+    import numpy as np
+
     from builders.precision import annotated_gallery, compatibility, label_index, tag_tree
     from builders.precision.annotation_files import read_annotations
     from querytruth.sets.ledger import Ledger
@@ -65,6 +66,8 @@ def gallery_and_index(path: Path) -> tuple[Any, Any]:
 
 
 def parse_ours(path: Path) -> Any:
+    import numpy as np
+
     gallery, index = gallery_and_index(path)
     count = len(index.declared)
     shares = np.bincount(gallery.box_label, gallery.box_share, count) / np.bincount(gallery.box_label, minlength=count)
@@ -88,6 +91,21 @@ def parse_pycocotools(path: Path) -> Any:
             prominent[key].add(box["image_id"])
     images = [len(coco.getImgIds(catIds=[key])) for key in keys]
     return statistics(images, [len(prominent[key]) for key in keys], [total[key] / boxes[key] for key in keys])
+
+
+def load_hotcoco(path: Path) -> Any:
+    """Loads and counts by label what its statistics hold, in Rust. They have no shares: to ask for the boxes one by
+    one, as Python objects, would take several times as long."""
+    from hotcoco import COCO
+
+    return int(COCO(str(path)).stats()["annotation_count"])
+
+
+def load_vernier(path: Path) -> Any:
+    """Loads, which is all that it offers: no statistics."""
+    from vernier.instance import CocoDataset
+
+    return int(CocoDataset.from_json(path.read_bytes()).num_annotations)
 
 
 def parse_pandas(path: Path) -> Any:
@@ -141,9 +159,11 @@ def pairs(path: Path) -> Any:
 
 def truth(path: Path) -> Any:
     """Seconds a query for the images that answer it, accepted labels included: the queries of the build below."""
+    import numpy as np
     import pandas as pd
 
     from builders.precision import annotated_gallery, label_index, label_steps
+    from builders.precision.steps import find_seeds, join_gallery, read_annotations
     from querytruth.sets.ledger import Ledger
 
     definition, ledger = definition_of(path, "unused"), Ledger()
@@ -184,7 +204,17 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-_WAYS = (parse_ours, parse_pycocotools, parse_pandas, load_pycocotools, build_ours, pairs, truth)
+_WAYS = (
+    parse_ours,
+    parse_pycocotools,
+    parse_pandas,
+    load_pycocotools,
+    load_hotcoco,
+    load_vernier,
+    build_ours,
+    pairs,
+    truth,
+)
 MEASURES = {way.__name__: way for way in _WAYS}
 
 
@@ -228,9 +258,10 @@ def median_cost(costs: list[AnnotationCost]) -> AnnotationCost:
 def measure_all(path: Path, runs: int, console: Console) -> dict[str, AnnotationCost]:
     """All measures in turn, so often: what else the machine does then falls on all of them."""
     names = list(MEASURES)
-    if find_spec("pycocotools") is None:
-        console.print("pycocotools is not installed (pip install -e '.[bench]'): measured without it")
-        names = [name for name in names if "pycocotools" not in name]
+    for peer in ("pycocotools", "hotcoco", "vernier"):
+        if find_spec(peer) is None:
+            console.print(f"{peer} is not installed (pip install -e '.[bench]'): measured without it", markup=False)
+            names = [name for name in names if peer not in name]
     costs: dict[str, list[AnnotationCost]] = {name: [] for name in names}
     for run in range(runs):
         for name in names:
@@ -247,6 +278,8 @@ def measure_all(path: Path, runs: int, console: Console) -> dict[str, Annotation
 def report(costs: dict[str, AnnotationCost], title: str, full_size: bool) -> Table:
     """Ours and the peers side by side; `ratio` is how many times as much the peer needs. The targets are for
     files of Objects365's size: on small ones the start of the process is most of it."""
+    from rich.table import Table
+
     table = Table(title=title)
     for column in ("work", "ours", "peer", "", "ratio", "target"):
         table.add_column(column, justify="right" if column in ("ours", "", "ratio") else "left")
@@ -264,6 +297,10 @@ def report(costs: dict[str, AnnotationCost], title: str, full_size: bool) -> Tab
         if peer := costs.get(f"parse_{name}"):
             row("parse + statistics", ours.seconds, name, peer.seconds, "s", faster)
             row("  peak memory", ours.memory, name, peer.memory, "GB", smaller)
+    for name in ("hotcoco", "vernier"):
+        if peer := costs.get(f"load_{name}"):
+            row("parse + statistics, processor", ours.processor, f"{name}, loads", peer.processor, "s", 1)
+            row("  peak memory", ours.memory, name, peer.memory, "GB", 1 / 0.35)
     for title, scale, unit in (("pairs", 1e3, "ms"), ("truth", 1e6, "us")):
         took = {way: seconds * scale for way, seconds in costs[title].result.items()}
         work = "co-occurrence" if title == "pairs" else "truth of a query"
@@ -286,6 +323,9 @@ def main() -> None:
     if given.measure:
         print(json.dumps(MEASURES[given.measure](given.keep)))
         return
+    from objects365_like import write_file
+    from rich.console import Console
+
     console = Console()
     with tempfile.TemporaryDirectory() as folder:
         path = given.keep or Path(folder) / "annotations.json"

@@ -7,13 +7,15 @@ The peers need other versions of what the project needs, so they live in an envi
     python -m venv .peers
     .peers/bin/pip install torch==2.13.0
     .peers/bin/pip install imagehash simplejpeg 'pyvips[binary]' cleanvision img2dataset scikit-learn PyWavelets
+    .peers/bin/pip install imagecodecs torchvision
     .peers/bin/pip install --no-deps imagededup
     python benchmarks/gallery.py --peers-python .peers/bin/python
 
-(torch and imagededup in steps of their own: imagededup asks for torchvision, which has no wheel for every build of
-torch, and its hashes do without.) Each way runs in a process of its own, kept to one core unless it says otherwise, in
-turn, so often as --runs says. `per core` is images per second of processor time, worker processes included, start
-and imports apart; `per second` is by the clock and suffers from whatever else the machine does.
+(torch, torchvision and imagededup in steps of their own: torchvision has no wheel for every build of torch, and the
+hashes of imagededup do without it.) What is missing is named and left out; without any peer, ours are measured alone.
+Each way runs in a process of its own, kept to one core unless it says otherwise, in turn, so often as --runs says.
+`per core` is images per second of processor time, worker processes included, start and imports apart; `per second`
+is by the clock and suffers from whatever else the machine does.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ SCAN = {
     "pillow_draft_imagehash": "Pillow draft, imagehash",
     "opencv_reduced": "OpenCV reduced, own hash",
     "simplejpeg_eighth": "simplejpeg at 1/8, own hash",
+    "imagecodecs_full": "imagecodecs, full decode, own hash",
+    "torchvision_full": "torchvision, full decode, own hash",
     "limit_scan": "limit: libjpeg-turbo at 1/8, nothing else",
     "scan_floor": "floor: read, sha256, checksum of codes, decode at ours' scale",
     "scan_alone": "ours, one process, not isolated",
@@ -66,6 +70,8 @@ RENDER = {
     "pillow_draft": "Pillow draft, LANCZOS",
     "opencv_reduced_render": "OpenCV reduced",
     "simplejpeg_opencv": "simplejpeg, OpenCV",
+    "imagecodecs_opencv": "imagecodecs, OpenCV",
+    "torchvision_render": "torchvision, bicubic",
     "limit_render": "limit: libjpeg-turbo decodes and encodes, nothing else",
     "render": "ours",
 }
@@ -180,7 +186,8 @@ def likenesses(folder: Path, ways: Iterable[str], peers: str) -> dict[str, list[
     with tempfile.TemporaryDirectory() as kept:
         for way in ("pillow_lanczos", *ways):
             Path(kept, way).mkdir()
-            measure(way, folder, peers, Path(kept, way))
+            # The model is Pillow's, which the project has, whatever peers there are.
+            measure(way, folder, sys.executable if way == "pillow_lanczos" else peers, Path(kept, way))
         exact = {path.name: read_grey(path) for path in images_in(Path(kept, "pillow_lanczos"))}
         return {way: [ssim(exact[path.name], read_grey(path)) for path in images_in(Path(kept, way))] for way in ways}
 

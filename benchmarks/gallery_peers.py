@@ -30,6 +30,8 @@ INSTALL = {  # the line that installs a module that a way imports
     "simplejpeg": "pip install simplejpeg",
     "pyvips": "pip install 'pyvips[binary]'",
     "img2dataset": "pip install img2dataset",
+    "imagecodecs": "pip install imagecodecs",
+    "torchvision": "pip install torchvision, of the release that fits torch",
 }
 
 # ---- scan: proof that the file decodes, size, EXIF, sha256 and a 64-bit perceptual hash
@@ -117,6 +119,38 @@ def pyvips_eighth() -> Work:
         digest, image, exif = image_facts(data)
         grey = pyvips.Image.jpegload_buffer(data, shrink=8, fail_on="warning").colourspace("b-w")
         return digest, image.size, exif, cv2_phash(cv2, np.ascontiguousarray(grey.numpy()))
+
+    return scan
+
+
+def imagecodecs_full() -> Work:
+    import cv2
+    import imagecodecs
+
+    cv2.setNumThreads(1)
+
+    def scan(path: Path) -> Any:
+        data = path.read_bytes()
+        digest, image, exif = image_facts(data)
+        grey = imagecodecs.jpeg8_decode(data, outcolorspace="GRAYSCALE")
+        return digest, image.size, exif, cv2_phash(cv2, grey)
+
+    return scan
+
+
+def torchvision_full() -> Work:
+    import cv2
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)
+
+    def scan(path: Path) -> Any:
+        data = path.read_bytes()
+        digest, image, exif = image_facts(data)
+        grey = decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8), ImageReadMode.GRAY)
+        return digest, image.size, exif, cv2_phash(cv2, grey[0].numpy())
 
     return scan
 
@@ -244,6 +278,35 @@ def simplejpeg_opencv() -> Work:
     return render
 
 
+def imagecodecs_opencv() -> Work:
+    import cv2
+    import imagecodecs
+
+    cv2.setNumThreads(1)
+
+    def render(path: Path) -> bytes:
+        image = imagecodecs.jpeg8_decode(path.read_bytes(), outcolorspace="RGB")
+        small = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+        return bytes(imagecodecs.jpeg8_encode(small, level=QUALITY, colorspace="RGB", subsampling="420"))
+
+    return render
+
+
+def torchvision_render() -> Work:
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg, encode_jpeg
+    from torchvision.transforms.v2.functional import resize
+
+    torch.set_num_threads(1)
+
+    def render(path: Path) -> bytes:
+        data = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)
+        small = resize(decode_jpeg(data, ImageReadMode.RGB, apply_exif_orientation=True), [SIDE, SIDE], antialias=True)
+        return bytes(encode_jpeg(small, QUALITY).numpy().tobytes())
+
+    return render
+
+
 def limit_render() -> Work:
     """libjpeg-turbo alone: a decode at the smallest scale that still has 512 pixels, and the coding of 512 x 512."""
     import numpy as np
@@ -256,7 +319,10 @@ def limit_render() -> Work:
     return render
 
 
-SCANS = (pillow_imagehash, pillow_draft_imagehash, opencv_reduced, simplejpeg_eighth, pyvips_eighth, limit_scan)
+SCANS = (
+    *(pillow_imagehash, pillow_draft_imagehash, opencv_reduced, simplejpeg_eighth, pyvips_eighth),
+    *(imagecodecs_full, torchvision_full, limit_scan),
+)
 RENDERS = (
     pillow_lanczos,
     pillow_draft,
@@ -264,6 +330,8 @@ RENDERS = (
     pyvips_thumbnail,
     opencv_reduced_render,
     simplejpeg_opencv,
+    imagecodecs_opencv,
+    torchvision_render,
     limit_render,
 )
 PER_IMAGE_METHODS: dict[str, Callable[[], Work]] = {way.__name__: way for way in (*SCANS, *RENDERS)}
@@ -279,6 +347,10 @@ def measure(way: str, folder: Path, keep: Path | None) -> dict[str, Any]:
         return measure_each(PER_IMAGE_METHODS[way](), images_in(folder), keep)
     except ModuleNotFoundError as error:
         return {"missing": str(error.name).partition(".")[0]}
+    except RuntimeError as error:  # a torchvision that was built for another torch
+        if "torchvision::" not in str(error):
+            raise
+        return {"missing": "torchvision"}
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ from builders.precision.definition import PrecisionDefinition
 from builders.queries.definition import QueriesDefinition
 from builders.recall.definition import RecallDefinition
 from querytruth.audit.definition import AuditDefinition
-from querytruth.backends.files.safe_paths import BaseFolder, read_regular, resolve_paths
+from querytruth.backends.files.option_paths import BaseFolder, resolve_paths
+from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
 from querytruth.definitions import (
     READ_STAGE,

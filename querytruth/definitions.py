@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from querytruth.backends.files import safe_paths
+from querytruth.backends.files import option_paths
 from querytruth.backends.files.bucket_urls import BucketFolder, is_object_url
 from querytruth.backends.models.chat import CHAT_MODELS
 from querytruth.backends.web.image_search import IMAGE_SEARCHES
@@ -51,7 +51,7 @@ def _describe_defect(model: type[BaseModel], error: ValidationError) -> tuple[st
 def _keys_beside(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
     """The known keys at the place of an unknown one."""
     for part in where[:-1]:
-        inner = safe_paths.submodel_of(model.model_fields[part]) if part in model.model_fields else None
+        inner = option_paths.submodel_of(model.model_fields[part]) if part in model.model_fields else None
         if inner is None:
             return []
         model = inner
@@ -96,26 +96,26 @@ def _check_bucket_url(url: str) -> str:
         raise ValueError(error.reason) from None
 
 
-def _resolve_set(text: str, folder: safe_paths.BaseFolder) -> str:
+def _resolve_set(text: str, folder: option_paths.BaseFolder) -> str:
     """The absolute path where a set or a version lies there; else the name of a set, also where a folder has it."""
     path = Path(text) if folder is None else folder / text
     is_set = (path / "manifest.json").is_file() or newest_version(path) is not None
-    return safe_paths.resolve_if_exists(text, folder) if is_set else text
+    return option_paths.resolve_if_exists(text, folder) if is_set else text
 
 
 BucketUrl = Annotated[str, AfterValidator(_check_bucket_url)]  # s3://bucket/folder
 # A path or a URL without user or password, as every manifest has it.
-Location = Annotated[safe_paths.PathOrUrl, AfterValidator(_reject_url_credentials)]
-SetPathOrName = Annotated[str, safe_paths.PathRule(_resolve_set)]
+Location = Annotated[option_paths.PathOrUrl, AfterValidator(_reject_url_credentials)]
+SetPathOrName = Annotated[str, option_paths.PathRule(_resolve_set)]
 OutputFolder = Annotated[
-    Path, safe_paths.PathRule(lambda text, _folder: text)
+    Path, option_paths.PathRule(lambda text, _folder: text)
 ]  # below the working directory, if relative
 PromptName = Annotated[str, AfterValidator(_check_prompt_name)]
 PromptFiles = Annotated[
-    dict[PromptName, str], safe_paths.PathRule(safe_paths.resolve_path)
+    dict[PromptName, str], option_paths.PathRule(option_paths.resolve_path)
 ]  # the user's own, by the name they get
-ChatModelOptions = Annotated[dict[str, Any], safe_paths.OptionsOf(CHAT_MODELS, "model")]
-ImageSearchOptions = Annotated[dict[str, Any], safe_paths.OptionsOf(IMAGE_SEARCHES, "search")]
+ChatModelOptions = Annotated[dict[str, Any], option_paths.OptionsOf(CHAT_MODELS, "model")]
+ImageSearchOptions = Annotated[dict[str, Any], option_paths.OptionsOf(IMAGE_SEARCHES, "search")]
 # A list of one entry may be written as that entry.
 OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str | Path) else value)
 
@@ -126,7 +126,7 @@ class Definition(StrictModel):
     def __init__(self, **keys: Any) -> None:
         """Check the keys. Raises UserError for a wrong one."""
         try:
-            super().__init__(**safe_paths.resolve_paths(type(self), keys, lambda _key: None))
+            super().__init__(**option_paths.resolve_paths(type(self), keys, lambda _key: None))
         except ValidationError as error:
             raise describe_definition_error(type(self), error, type(self).__name__) from None
 
@@ -192,7 +192,7 @@ class NearDuplicateOptions(StrictModel):
     flips: bool = False
     rotations: bool = False
     edits: bool = True
-    embedder: safe_paths.PathOrName | None = None
+    embedder: option_paths.PathOrName | None = None
     cosine: float | None = Field(None, gt=0, le=1)
 
 

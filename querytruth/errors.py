@@ -19,6 +19,8 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 _WRITE_FIXES = {
     errno.ENOSPC: "make room",
@@ -31,10 +33,8 @@ REDACTED = "[redacted]"
 _MIN_SECRET_LENGTH = 8  # "EMPTY", which local servers accept as a key, is an ordinary word
 # Between two characters: the zeros of UTF-16, invisible characters, a folded line.
 _BETWEEN = r"(?:\\{0,4}x00|\\{1,4}u0000|[\x00\u00ad\u200b-\u200f\u2060-\u2064\ufeff]|\\{0,4}\r?\n[ \t]{0,8})?"
-_NAMED = {
-    code: "|".join(sorted({name.rstrip(";") for name, text in html.entities.html5.items() if text == chr(code)}))
-    for code in range(33, 127)
-}
+_ENTITIES = {(text, name.rstrip(";")) for name, text in html.entities.html5.items() if "!" <= text <= "~"}
+_NAMED = {text: "|".join(name for _, name in names) for text, names in groupby(sorted(_ENTITIES), itemgetter(0))}
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -159,7 +159,7 @@ def _spelling_patterns(secret: str) -> Iterator[str]:
 
 
 def _character_pattern(character: str) -> str:
-    code, named = ord(character), _NAMED.get(ord(character), "")
+    code, named = ord(character), _NAMED.get(character, "")
     escaped = rf"\\{{1,4}}(?:u{code:04x}|u\{{0{{0,5}}{code:x}\}}|x{code:02x})|%(?:25){{0,3}}{code:02x}"
     entity = rf"&(?:amp;){{0,3}}(?:#0{{0,5}}{code}|#x0{{0,5}}{code:x}{'|' + named if named else ''});"
     return rf"(?:\\{{0,4}}{re.escape(character)}|{escaped}|{entity})"

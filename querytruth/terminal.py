@@ -8,10 +8,7 @@ from threading import Lock
 from typing import Any
 
 from rich.console import Console
-from rich.highlighter import JSONHighlighter
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from querytruth.errors import escape_invisible, make_visible
 
@@ -62,6 +59,8 @@ class TerminalReporter:
     @contextmanager
     def bar(self, title: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
         """Show a bar of a step; bytes are shown as MB."""
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
         scale, shown = (_MEGABYTE, "MB") if unit == "bytes" else (1, unit)
         lines = None if err.is_terminal else _ProgressLines(title, total / scale, shown)
         columns = (
@@ -93,12 +92,16 @@ def reported_run(**options: Any) -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with colours on a terminal."""
+    from rich.highlighter import JSONHighlighter
+
     text = escape_invisible(json.dumps(value, ensure_ascii=False, indent=2, default=str))
     out.print(JSONHighlighter()(text), soft_wrap=True) if out.is_terminal else print(text)
 
 
 def print_table(title: str, columns: list[str], rows: list[list[object]]) -> None:
     """Print a table, numbers to the right and text to the left."""
+    from rich.table import Table
+
     shown = Table(title=make_visible(title), title_justify="left", title_style="bold", header_style="bold")
     for place, column in enumerate(columns):
         numeric = all(isinstance(row[place], int | float) for row in rows) and bool(rows)

@@ -44,7 +44,10 @@ DOING = {
     ),
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
-    *(f"builders/generated/{name}.py" for name in ("object_rounds", "pool_tables", "stages", "topic_rounds")),
+    *(
+        f"builders/generated/{name}.py"
+        for name in ("object_rounds", "pool_tables", "stages", "strategy_comparison", "topic_rounds", "topic_samples")
+    ),
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/set_pages.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "extension", "judge", "judge_card")),
@@ -143,7 +146,7 @@ def test_what_decides_touches_no_file_no_socket_no_model() -> None:
             module.removeprefix("querytruth.backends.") for module in imports(path) if "querytruth.backends." in module
         }
         calls = {node.func.id for node in nodes(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-        inside -= {*PURE_BACKENDS, "files.safe_paths"} if path.name == "definition.py" else {*PURE_BACKENDS}
+        inside -= {*PURE_BACKENDS, "files.option_paths"} if path.name == "definition.py" else {*PURE_BACKENDS}
         if inside or imports(path) & FORBIDDEN or "open" in calls:
             touching.add(name)
     assert touching == DOING
@@ -176,12 +179,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 440,
-    "lines": 76600,
-    "lines of imports": 5715,
+    "files": 446,
+    "lines": 77020,
+    "lines of imports": 5770,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
-    "Any": 1664,
+    "Any": 1671,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

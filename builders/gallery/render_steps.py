@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 
 from builders.gallery.image_scan import remove_superseded
-from querytruth.backends.files.bucket import map_at_once, open_transfer_bar
+from querytruth.backends.files.bucket import map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.files.durable_files import file_sha256, open_task_folder, task_root
 from querytruth.backends.files.safe_paths import contained_path
+from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.backends.images import worker_processes
 from querytruth.backends.images.rendering import RenderJob, read_rendered_size, run_render_job
 from querytruth.backends.images.source_names import is_url

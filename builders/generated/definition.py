@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from querytruth import definitions
-from querytruth.backends.files.safe_paths import PathOrName, PathOrUrl
+from querytruth.backends.files.option_paths import PathOrName, PathOrUrl
 from querytruth.formats.set_card import licence_family
 
 _TEMPERATURE = 1.0  # of an endpoint that is asked for new ideas

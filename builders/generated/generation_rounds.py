@@ -213,12 +213,12 @@ def load_chat_model(definition: GeneratedDefinition) -> ChatModel:
     return chat.load_chat_model(definition.topics.model, **definition.topics.options)
 
 
-def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None) -> RowRules:
+def build_row_rules(prompt: PromptTemplate, form: str, max_length: int | None, min_characters: int = 1) -> RowRules:
     """Returns the rules for rows that answer a prompt; `form` says how its samples read."""
     cleaning = load_cleaning_rules()[0]
     longest = max_length or MAX_LENGTH[prompt.language]
     talk = re.compile(f"{cleaning.talk.pattern}|{cleaning.address.pattern}", re.IGNORECASE)
-    return RowRules(prompt.language, longest, f"{prompt.text}\n{form}", cleaning.refusal, talk)
+    return RowRules(prompt.language, longest, f"{prompt.text}\n{form}", cleaning.refusal, talk, min_characters)
 
 
 def build_wave_entry(

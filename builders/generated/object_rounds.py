@@ -18,6 +18,7 @@ from builders.generated.generation_rounds import (
     open_rounds,
     parse_reply,
 )
+from builders.generated.topic_samples import is_made_of, list_notes, load_samples
 from prompts import PromptTemplate
 from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.models.embedders import TextEmbedder, load_text_embedder
@@ -26,24 +27,26 @@ from querytruth.backends.steps import step
 from querytruth.questions import load_prompt
 from querytruth.sets.image_vectors import CosineBackground, check_cosine_cut, measure_cosine_background
 
+_MARKS = {"zh": "；", "en": "; "}  # between what a thing is called, what it is and how it looks
 _NOTHING = reply_grammar.ParsedAnswer("", ())
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStage:
-    """Everything that the objects depend on. `sample_template` formats people's objects as samples (None: as lines of a
-    list); `human_objects` are people's objects by topic; an object above `similarity_threshold` to another is not
-    new."""
+    """Everything that the objects depend on. `sample_templates` format people's objects as samples, of one and of two
+    visual elements (none: as lines of a list); `human_objects` are people's objects by topic, `notes` what samples say
+    of them; an object above `similarity_threshold` to another is not new."""
 
     definition: GeneratedDefinition
     model: ChatModel
     prompt: PromptTemplate
-    sample_template: PromptTemplate | None
+    sample_templates: tuple[PromptTemplate, ...]
     rules: row_rules.RowRules
     human_objects: Mapping[str, Sequence[str]]
     embedder: TextEmbedder
     similarity_threshold: float
     background: CosineBackground | None
+    notes: Mapping[str, tuple[str, ...]]
 
     @property
     def strategy(self) -> topic_pools.GenerationStrategy:
@@ -53,7 +56,7 @@ class ObjectStage:
     @property
     def prompts(self) -> list[PromptTemplate]:
         """Returns all templates that the questions are made of."""
-        return [self.prompt] if self.sample_template is None else [self.prompt, self.sample_template]
+        return [self.prompt, *self.sample_templates]
 
     @property
     def initial_pools(self) -> Mapping[str, Sequence[str]]:
@@ -68,6 +71,7 @@ class ObjectStage:
         """Returns the settings of the stage that its journal depends on."""
         chosen = json.dumps({topic: sorted(texts) for topic, texts in self.human_objects.items()}, sort_keys=True)
         return {
+            **({"notes": self.notes} if self.notes else {}),
             "keys": self.definition.objects.model_dump(mode="json", exclude={"embedder", "prompt"}),
             "prompts": [prompt.sha256 for prompt in self.prompts],
             "chosen": hashlib.sha256(chosen.encode()).hexdigest(),
@@ -81,14 +85,18 @@ def prepare_object_stage(definition: GeneratedDefinition, human_objects: Mapping
     wanted, strategy = definition.objects, topic_pools.STRATEGIES[definition.strategy]
     strategy_prompt = f"{definition.language}/{strategy.prompt_name}"
     prompt = load_prompt(wanted.prompt or strategy_prompt, definition.prompt_files, like=strategy_prompt)
-    form = None
+    forms: tuple[PromptTemplate, ...] = ()
     if strategy.asks_for_thoughts:
-        form = prompts.load_template(f"{definition.language}/{strategy.prompt_name}_sample")
+        names = (f"{definition.language}/{strategy.prompt_name}_{number}" for number in ("sample", "pair"))
+        forms = tuple(map(prompts.load_template, names))
+    notes = {} if strategy.proposes_topics else list_notes(load_samples(definition)[0])
     embedder = load_text_embedder(wanted.embedder)
     embedder.check_language([text for texts in human_objects.values() for text in texts])
     threshold, background = choose_novelty_threshold(definition, embedder, human_objects)
-    rules, model = build_row_rules(prompt, form.text if form else "", wanted.max_length), load_chat_model(definition)
-    return ObjectStage(definition, model, prompt, form, rules, human_objects, embedder, threshold, background)
+    shortest = strategy.min_characters.get(definition.language, 1)
+    rules = build_row_rules(prompt, "\n".join(form.text for form in forms), wanted.max_length, shortest)
+    model = load_chat_model(definition)
+    return ObjectStage(definition, model, prompt, forms, rules, human_objects, embedder, threshold, background, notes)
 
 
 def choose_novelty_threshold(
@@ -160,16 +168,32 @@ def _question(setup: ObjectStage, pool: object_pools.ObjectPool) -> RoundQuestio
     wanted, number = setup.definition.objects, pool.rounds + 1
     size = topic_pools.SampleSize(wanted.from_people, wanted.from_model, wanted.per_prompt)
     seed = setup.definition.seed
-    if setup.sample_template is None:
+    if not setup.strategy.asks_for_thoughts:
+        mark = _MARKS[setup.definition.language]
+        described = {text: f"{mark}{note}" for text, note in pool.thoughts.items()}
+        described |= {text: "".join(mark + note for note in _describing(setup, text)) for text in pool.human_objects}
         asking = topic_pools.build_object_prompt(
-            setup.prompt, pool.topic, pool.human_objects, pool.model_objects, size, seed, number
+            setup.prompt, pool.topic, pool.human_objects, pool.model_objects, size, seed, number, described
         )
     else:
         topics = {
             text: topic for topic in sorted(setup.human_objects, reverse=True) for text in setup.human_objects[topic]
         }
-        of_people = {text: topics[text] for text in pool.human_objects}
-        asking = topic_pools.build_phrase_prompt(
-            setup.prompt, setup.sample_template, of_people, pool.thoughts, size, seed, number
-        )
+        of_people = {text: _thought_sample(setup, topics[text], text) for text in pool.human_objects}
+        asking = topic_pools.build_phrase_prompt(setup.prompt, of_people, pool.thoughts, size, seed, number)
     return RoundQuestion(pool.topic, number, asking)
+
+
+def _describing(setup: ObjectStage, text: str) -> tuple[str, ...]:
+    """Returns what people's sample says of an object; of a phrase with its two elements nothing."""
+    notes = setup.notes.get(row_rules.normalize_text(text), ())
+    return () if is_made_of(text, notes) else notes
+
+
+def _thought_sample(setup: ObjectStage, topic: str, text: str) -> str:
+    """Returns how an object of people's reads with the thought before it, of one visual element or of two."""
+    single, pair = setup.sample_templates
+    notes = setup.notes.get(row_rules.normalize_text(text), ())
+    if not is_made_of(text, notes):
+        return single.fill(topic=topic, object=text)
+    return pair.fill(topic=topic, object=text, first=notes[0], second=notes[1])

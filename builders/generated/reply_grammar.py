@@ -215,6 +215,17 @@ def parse_objects(reply: str, was_cut: bool) -> ParsedAnswer:
     return answers[0] if answers else ParsedAnswer("", ())
 
 
+def parse_described_objects(reply: str, was_cut: bool) -> ParsedAnswer:
+    """The same, with what the reply says of an object (老虎；是猫科动物；通常是黄色) as its thought."""
+    answer = parse_objects(reply, was_cut)
+    return replace(answer, thoughts=tuple(_description(reply, item) for item in answer.objects))
+
+
+def _description(reply: str, item: str) -> str:
+    match = re.search(rf"{re.escape(item)}[\s*_”」]{{0,4}}[；;]([^\n]{{1,{_MAX_THOUGHT_CHARACTERS}}})", reply)
+    return match[1].strip(_LOOSE) if match else ""
+
+
 def parse_phrase_reply(reply: str, was_cut: bool) -> ParsedAnswer:
     """A phrase an answer, or several where it numbers or marks them; of a thought that leads to several none is told.
     `was_cut`: the limit on tokens ended the reply, whose last phrase is no whole one."""

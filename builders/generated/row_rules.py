@@ -14,6 +14,7 @@ ROW_REJECTION_REASONS = {
     "bad_characters": "punctuation, symbols, control characters, a broken encoding, or no value at all",
     "wrong_language": "mostly in another language than asked for",
     "too_long": "longer than a search for one thing",
+    "too_short": "shorter than the prompt asks for",
     "word_of_prompt": "a word of the prompt itself",
     "refusal": "the model declined",
     "talk": "speaks to the person who asks, or thinks about the task",
@@ -42,17 +43,20 @@ def measure_length(text: str, language: str) -> int:
 @dataclass(frozen=True, slots=True)
 class RowRules:
     """The rules of one language. `max_length`: characters (zh) or words (en); `template`: the prompt and the form of
-    its samples, nothing filled in; `refusal`: how models decline; `talk`: how
-    they speak to the person who asks or think about the task (None: not looked for)."""
+    its samples, nothing filled in; `refusal`: how models decline; `talk`: how they speak to the person who asks or
+    think about the task (None: not looked for); `min_characters`: of an object, in both languages."""
 
     language: str
     max_length: int
     template: str
     refusal: re.Pattern[str]
     talk: re.Pattern[str] | None = None
+    min_characters: int = 1
 
     def find_rejection_reason(self, text: str) -> str:
         """Why this is no object, as a key of REASONS; '' where nothing is wrong with it."""
+        if 0 < len(text) < self.min_characters:
+            return self._unfit(text) or "too_short"
         is_of_prompt = normalize_text(text) in TEMPLATE_WORDS[self.language] or self._is_of_template(text)
         return self._unfit(text) or ("word_of_prompt" if is_of_prompt else "")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builders.generated.generation_journal import ReplyRecord, ReplyRow
-from builders.generated.reply_grammar import ParsedAnswer, parse_objects, parse_phrase_reply
+from builders.generated.reply_grammar import ParsedAnswer, parse_described_objects, parse_objects, parse_phrase_reply
 from builders.generated.row_rules import RowRules, normalize_text
 from prompts import PromptTemplate
 from querytruth.records import stable_hash
@@ -25,17 +25,18 @@ _COMMA = {"zh": "，", "en": ", "}
 class GenerationStrategy:
     """`proposes_topics`: the model proposes topics first, else people's samples name them; `asks_for_thoughts`: it is
     given no topic, and thinks of what is to be seen before each phrase; `prompt_name`: the second stage's, without its
-    language."""
+    language; `min_characters`: that its prompt asks of an object, by language."""
 
     proposes_topics: bool
     asks_for_thoughts: bool
     prompt_name: str
     parse_reply: Callable[[str, bool], ParsedAnswer]
+    min_characters: Mapping[str, int] = field(default_factory=dict)
 
 
 STRATEGIES = {
     "self_instruct": GenerationStrategy(True, False, "objects", parse_objects),
-    "by_topic": GenerationStrategy(False, False, "by_topic", parse_objects),
+    "by_topic": GenerationStrategy(False, False, "by_topic", parse_described_objects, {"zh": 2, "en": 3}),
     "visual_elements": GenerationStrategy(False, True, "visual_elements", parse_phrase_reply),
 }
 SINGLE_POOL_TOPIC = {"zh": "视觉元素", "en": "visual elements"}  # the topic of all queries where none is given
@@ -88,39 +89,36 @@ def build_object_prompt(
     size: SampleSize,
     seed: int,
     number: int,
+    notes: Mapping[str, str] | None = None,
 ) -> SampledPrompt:
     """The prompt of a round for one topic: objects that people chose and some that the model found, as one numbered
-    list in an order that the round's hash gives."""
+    list in an order that the round's hash gives. `notes`: what follows an object there."""
     hash_key = (str(seed), "objects", str(number), normalize_text(topic))
     chosen = sample_by_hash(human_objects, size.from_human, *hash_key) + sample_by_hash(
         model_objects, size.from_model, *hash_key
     )
     mixed = sample_by_hash(chosen, len(chosen), *hash_key, "order")
-    listed = "\n".join(f"{place}. {text}" for place, text in enumerate(mixed, start=1))
+    listed = "\n".join(f"{place}. {text}{(notes or {}).get(text, '')}" for place, text in enumerate(mixed, start=1))
     text = prompt.fill(topic=topic, object_samples=listed, count=str(size.requested))
     return SampledPrompt(text, frozenset(normalize_text(text) for text in chosen))
 
 
 def build_phrase_prompt(
     prompt: PromptTemplate,
-    sample_template: PromptTemplate,
-    human_topics: Mapping[str, str],
+    human_samples: Mapping[str, str],
     model_thoughts: Mapping[str, str],
     size: SampleSize,
     seed: int,
     number: int,
 ) -> SampledPrompt:
-    """The prompt of a round that asks for thoughts and phrases. `sample_template`: how an object that people chose
-    reads, with fields topic and object; `human_topics`: their topics by object; `model_thoughts`: its own thoughts by
-    phrase, which go back to it as it wrote them."""
+    """The prompt of a round that asks for thoughts and phrases. `human_samples`: how each object that people chose
+    reads; `model_thoughts`: its own thoughts by phrase, which go back to it as it wrote them."""
     hash_key = (str(seed), "phrases", str(number))
-    chosen = sample_by_hash(human_topics, size.from_human, *hash_key) + sample_by_hash(
+    chosen = sample_by_hash(human_samples, size.from_human, *hash_key) + sample_by_hash(
         model_thoughts, size.from_model, *hash_key
     )
     samples = [
-        sample_template.fill(topic=human_topics[text], object=text)
-        if text in human_topics
-        else _THOUGHT[prompt.language].format(model_thoughts[text], text)
+        human_samples[text] if text in human_samples else _THOUGHT[prompt.language].format(model_thoughts[text], text)
         for text in sample_by_hash(chosen, len(chosen), *hash_key, "order")
     ]
     text = prompt.fill(object_samples="\n\n".join(samples), count=str(size.requested))

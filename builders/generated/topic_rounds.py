@@ -1,15 +1,8 @@
-"""The rounds of the first stage: from a person's samples to pools of topics with their objects.
+"""The rounds of the first stage: from a person's samples to pools of topics with their objects."""
 
-Topic samples that a person wrote: YAML with a list of objects per topic.
-"""
-
-import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 import prompts
 from builders.generated import generation_journal, reply_grammar, row_rules
@@ -24,62 +17,12 @@ from builders.generated.generation_rounds import (
     parse_reply,
 )
 from builders.generated.topic_pools import STRATEGIES, TopicPools, build_topic_prompt
+from builders.generated.topic_samples import list_names, load_samples
 from prompts import PromptTemplate
-from querytruth.backends.files.safe_paths import open_regular
-from querytruth.backends.files.text_formats import load_yaml
 from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.backends.steps import step
-from querytruth.errors import UserError, translate_read_errors
 from querytruth.questions import load_prompt
-
-_STAGE = "read topic samples"
-_LIMIT = 1 << 20  # bytes
-
-
-def read_topic_samples(path: Path) -> tuple[dict[str, list[str]], str]:
-    """Reads the samples of a file, and the sha256 of its bytes. Raises UserError."""
-    with translate_read_errors(_STAGE, path, "fix topics.samples"):
-        with open_regular(path) as file:
-            data = file.read(_LIMIT + 1)
-        if len(data) > _LIMIT:
-            raise UserError(_STAGE, path, "has more than a megabyte", "give a few topics with a few objects each")
-        return parse_topic_samples(data.decode("utf-8-sig"), path), hashlib.sha256(data).hexdigest()
-
-
-def parse_topic_samples(text: str, source: object) -> dict[str, list[str]]:
-    """Returns objects by topic. Raises UserError for repeated topics and for what is no list of texts."""
-    try:
-        data = load_yaml(text, _UniqueKeyLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{source} line {mark.line + 1}" if mark else source
-        raise UserError(_STAGE, where, f"is no YAML ({getattr(error, 'problem', error)})", "fix the line") from None
-    if not isinstance(data, dict) or not data:
-        raise UserError(_STAGE, source, "holds no topics", "write lines such as “食物: [饺子, 汉堡]”")
-    for topic, objects in data.items():
-        if not isinstance(topic, str) or not isinstance(objects, list) or not objects:
-            raise UserError(_STAGE, f"{source}: {topic}", "is no topic with a list of objects", "fix that line")
-        for text in objects:
-            if not isinstance(text, str) or not text.strip():
-                raise UserError(_STAGE, f"{source}: {topic}", f"{text!r} is no text", "put it in quotes")
-    return {topic.strip(): [_find_name(text) for text in objects] for topic, objects in data.items()}
-
-
-def _find_name(text: str) -> str:
-    """Returns the name in a sample of the article's form: 鲨鱼 of 鲨鱼；是鲨总目动物的通称；通常是灰色."""
-    name = text.partition("；")[0].strip()
-    return name or text.strip()
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses repeated keys, of which YAML would silently drop one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [key.value for key, _ in node.value]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise yaml.constructor.ConstructorError(None, None, f"{twice} stands twice", node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +51,11 @@ class TopicStage:
 def prepare_topic_stage(definition: GeneratedDefinition) -> TopicStage:
     """Prepares the samples (given, or shipped in the language), prompt, rules and model."""
     wanted = definition.topics
-    if wanted.samples is not None:
-        samples, sha256 = read_topic_samples(Path(wanted.samples))
-    else:
-        shipped = prompts.load_template(f"{definition.language}/topic_samples.yaml")
-        samples, sha256 = parse_topic_samples(shipped.text, shipped.name), shipped.sha256
+    samples, sha256 = load_samples(definition)
     prompt = load_prompt(wanted.prompt, definition.prompt_files, like=f"{definition.language}/topics")
     form = prompts.load_template(f"{definition.language}/topic_sample")
     rules = build_row_rules(prompt, form.text, wanted.max_length)
-    return TopicStage(definition, load_chat_model(definition), prompt, form, rules, samples, sha256)
+    return TopicStage(definition, load_chat_model(definition), prompt, form, rules, list_names(samples), sha256)
 
 
 @step("find topics")

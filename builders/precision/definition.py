@@ -9,7 +9,7 @@ from builders.precision.label_files import list_shipped_tables
 from builders.precision.tag_files import is_tag_file
 from builders.precision.tag_tree import LANGUAGES
 from querytruth import definitions
-from querytruth.backends.files.safe_paths import BaseFolder, PathRule, resolve_if_exists
+from querytruth.backends.files.option_paths import BaseFolder, PathRule, resolve_if_exists
 
 
 class SearchableLabelOptions(definitions.StrictModel):

@@ -18,6 +18,7 @@ import pandas as pd
 
 from builders.precision.annotation_files import read_annotations
 from builders.precision.label_files import find_table_folder, read_label_csv
+from builders.precision.label_senses import describe_context, find_neighbours, is_named_within, parse_sense
 from builders.precision.tag_tree import LABEL_COLUMNS, LANGUAGES
 from prompts import PromptTemplate
 from querytruth.backends.files.text_formats import write_csv
@@ -30,7 +31,8 @@ from querytruth.questions import ChatSession, load_prompt
 from querytruth.sets.query_texts import join_spellings, simplify_name
 
 TRANSLATION_COLUMNS = [
-    *("id", "name", "source", "language", "proposal", "plural", "article", "back", "problems", "verdict", "comment")
+    *("id", "name", "source", "language", "proposal", "plural", "article", "back", "context", "problems"),
+    *("verdict", "comment"),
 ]
 ACCEPT, REJECT = "accept", "reject"
 MAX_LENGTHS = {"zh": 8, "en": 30}  # characters: the longest of the 365 names of Objects365 have 6 and 21
@@ -41,7 +43,6 @@ _SEVERAL = re.compile(r"[/|,，、;；()（）\n]|\bor\b")
 _table_error = partial(UserError, "accept translations")
 TRANSLATE_STAGE = "translate labels"
 _MAX_TOKENS = 60
-_CONTEXT = {"zh": "它属于“{parent}”。", "en": "It belongs to “{parent}”. "}  # by the language of the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +66,21 @@ def parse_proposed_name(reply: str, language: str) -> ProposedName:
 
 
 def find_translation_problems(
-    sources: Sequence[str], words: Sequence[str], backs: Sequence[str], language: str
+    sources: Sequence[str],
+    words: Sequence[str],
+    backs: Sequence[str],
+    language: str,
+    senses: Sequence[bool | None] | None = None,
 ) -> list[list[str]]:
     """Returns what people should look at in each row: no_reply, not_in_language, several_names, too_long, duplicate
-    (another label has the same word), homonym (back in the source language the word is the name of another label), and
-    changed_meaning (it is the name of none). `backs`: what the model wrote for the word alone; '' where it was not
-    asked."""
+    (another label has the same word), homonym (back in the source language the word is the name of another label),
+    changed_meaning (it is the name of none), and other_sense (whatever it is called, the word means something else than
+    what the label has on its images). `backs`: what the model wrote for the word alone, '' where it was not asked;
+    `senses`: whether it says that the word means the label's things, None where it does not say."""
     counts = Counter(simplify_name(word) for word in words if word)
     labels = Counter(simplify_name(source) for source in sources)
     problems = []
-    for source, word, back in zip(sources, words, backs, strict=True):
+    for source, word, back, sense in zip(sources, words, backs, senses or [None] * len(words), strict=True):
         if not word:
             problems.append(["no_reply"])
             continue
@@ -83,7 +89,11 @@ def find_translation_problems(
         found += ["too_long"] if len(word) > MAX_LENGTHS[language] else []
         found += ["duplicate"] if counts[simplify_name(word)] > 1 else []
         if back and simplify_name(back) != simplify_name(source):
-            found.append("homonym" if labels[simplify_name(back)] else "changed_meaning")
+            if labels[simplify_name(back)]:
+                found.append("homonym")
+            elif not (sense and is_named_within(back, source)):  # of a mouse, "computer mouse" is the same
+                found.append("changed_meaning")
+        found += ["other_sense"] if sense is False else []
         problems.append(found)
     return problems
 
@@ -163,9 +173,10 @@ class LabelTranslation:
 def translate_labels(
     labels: str, language: str, model_name: str, options: dict[str, Any], to: Path
 ) -> LabelTranslation:
-    """Asks a chat model for the names of all labels in a language (zh, en) and for what these mean back in the other,
-    and writes a CSV for people. `labels`: a label table or a COCO file. Raises UserError."""
-    table, parents = read_labels(labels, other_language(language))
+    """Asks a chat model for the names of all labels in a language (zh, en), for what these mean back in the other, and
+    whether they mean what the label has on its images; writes a CSV for people. `labels`: a label table or a COCO file.
+    Raises UserError."""
+    table, parents, neighbours = read_labels(labels, other_language(language))
     if to.exists():
         raise UserError(TRANSLATE_STAGE, to, "exists, with what people decided", "give --to another name, or move it")
     sources = table[other_language(language)].where(table[other_language(language)] != "", table["name"]).tolist()
@@ -174,15 +185,16 @@ def translate_labels(
         chat.load_chat_model(model_name, **options),
     )
     prompt, back_prompt = load_prompt(f"{language}/label_name"), load_prompt(f"{other_language(language)}/label_back")
-    contexts = [_CONTEXT[language].replace("{parent}", parent) if parent else "" for parent in parents]
+    contexts = [describe_context(*known, language) for known in zip(parents, neighbours, strict=True)]
     questions = [prompt.fill(name=name, context=context) for name, context in zip(sources, contexts, strict=True)]
     names = [parse_proposed_name(reply, language) for reply in _ask(session, model, questions)]
     backs = _translate_back(session, model, back_prompt, names)
-    problems = find_translation_problems(sources, [name.word for name in names], backs, language)
-    columns = zip(table["id"], table["name"], sources, names, backs, problems, strict=True)
+    senses = _ask_senses(session, model, language, sources, contexts, names)
+    problems = find_translation_problems(sources, [name.word for name in names], backs, language, senses)
+    columns = zip(table["id"], table["name"], sources, names, backs, contexts, problems, strict=True)
     rows = [
-        [label_id, name, source, language, new.word, new.plural, new.article, back, " ".join(found), "", ""]
-        for label_id, name, source, new, back, found in columns
+        [label_id, name, source, language, new.word, new.plural, new.article, back, known, " ".join(found), "", ""]
+        for label_id, name, source, new, back, known, found in columns
     ]
     write_csv(to, TRANSLATION_COLUMNS, rows)
     calls = sum(counts["calls"] for counts in session.call_counts().values())
@@ -200,6 +212,23 @@ def _translate_back(
     return [dict(zip(words, parsed, strict=True)).get(name.word, "") for name in names]
 
 
+def _ask_senses(
+    session: ChatSession,
+    model: ChatModel,
+    language: str,
+    sources: Sequence[str],
+    contexts: Sequence[str],
+    names: Sequence[ProposedName],
+) -> list[bool | None]:
+    """Returns whether the model says that each word means the things of its label, shown with what else is on their
+    images; None where nothing is known of these."""
+    prompt = load_prompt(f"{language}/label_sense")
+    asked = [place for place, name in enumerate(names) if name.word and contexts[place]]
+    filled = [prompt.fill(name=sources[one], context=contexts[one], word=names[one].word) for one in asked]
+    replies = dict(zip(asked, _ask(session, model, filled), strict=True))
+    return [parse_sense(replies[place], language) if place in replies else None for place in range(len(names))]
+
+
 def _ask(session: ChatSession, model: ChatModel, questions: Sequence[str]) -> list[str]:
     """Returns the texts of the replies; '' where there is none."""
     limits = GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
@@ -207,20 +236,22 @@ def _ask(session: ChatSession, model: ChatModel, questions: Sequence[str]) -> li
     return [answer.text if isinstance(answer, Reply) else "" for answer in answers]
 
 
-def read_labels(labels: str, language: str) -> tuple[pd.DataFrame, list[str]]:
+def read_labels(labels: str, language: str) -> tuple[pd.DataFrame, list[str], list[list[str]]]:
     """Returns the label table (LABEL_COLUMNS) of a shipped name, a folder, a labels.csv, or the categories of a COCO
-    file, whose names are in this language; and the parent of each label, '' for none. Raises UserError."""
+    file, whose names are in this language; the parent of each label, '' for none; and of a COCO file the labels that
+    are most on the same images. Raises UserError."""
     path = Path(labels).expanduser()
     if path.suffix == ".json":
-        categories = read_annotations(path).categories
+        file = read_annotations(path)
+        categories = file.categories
         names, ids = categories["name"].astype("str"), categories["id"].astype("str")
         table = pd.DataFrame({"id": ids, "name": names, language: names}).reindex(columns=LABEL_COLUMNS, fill_value="")
-        return table, categories["supercategory"].astype("str").tolist()
+        return table, categories["supercategory"].astype("str").tolist(), find_neighbours(file.boxes, categories)
     table, _ = read_label_csv(path if path.suffix == ".csv" else find_table_folder(labels) / "labels.csv")
     if "name" not in table:
         raise UserError(TRANSLATE_STAGE, labels, "has no column name", "name the column of the labels' names so")
     table = table.reindex(columns=LABEL_COLUMNS, fill_value="")
-    return table, table["parent"].tolist()
+    return table, table["parent"].tolist(), [[] for _ in range(len(table))]
 
 
 @step("accept translations")
@@ -230,7 +261,7 @@ def accept_label_translations(reviewed: Path, labels: str, to: Path) -> tuple[Pa
     undecided rows. Raises UserError."""
     filled, _ = read_label_csv(reviewed)
     languages = [one for one in filled["language"] if one] if "language" in filled else []
-    table, _ = read_labels(labels, other_language(languages[0]) if languages else "en")
+    table, *_ = read_labels(labels, other_language(languages[0]) if languages else "en")
     try:
         result, undecided = accept_translations(table, filled)
     except UserError as error:

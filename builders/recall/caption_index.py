@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,14 @@ def list_ranges(starts: RowIndices, sizes: RowIndices) -> RowIndices:
     """Returns the numbers of ranges, one after the other: starts [7, 2] and sizes [3, 1] give [7, 8, 9, 2]."""
     numbers: RowIndices = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
     return numbers
+
+
+def group_pairs(owner: RowIndices) -> Iterator[tuple[int, RowIndices]]:
+    """Yields each owner of pairs (n,), ascending, and the places of its pairs."""
+    order = np.argsort(owner, kind="stable")
+    bounds = np.flatnonzero(np.diff(owner[order], prepend=-1, append=-1)).tolist()
+    for start, end in pairwise(bounds):
+        yield int(owner[order[start]]), order[start:end]
 
 
 @dataclass(frozen=True)
@@ -159,14 +167,13 @@ class CaptionIndex:
     def find_covered_pairs(self, judged: RowIndices, most: int) -> tuple[RowIndices, RowIndices]:
         """Returns the unjudged pairs (query, answer) in which the phrases of the answer cover those of the query: the
         first `most` of each query. `judged`: sorted keys of the judged pairs."""
-        index = PhraseIndex(self.answer_phrases)
         count, queries = len(self.answer_phrases), len(self.query_phrases)
         bounds = judged.searchsorted(np.arange(queries + 1) * count).tolist()
         judged_answers = judged % max(count, 1)
         pairs = [
             (query, answer)
             for query, phrases in enumerate(self.query_phrases)
-            for answer in islice(self._fits(phrases, index, judged_answers[bounds[query] : bounds[query + 1]]), most)
+            for answer in islice(self._fits(phrases, judged_answers[bounds[query] : bounds[query + 1]]), most)
         ]
         left, right = zip(*pairs, strict=True) if pairs else ((), ())
         return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
@@ -176,11 +183,26 @@ class CaptionIndex:
         known = self._descriptions.get(answer, [])
         return min(((len(find_missing_units(query_phrases, own)), text) for own, text in known), default=(0, ""))[1]
 
-    def _fits(self, phrases: Phrases, index: "PhraseIndex", judged: RowIndices) -> Iterator[int]:
+    def are_covered(self, query: RowIndices, answer: RowIndices) -> NDArray[np.bool_]:
+        """Returns whether (n,) the phrases of each answer cover those of the query; those of stop words alone are never
+        covered. Only answers with all units of a query are compared phrase by phrase."""
+        result = np.zeros(len(query), dtype=bool)
+        for one, rows in group_pairs(query):
+            phrases = self.query_phrases[one]
+            found = self._index.find_answers(phrases)
+            for row in rows[_contains(found, answer[rows])].tolist() if len(found) else ():
+                result[row] = covers_all(self.answer_phrases[answer[row]], phrases)
+        return result
+
+    @cached_property
+    def _index(self) -> "PhraseIndex":
+        return PhraseIndex(self.answer_phrases)
+
+    def _fits(self, phrases: Phrases, judged: RowIndices) -> Iterator[int]:
         """Yields the answers, ascending, that cover the phrases; none where stop words alone are left, which fit every
         image."""
         known = judged.tolist()
-        for answer in index.find_answers(phrases).tolist():
+        for answer in self._index.find_answers(phrases).tolist():
             if answer not in known and covers_all(self.answer_phrases[answer], phrases):
                 yield answer
 

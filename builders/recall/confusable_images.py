@@ -7,6 +7,7 @@ Each measure proposes the nearest images of each query, so that the number of pa
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,11 +70,17 @@ def propose_by_words(answers: AnswerIndex, count: int) -> RowIndices:
 
 
 def _highest(scores: Any, count: int, start: int, answers: AnswerIndex) -> RowIndices:
-    query = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
-    order = np.lexsort((scores.indices, -scores.data.round(6), query))
-    rank = np.arange(len(order)) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
+    values, likely = scores.data.round(6), [np.empty(0, np.int64)]
+    for first, end in pairwise(scores.indptr.tolist()):
+        row = values[first:end]  # of a common word thousands of images: only the first ones are put in order
+        least = np.partition(row, -count)[-count] if len(row) > count else -np.inf
+        likely.append(first + np.flatnonzero(row >= least))
+    kept, sizes = np.concatenate(likely), [len(one) for one in likely[1:]]
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((scores.indices[kept], -values[kept], query))
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     chosen = order[rank < count]
-    return answers.pair_keys(start + query[chosen], scores.indices[chosen].astype(np.int64))
+    return answers.pair_keys(start + query[chosen], scores.indices[kept[chosen]].astype(np.int64))
 
 
 def propose_by_near_captions(answers: AnswerIndex, vectors: Vectors, min_cosine: float, count: int) -> RowIndices:
@@ -226,8 +233,15 @@ def _rank_candidates(
     scores; then those of at least `candidate_score` and then the others, both by `rank_values`."""
     is_likely = score >= min(rules.candidate_score, rules.min_score)
     likely = np.where(score >= rules.min_score, score, np.where(is_likely, 0.0, -1.0))
-    keys = (candidates.answer, -candidates.caption_cosine, -score, -rank_values, -likely, candidates.query)
-    order = np.lexsort(keys)  # answers are numbered in the order of their first images
+    keys = (-score, -rank_values, -likely, candidates.query)
+    order = np.lexsort((candidates.answer, *keys))  # answers are numbered in the order of their first images
+    is_tied = np.zeros(len(order), dtype=bool)
+    same = np.logical_and.reduce([key[order[1:]] == key[order[:-1]] for key in keys])
+    is_tied[order[1:][same]] = is_tied[order[:-1][same]] = True
+    if is_tied.any():  # few are, and only of these the captions need be compared
+        cosine = np.zeros(len(order))
+        cosine[is_tied] = candidates.pick(is_tied).caption_cosine
+        order = np.lexsort((candidates.answer, -cosine, *keys))
     _, first, sizes = np.unique(candidates.query[order], return_index=True, return_counts=True)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - np.repeat(first, sizes)
@@ -279,7 +293,9 @@ def _candidates(
         if vectors.queries is not None:
             least = confusable_scores.own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
             keys.append(propose_by_queries(answers, vectors.queries, vectors.images, least, wanted))
-    return answers.pairs_of_keys(np.setdiff1d(np.concatenate(keys), answers.judged_keys))
+    proposed = np.sort(np.concatenate(keys))  # several times as fast as np.unique, which hashes
+    distinct = proposed[np.diff(proposed, prepend=-1) > 0]
+    return answers.pairs_of_keys(distinct[np.isin(distinct, answers.judged_keys, assume_unique=True, invert=True)])
 
 
 def _cut_to_listed(

@@ -26,6 +26,7 @@ what the images show.
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import isnan
 
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 from builders.recall.calibration import Calibration
 from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex
 from builders.recall.pair_features import IMAGE_FEATURES, EncodeWords, PairFeatures
-from builders.recall.phrases import Phrases, covers_all, distinguishing_units, find_missing_units, restore_words
+from builders.recall.phrases import Phrases, distinguishing_units, find_missing_units, restore_words
 from querytruth.array_types import FloatArray, RowIndices, Vectors
 from querytruth.backends.models.nearest_neighbours import pair_cosines
 
@@ -101,30 +102,41 @@ def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vector
 
 
 class CandidateCosines:
-    """The cosines of every candidate pair, NaN where vectors are missing, and the compared captions."""
+    """The cosines of every candidate pair, NaN where vectors are missing, and the compared captions. Captions are
+    compared when their cosines are first asked for: by a calibration, one pair in ten needs them."""
 
     def __init__(self, answers: AnswerIndex, vectors: QueryImageVectors, query: RowIndices, answer: RowIndices) -> None:
         self.query, self.answer = query, answer
-        caption_query, of_answer = answers.caption_answer_pairs()
-        self.place, pair = MemberIndex(of_answer, answers.count).members_of(answer)
-        self.caption = caption_query[pair]  # the query of each compared caption; `place`: its candidate
-        self.compared_cosine = np.full(len(self.caption), np.nan)
-        if vectors.captions is not None:
-            self.compared_cosine = pair_cosines(vectors.captions, vectors.captions, query[self.place], self.caption)
-        self.has_captions = np.bincount(self.place, minlength=len(query)) > 0
-        self.caption_cosine = _most(self.compared_cosine, self.place, len(query))
+        self._caption_query, of_answer = answers.caption_answer_pairs()
+        self._members, self._captions = MemberIndex(of_answer, answers.count), vectors.captions
+        self.has_captions = self._members.sizes[answer] > 0
         self.image_cosine = self.query_image_cosine = np.full(len(query), np.nan)
         if vectors.images is not None:
             self._measure_images(answers, vectors, vectors.images)
 
     def pick(self, chosen: NDArray[np.bool_]) -> "CandidateCosines":
         """Returns those of the chosen pairs (n,)."""
-        picked, is_compared = copy(self), chosen[self.place]
-        for name in ("query", "answer", "has_captions", "caption_cosine", "image_cosine", "query_image_cosine"):
+        picked = copy(self)
+        for name in ("compared", "caption_cosine"):
+            picked.__dict__.pop(name, None)
+        for name in ("query", "answer", "has_captions", "image_cosine", "query_image_cosine"):
             setattr(picked, name, getattr(self, name)[chosen])
-        picked.place = (np.cumsum(chosen) - 1)[self.place[is_compared]]
-        picked.caption, picked.compared_cosine = self.caption[is_compared], self.compared_cosine[is_compared]
         return picked
+
+    @cached_property
+    def compared(self) -> tuple[RowIndices, RowIndices, FloatArray]:
+        """The candidate of each compared caption, the query that the caption is, and the cosine of the two."""
+        place, pair = self._members.members_of(self.answer)
+        caption = self._caption_query[pair]
+        if self._captions is None:
+            return place, caption, np.full(len(caption), np.nan)
+        return place, caption, pair_cosines(self._captions, self._captions, self.query[place], caption)
+
+    @cached_property
+    def caption_cosine(self) -> FloatArray:
+        """The cosine of each query with the nearest caption of the image."""
+        place, _, cosines = self.compared
+        return _most(cosines, place, len(self.query))
 
     def image_features(self) -> dict[str, FloatArray]:
         """Returns IMAGE_FEATURES (n,) of each pair, NaN where vectors are missing."""
@@ -155,7 +167,7 @@ def score_candidates(
     probabilities: FloatArray | None = None,
 ) -> FloatArray:
     """Returns how likely (n,) each candidate fits its query, 0 to 1. `probabilities` (n,): by `calibration`."""
-    is_covered = _is_covered(caption_index, candidates)
+    is_covered = caption_index.are_covered(candidates.query, candidates.answer)
     if calibration is None or probabilities is None:
         missing = _missing_units(caption_index, candidates)
         has_distinguishing = np.array([bool(distinguishing_units(units)) for units in missing], dtype=bool)
@@ -177,7 +189,8 @@ def describe_candidates(
     """Returns a row per candidate with the columns CONFUSABLE_COLUMNS. `probabilities` (n,): 0 where no calibration
     says what people would."""
     answers = features.answers
-    is_covered, missing = _is_covered(caption_index, candidates), _missing_units(caption_index, candidates)
+    is_covered = caption_index.are_covered(candidates.query, candidates.answer)
+    missing = _missing_units(caption_index, candidates)
     best_caption = _best_captions(caption_index, candidates)
     best_ids = [None if row < 0 else answers.query_ids[row] for row in best_caption]
     table = pd.DataFrame(
@@ -205,13 +218,6 @@ def describe_candidates(
     words = _missing_words(answers, caption_index, candidates, missing)
     table["evidence"] = pd.array(_evidence(table, words, texts, rules, is_expected.tolist()), dtype="str")
     return table[CONFUSABLE_COLUMNS]
-
-
-def _is_covered(caption_index: CaptionIndex, candidates: CandidateCosines) -> NDArray[np.bool_]:
-    """Returns whether the texts of each image say all of the query; a query of stop words alone is said of none."""
-    wanted, known = caption_index.query_phrases, caption_index.answer_phrases
-    pairs = zip(candidates.query.tolist(), candidates.answer.tolist(), strict=True)
-    return np.array([bool(wanted[query]) and covers_all(known[answer], wanted[query]) for query, answer in pairs], bool)
 
 
 def _missing_units(caption_index: CaptionIndex, candidates: CandidateCosines) -> list[list[str]]:
@@ -265,15 +271,16 @@ def _ramp(cosine: FloatArray, threshold: float) -> FloatArray:
 def _best_captions(caption_index: CaptionIndex, candidates: CandidateCosines) -> list[int]:
     """Returns per candidate the caption of the image that covers most of the query; -1 where it has none."""
     phrases, best = caption_index.query_phrases, []
-    cosines = np.nan_to_num(candidates.compared_cosine)
-    bounds = candidates.place.searchsorted(np.arange(len(candidates.query) + 1)).tolist()
+    place, compared, cosines = candidates.compared
+    cosines = np.nan_to_num(cosines)
+    bounds = place.searchsorted(np.arange(len(candidates.query) + 1)).tolist()
     pairs = zip(candidates.query.tolist(), candidates.answer.tolist(), pairwise(bounds), strict=True)
     for query, answer, (start, end) in pairs:
         # What no text of the image is about is missing from each of its captions.
         heads = {phrase[-1] for phrase in caption_index.answer_phrases[answer]}
         about = frozenset(phrase for phrase in phrases[query] if phrase[-1] in heads)
         lacking = {unit for phrase in phrases[query] - about for unit in phrase}
-        captions = candidates.caption[start:end].tolist()
+        captions = compared[start:end].tolist()
         missing = [len(lacking.union(find_missing_units(about, phrases[one]))) if about else 0 for one in captions]
         best.append(min(zip(missing, (-cosines[start:end]).tolist(), captions, strict=True), default=(0, 0, -1))[2])
     return best

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from builders.gallery.definition import GallerySource
 from querytruth import definitions
 from querytruth.audit.definition import JudgeOptions
-from querytruth.backends.files.safe_paths import PathOrName, PathRule, resolve_path
+from querytruth.backends.files.option_paths import PathOrName, PathRule, resolve_path
 
 
 class CaptionOptions(definitions.StrictModel):

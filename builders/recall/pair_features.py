@@ -5,14 +5,13 @@ captions is near 0 for every embedder. The features of a pair do not depend on t
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from builders.recall.caption_index import AnswerIndex, MemberIndex, list_ranges
+from builders.recall.caption_index import AnswerIndex, MemberIndex, group_pairs, list_ranges
 from builders.recall.caption_statements import CONTRADICTIONS, StatementIndex
 from builders.recall.phrases import AGES, KINDS, MANY, SEXES, list_attributes, split_words
 from querytruth.array_types import FloatArray, RowIndices, Vectors
@@ -141,7 +140,7 @@ class PairFeatures:
     def _measure_cosines(self, query: RowIndices, answer: RowIndices) -> FloatArray:
         out = np.zeros((6, len(query)))
         own = self._own_answer[query]
-        for one, rows in _group_pairs(np.where(own >= 0, own, self.answers.count + query)):
+        for one, rows in group_pairs(np.where(own >= 0, own, self.answers.count + query)):
             captions = self._captions_of(one) if one < self.answers.count else query[rows[:1]]
             answers, place = np.unique(answer[rows], return_inverse=True)
             compared = self._compare_vectors(captions, self._lengths[one] if one < self.answers.count else 1, answers)
@@ -227,7 +226,7 @@ class PairFeatures:
 
     def _measure_words(self, query: RowIndices, answer: RowIndices) -> FloatArray:
         out = np.zeros((4, len(query)))
-        groups = list(_group_pairs(query))
+        groups = list(group_pairs(query))
         for start in range(0, len(groups), _QUERIES_PER_BLOCK):
             block = groups[start : start + _QUERIES_PER_BLOCK]
             wanted = np.unique(np.concatenate([self._words[one] for one, _ in block]))
@@ -332,11 +331,3 @@ class _AnswerWords:
         # How often a word that more than half of the captions contain (or that most contain) does, at its first place.
         self.agreed = np.insert(agreed, inserted[:-1], 0)
         self.agreed_sums = np.maximum(np.bincount(of_word, agreed, minlength=count), 1)
-
-
-def _group_pairs(owner: RowIndices) -> Iterator[tuple[int, RowIndices]]:
-    """Yields each owner of pairs (n,), ascending, and the places of its pairs."""
-    order = np.argsort(owner, kind="stable")
-    bounds = np.flatnonzero(np.diff(owner[order], prepend=-1, append=-1)).tolist()
-    for start, end in pairwise(bounds):
-        yield int(owner[order[start]]), order[start:end]

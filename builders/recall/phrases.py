@@ -98,8 +98,11 @@ def covers(phrases: Phrases, phrase: Phrase) -> bool:
     """Returns whether one of the phrases has the same head and all units of `phrase`, and none has another number: "two
     birds" does not fit an image of four birds of which two are white."""
     about = _group_by_head(phrases).get(phrase[-1])
-    if about is None:
-        return False
+    return about is not None and _covers_among(phrase, phrases, about)
+
+
+def _covers_among(phrase: Phrase, phrases: Phrases, about: list[Phrase]) -> bool:
+    """Whether the phrases cover one; `about`: those with its head."""
     if phrase in phrases and _NUMBERS.isdisjoint(phrase):
         return True
     return any(_within(phrase, other) for other in about) and not any(_recounts(phrase, other) for other in about)
@@ -122,10 +125,14 @@ def covers_all(known: Phrases, wanted: Phrases) -> bool:
 def find_missing_units(wanted: Phrases, known: Phrases) -> list[str]:
     """Returns the characters or words of `wanted` that `known` does not cover, sorted; [] where it covers all."""
     missing: set[str] = set()
+    groups = _group_by_head(known)
     for phrase in wanted:
-        if not covers(known, phrase):
-            about = [set(phrase) - set(other) for other in _group_by_head(known).get(phrase[-1], ())]
-            least = min((sorted(left) for left in about), key=lambda left: (len(left), left), default=[])
+        about = groups.get(phrase[-1])
+        if about is None:
+            missing.update(phrase)
+        elif not _covers_among(phrase, known, about):
+            lacking = [sorted(set(phrase) - set(other)) for other in about]
+            least = min(lacking, key=lambda left: (len(left), left))
             missing.update(least or phrase)
     return sorted(missing)
 

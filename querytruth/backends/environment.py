@@ -22,10 +22,6 @@ from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import Version
-
 from querytruth.errors import UserError, first_line
 
 _TESTED = Path(__file__).with_name("tested_versions.txt")  # `make lock` writes it
@@ -57,12 +53,16 @@ class LibraryVersion(NamedTuple):
         """`tested`, `newer`, `older` or `missing`; builds of one release, such as 2.13.0+cpu, count as that release."""
         if self.installed is None:
             return "missing"
+        from packaging.version import Version
+
         here, tested = Version(Version(self.installed).public), Version(self.tested)
         return "tested" if here == tested else "newer" if here > tested else "older"
 
 
 def read_library_versions() -> list[LibraryVersion]:
     """Returns the version of each library that the project imports, by name."""
+    from packaging.requirements import Requirement
+
     requirements = map(Requirement, _TESTED.read_text("utf-8").splitlines())
     return [
         LibraryVersion(one.name, find_installed_version(one.name), next(iter(one.specifier)).version)
@@ -81,6 +81,8 @@ def find_installed_version(name: str) -> str | None:
 
 def find_tested_version(name: str) -> str | None:
     """Returns the tested version of a library that the project imports, None for any other."""
+    from packaging.utils import canonicalize_name
+
     name = canonicalize_name(name)
     return next((one.tested for one in read_library_versions() if canonicalize_name(one.name) == name), None)
 
@@ -129,6 +131,8 @@ def library_of(error: BaseException, called: object = None) -> str:
 
 
 def _name_version(name: str) -> str:
+    from packaging.version import Version
+
     here, tested = version(name), find_tested_version(name)
     is_other = tested is not None and Version(here).public != tested  # of 2.13.0+cpu, 2.13.0
     return f"{name} {here}, where {tested} was tested" if is_other else f"{name} {here}"

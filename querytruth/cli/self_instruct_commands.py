@@ -41,16 +41,31 @@ class TypedStage(ChatStage):
     )
 
 
+class TypedTopics(TypedStage):
+    """The first stage as it is typed."""
+
+    compare: int | None = Field(
+        None, ge=1, description="Run all three strategies, each with so many questions, and show figures side by side."
+    )
+
+
 @command
 def topics(
-    json: JsonOption = False, *, request: TypedStage, table: TableOptions, given: frozenset[str] = frozenset()
+    json: JsonOption = False, *, request: TypedTopics, table: TableOptions, given: frozenset[str] = frozenset()
 ) -> None:
     """Have a chat model propose topics and objects of them, and write a table to choose from.
 
     Example: querytruth topics generated.yaml
 
     Example: querytruth topics generated.yaml --health
+
+    Example: querytruth topics generated.yaml --compare 60
     """
+    if request.compare is not None:
+        known = ("definition", "compare", "overrides", "out", "json", "offline", "retry_failures")
+        refuse_options(given, known, "topics --compare")
+        _compare_strategies(request, request.compare, json)
+        return
     _run_stage("topics", request, table, json, given)
 
 
@@ -190,6 +205,32 @@ def _show_collection(result: CollectResult) -> None:
         terminal.out.print(f"{result.pending:,} queries are pending: {again}", soft_wrap=True)
     terminal.out.print(f"what became of each query: {result.file}", markup=False, soft_wrap=True)
     terminal.out.print(f"then: {result.command}", markup=False, soft_wrap=True)
+
+
+def _compare_strategies(request: TypedTopics, questions: int, json: bool) -> None:
+    """Run every strategy on one budget, and print the figures side by side."""
+    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
+    from builders.generated.strategy_comparison import compare_strategies
+
+    definition: Any = request.load_definition()
+    with terminal.reported_run(offline=request.offline, retry_failures=request.retry_failures):
+        rows, page = compare_strategies(definition, _repeat_arguments(request), questions)
+    if json:
+        terminal.print_json({"page": str(page), "strategies": rows})
+        return
+    figures: dict[str, list[object]] = {
+        "questions": [f"{row['questions']:,}" for row in rows],
+        "objects": [f"{row['objects']:,}" for row in rows],
+        "new of all rows": [f"{row['new']:.0%}" for row in rows],
+        "concentration: named most": [f"{row['head']} {row['head_share']:.0%}" if row["head"] else "" for row in rows],
+        "drift: length to people's": [f"{row['drift']:.1f} x" for row in rows],
+        "tokens an object": [f"{row['tokens_per_object']:,.0f}" if row["objects"] else "" for row in rows],
+        "stopped": [row["stops"] for row in rows],
+        "warnings": [", ".join(row["warnings"]).replace("_", " ") for row in rows],
+    }
+    columns = ["", *(row["strategy"].replace("_", " ") for row in rows)]
+    terminal.print_table("Strategies", columns, [[name, *values] for name, values in figures.items()])
+    terminal.out.print(f"as plots: {page}", markup=False, soft_wrap=True)
 
 
 def _show_health(stage: str, requests: list[TypedStage], json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.definitions import OutputFolder, SetDefinition, SetPathOrName, StrictModel
 
 RECURRENT_ARCHITECTURES = ("gru", "lstm")

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.files.bucket import Bucket, map_at_once, open_transfer_bar
+from querytruth.backends.files.bucket import Bucket, map_at_once
 from querytruth.backends.files.bucket_urls import SetUrl, cache_folder, list_versions, object_path
 from querytruth.backends.files.durable_files import file_sha256, link_or_copy
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, contained_path
+from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.decision_log import LOG_NAMES
 from querytruth.sets.manifest import MAX_MANIFEST_BYTES, is_undamaged_manifest, parse_manifest

@@ -22,7 +22,7 @@ import pandas as pd
 from PIL import Image
 
 from querytruth.array_types import RowIndices, Vectors
-from querytruth.backends.files import bucket, bucket_urls, durable_files, parquet_files, safe_paths
+from querytruth.backends.files import bucket, bucket_urls, durable_files, parquet_files, safe_paths, transfer_bars
 from querytruth.backends.images.rendering import PixelsJob, ThumbnailJob, run_pixels_job, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_parallel, map_in_workers
 from querytruth.backends.models.embedders import Embedder, ImageTextEmbedder, load_image_text_embedder
@@ -131,7 +131,7 @@ class KeptVectors:
         stored = self._objects.list()
         new = [one for one in stored if one.sha256 not in here]
         with (
-            bucket.open_transfer_bar("read vectors", sum(one.size for one in new)) as advance,
+            transfer_bars.open_transfer_bar("read vectors", sum(one.size for one in new)) as advance,
             translate_write_errors("embed images", self._local),
         ):
 

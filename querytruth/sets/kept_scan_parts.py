@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from querytruth.backends.files.bucket import map_at_once, open_transfer_bar
+from querytruth.backends.files.bucket import map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.files.durable_files import file_sha256, open_task_folder
 from querytruth.backends.files.parquet_files import read_checked
+from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.backends.images import scan_parts
 from querytruth.backends.images.source_names import is_url
 from querytruth.errors import UserError

@@ -15,6 +15,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from querytruth.__main__ import start
+from querytruth.cli import command_list
+from querytruth.cli.app import app
 from tests.command_runner import invoke
 from tests.small_sets import publish_small_set, small_tables
 
@@ -200,7 +203,7 @@ def test_the_command_says_something_within_a_second_or_so(tmp_path: Path) -> Non
 
 def test_a_set_is_shown_without_heavy_libraries(tmp_path: Path) -> None:
     stored = publish_small_set(tmp_path, small_tables())
-    heavy = ("pandas", "numpy", "pyarrow", "scipy", "torch", "prefect", "PIL")
+    heavy = ("pandas", "numpy", "pyarrow", "scipy", "torch", "prefect", "PIL", "pydantic", "obstore", "packaging")
     code = (
         f"import sys; sys.argv = ['querytruth', 'show', {str(stored.path)!r}]\n"
         "from querytruth.cli.app import main\n"
@@ -211,12 +214,50 @@ def test_a_set_is_shown_without_heavy_libraries(tmp_path: Path) -> None:
     assert "content digest" in done.stdout and done.stdout.splitlines()[-1] == "[]"
 
 
+_HEAVY = (
+    "pandas",
+    "numpy",
+    "pyarrow",
+    "scipy",
+    "pydantic",
+    "torch",
+    "prefect",
+    "PIL",
+    "fastapi",
+    "sqlalchemy",
+    "obstore",
+)
+
+
+def loaded_by(code: str, names: tuple[str, ...]) -> str:
+    """Which of these modules a process has loaded after it ran the code: a count, where seconds differ by machine."""
+    program = f"import sys\n{code}\nprint([name for name in {names} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
 def test_the_command_starts_without_heavy_libraries() -> None:
-    """Each of them takes longer than all else that `querytruth --help` does."""
-    heavy = ("pandas", "numpy", "pyarrow", "scipy", "pydantic", "torch", "prefect", "PIL", "fastapi", "sqlalchemy")
-    code = f"import sys, querytruth.cli.app; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    """Each of them takes longer than all else that a command does before its own work."""
+    assert loaded_by("import querytruth.cli.app", (*_HEAVY, "packaging", "rich.progress")) == "[]"
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["--version"]])
+def test_the_list_of_commands_is_printed_before_any_library_is_loaded(words: list[str]) -> None:
+    code = f"sys.argv = ['querytruth', *{words}]\nfrom querytruth.__main__ import start\nstart()"
+    assert loaded_by(code, (*_HEAVY, "cyclopts", "rich", "yaml", "msgspec", "querytruth.errors")) == "[]"
+
+
+def test_the_list_of_commands_names_all_and_fits_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    for columns in (60, 80, 100):
+        lines = command_list.describe(columns).splitlines()
+        assert max(map(len, lines)) <= columns
+        names = {line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "}
+        assert names == set(app) - {"-h"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["querytruth", "show", "nothing"])
+        with pytest.raises(SystemExit):
+            start()
+    assert "nothing" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

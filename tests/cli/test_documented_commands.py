@@ -10,8 +10,9 @@ import pytest
 
 from flows.definition_loader import load_definition
 from querytruth.backends.models.chat import load_chat_model
-from querytruth.cli.app import COMMANDS, app
+from querytruth.cli.app import app
 from querytruth.cli.command_line import describe_commands
+from querytruth.cli.command_list import COMMANDS
 from querytruth.errors import UserError
 
 ROOT = Path(__file__).parents[2]

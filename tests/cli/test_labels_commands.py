@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ def answer(request: ReceivedRequest) -> CannedResponse:
     question = request.json["messages"][-1]["content"]
     text = question if isinstance(question, str) else question[-1]["text"]
     word = text[text.index("“") + 1 : text.index("”")]
+    if "就是这种东西吗" in text:
+        return chat_reply("是。")
     content = NAMES[word] if "图片数据集" in text else BACK[word]
     return chat_reply(content)
 
@@ -45,7 +48,7 @@ def test_proposals_are_flagged_reviewed_and_become_a_label_table(coco: Path) -> 
         model = [f"--model-option=base_url={endpoint.url}/v1", "--model-option=name=m"]
         printed = run("labels", "translate", coco, "--language", "zh", *model)
         asked = len(endpoint.asked)
-        assert asked == 7, "four labels, and three different words back"
+        assert asked == 11, "four labels, three different words back, and four times whether it is this sense"
         with pytest.raises(UserError, match=r"labels\.zh\.csv.*exists"):
             run("labels", "translate", coco, "--language", "zh", *model)
     assert "4 labels, 3 to look at (1 changed_meaning, 2 duplicate, 1 homonym)" in printed
@@ -79,3 +82,58 @@ def test_a_shipped_table_keeps_its_tree(tmp_path: Path, monkeypatch: pytest.Monk
     assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"labels.csv", "tree.csv"}
     with pytest.raises(UserError, match="exists"):
         run("labels", "accept", "r.csv", "coco80", "--to", "mine")
+
+
+BOXES = {  # labels on the same images, two of each
+    "Crane": "Truck Machinery",
+    "Mouse": "Keyboard Laptop",
+    "Bat": "Ball Glove",
+}
+
+
+def write_homonyms(folder: Path) -> Path:
+    """COCO's form of images on which each of three homonyms stands beside what tells its sense."""
+    names = [*BOXES, *(name for around in BOXES.values() for name in around.split())]
+    place = {name: number for number, name in enumerate(names, start=1)}
+    images, boxes = [], []
+    for number, (label, around) in enumerate((one for one in BOXES.items() for _ in range(3)), start=1):
+        images.append({"id": number, "width": 100, "height": 100, "file_name": f"{number}.jpg"})
+        for name in (label, *around.split()):
+            box = {"id": len(boxes) + 1, "image_id": number, "category_id": place[name], "bbox": [1, 1, 50, 50]}
+            boxes.append(box)
+    categories = [{"id": key, "name": name} for name, key in place.items()]
+    path = folder / "homonyms.json"
+    path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
+    return path
+
+
+def test_a_name_of_another_sense_is_flagged_and_a_right_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model takes a crane for the bird, which is called crane again when it is translated back."""
+    monkeypatch.chdir(tmp_path)
+    proposed = {"Crane": "鹤", "Mouse": "鼠标", "Bat": "球棒"}
+    back = {"鹤": "crane", "鼠标": "computer mouse", "球棒": "baseball bat"}
+    sense = {"鹤": "否", "鼠标": "是", "球棒": "是"}
+    asked = []
+
+    def reply(request: ReceivedRequest) -> CannedResponse:
+        text = request.json["messages"][-1]["content"]
+        text = text if isinstance(text, str) else text[-1]["text"]
+        asked.append(text)
+        quoted = re.findall("“([^”]*)”", text)
+        if "就是这种东西吗" in text:
+            return chat_reply(sense.get(quoted[-1], "是"))
+        return chat_reply(
+            proposed.get(quoted[0], quoted[0]) if "图片数据集" in text else back.get(quoted[0], quoted[0])
+        )
+
+    with loopback(reply) as endpoint:
+        model = [f"--model-option=base_url={endpoint.url}/v1", "--model-option=name=m"]
+        run("labels", "translate", write_homonyms(tmp_path), "--language", "zh", *model)
+    rows = {row["name"]: row for row in csv.DictReader(Path("labels.zh.csv").read_text("utf-8-sig").splitlines())}
+    assert rows["Crane"]["back"] == "crane" and rows["Crane"]["problems"] == "other_sense"
+    assert rows["Mouse"]["problems"] == rows["Bat"]["problems"] == "", "a computer mouse is the mouse"
+    assert rows["Crane"]["context"] == "它常和“Truck”“Machinery”出现在同一张图片里。"
+    first = next(text for text in asked if "“Mouse”" in text and "就是这种东西吗" not in text)
+    assert "它常和“Keyboard”“Laptop”出现在同一张图片里。" in first, "the model sees what tells the sense"

@@ -67,6 +67,27 @@ def test_the_starter_is_a_definition_and_faults_are_one_line(tmp_path: Path) -> 
     assert "of different languages" in mixed
 
 
+@pytest.mark.thorough
+def test_all_strategies_are_compared_on_one_budget(tmp_path: Path) -> None:
+    with loopback(said) as server:
+        (tmp_path / "g.yaml").write_text(
+            "name: tiny\nkind: generated\n"
+            f"topics: {{model: openai_compatible, options: {{base_url: {server.url}, name: stub}}}}\n"
+            "objects: {embedder: char_ngrams}\n"
+        )
+        table = run(tmp_path, "topics", "g.yaml", "--compare", "12").stdout
+        assert len(server.asked) == 36
+        found = json.loads(run(tmp_path, "topics", "g.yaml", "--compare", "12", "--json").stdout)
+        assert (
+            "is not of topics --compare"
+            in run(tmp_path, "topics", "g.yaml", "--compare", "12", "--plan", code=2).stderr
+        )
+        assert len(server.asked) == 36
+    assert "concentration: named most" in table and "drift: length to people's" in table
+    assert [row["questions"] for row in found["strategies"]] == [12, 12, 12]
+    assert Path(tmp_path, found["page"]).is_file() and "strategies.html" in table.replace("\n", "")
+
+
 @pytest.mark.slow
 def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_page(tmp_path: Path) -> None:
     with loopback(said) as server:

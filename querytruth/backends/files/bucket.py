@@ -3,8 +3,6 @@ only code that connects to one.
 
 The endpoint, the region and the credentials are those of the environment; for S3 also those of Amazon's own files
 (~/.aws, AWS_PROFILE). Every request has limits: seconds to connect and to wait, attempts, bytes.
-
-Progress of transfers: what shows it is chosen once, by the command line, and reached from any depth.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from configparser import ConfigParser, Error
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -61,8 +58,6 @@ _OTHER_SOURCES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELA
 _IN_PROFILE = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "region", "endpoint_url")
 _UNKNOWN = "find out what else writes to the bucket; delete that object, or use another folder"
 _NEXT_STEP = "check the network and the service, then run the same command: what is stored is not sent again"
-# Takes a title, the number of bytes in all, and "bytes"; what it opens takes those of each file.
-BarFactory = Callable[[str, int, str], AbstractContextManager[Callable[[int], Any]]]
 
 
 class ObjectTooLargeError(UserError):
@@ -353,16 +348,3 @@ def map_at_once(work: Callable[[T], R], items: Sequence[T], at_once: int = _AT_O
             yield from pool.map(work, items)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-@contextmanager
-def _open_silent_bar(_title: str, _total: int, _unit: str) -> Iterator[Callable[[int], Any]]:
-    yield lambda _bytes: None
-
-
-transfer_bars: ContextVar[BarFactory] = ContextVar("transfer_bars", default=_open_silent_bar)
-
-
-def open_transfer_bar(title: str, total: int) -> AbstractContextManager[Callable[[int], Any]]:
-    """Opens the bar of a transfer of `total` bytes."""
-    return transfer_bars.get()(title, total, "bytes")

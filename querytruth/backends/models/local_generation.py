@@ -17,7 +17,7 @@ from PIL import Image
 from pydantic import Field
 
 from querytruth.backends import environment
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import chat, chat_completion
 from querytruth.backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
 from querytruth.backends.models.model_devices import choose_device

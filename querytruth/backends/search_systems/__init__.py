@@ -13,7 +13,8 @@ import yaml
 from pydantic import Field
 
 from querytruth.array_types import Vectors
-from querytruth.backends.files.safe_paths import PathOrName, read_regular, resolve_paths
+from querytruth.backends.files.option_paths import PathOrName, resolve_paths
+from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
 from querytruth.backends.plugins import ModelIdentity, PluginOptions, PluginPackage
 from querytruth.errors import UserError, first_line, translate_read_errors

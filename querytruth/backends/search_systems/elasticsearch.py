@@ -8,7 +8,7 @@ from urllib.parse import quote
 import jmespath
 from pydantic import Field
 
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.backends.search_systems import SEARCH_SYSTEMS, QueryEncoder, SearchHit, SearchSystemOptions
 from querytruth.backends.search_systems.http import read_hits

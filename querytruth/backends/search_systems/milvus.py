@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from querytruth.backends.files.safe_paths import PathOrUrl
+from querytruth.backends.files.option_paths import PathOrUrl
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.backends.search_systems import QueryEncoder, SearchFailure, SearchHit, VectorIndexOptions, read_secret
 from querytruth.backends.web.json_calls import check_service_url

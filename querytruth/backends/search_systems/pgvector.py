@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.backends.search_systems import QueryEncoder, SearchFailure, SearchHit, SearchSystemOptions, read_secret
 

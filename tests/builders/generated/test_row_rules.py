@@ -5,7 +5,9 @@ import re
 import pytest
 
 import prompts
+from builders.generated.generation_rounds import build_row_rules
 from builders.generated.row_rules import ROW_REJECTION_REASONS, RowRules, normalize_text
+from builders.generated.topic_pools import STRATEGIES
 
 REFUSAL = re.compile("我无法|cannot help")
 RULES = {
@@ -88,3 +90,15 @@ def test_what_the_forms_are_written_with_is_no_object_whatever_the_prompt_says()
     bare = RowRules("zh", 10, "", re.compile("我无法"))
     assert [bare.find_rejection_reason(text) for text in ("主题", "视觉元素", "物体")] == ["word_of_prompt"] * 3
     assert bare.find_rejection_reason("饺子") == ""
+
+
+def test_an_object_has_as_many_characters_as_its_prompt_asks_for() -> None:
+    """Of one character, 猫 is no noun of at least two, as the article's prompt asks."""
+    for strategy, language, short, enough in (("by_topic", "zh", "猫", "狸猫"), ("by_topic", "en", "ox", "cat")):
+        least = STRATEGIES[strategy].min_characters[language]
+        asked = prompts.load_template(f"{language}/{strategy}")
+        rules = build_row_rules(asked, "", None, least)
+        assert (rules.find_rejection_reason(short), rules.find_rejection_reason(enough)) == ("too_short", "")
+        assert rules.find_topic_rejection_reason(short) == "", "people name the topics"
+        assert build_row_rules(asked, "", None).find_rejection_reason(short) == ""
+    assert not STRATEGIES["self_instruct"].min_characters and not STRATEGIES["visual_elements"].min_characters

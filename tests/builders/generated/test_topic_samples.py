@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 import prompts
-from builders.generated.topic_rounds import parse_topic_samples, read_topic_samples
+from builders.generated.row_rules import normalize_text
+from builders.generated.topic_samples import (
+    is_made_of,
+    list_names,
+    list_notes,
+    parse_topic_samples,
+    read_topic_samples,
+)
 from querytruth.errors import UserError
 
 
@@ -54,8 +61,21 @@ def test_five_topics_are_shipped_in_each_language(language: str) -> None:
     samples = parse_topic_samples(shipped.text, shipped.name)
     assert len(samples) == 5
     assert all(len(objects) >= 5 for objects in samples.values())
+    described = prompts.load_template(f"{language}/described_samples.yaml")
+    of_forms = parse_topic_samples(described.text, described.name)
+    notes, names = list_notes(of_forms), [name for some in list_names(of_forms).values() for name in some]
+    assert list(of_forms) == list(samples) and len(notes) == len(names) == 20
+    pairs = [name for name in names if is_made_of(name, notes[normalize_text(name)])]
+    assert len(pairs) == 5, "of each topic one phrase of two visual elements"
 
 
 def test_a_sample_in_the_article_s_form_gives_its_name() -> None:
-    text = "动物: [鲨鱼；是鲨总目动物的通称；通常是灰色, 狸花猫；是一种猫，通常是灰色, 狗]"
-    assert parse_topic_samples(text, "topics.yaml") == {"动物": ["鲨鱼", "狸花猫", "狗"]}
+    text = "动物: [鲨鱼；是鲨总目动物的通称；通常是灰色, 狸花猫；是一种猫，通常是灰色, 长毛的猫；猫；长毛, 狗]"
+    samples = parse_topic_samples(text, "topics.yaml")
+    assert list_names(samples) == {"动物": ["鲨鱼", "狸花猫", "长毛的猫", "狗"]}
+    assert list_notes(samples) == {
+        "鲨鱼": ("是鲨总目动物的通称", "通常是灰色"),
+        "狸花猫": ("是一种猫，通常是灰色",),
+        "长毛的猫": ("猫", "长毛"),
+    }
+    assert is_made_of("长毛的猫", ("猫", "长毛")) and not is_made_of("鲨鱼", ("是鲨总目动物的通称", "通常是灰色"))

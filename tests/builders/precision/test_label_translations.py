@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from builders.precision.label_senses import describe_context, find_neighbours, is_named_within, parse_sense
 from builders.precision.label_translations import (
     ProposedName,
     accept_translations,
@@ -45,6 +46,69 @@ def test_each_problem_is_named_and_a_good_name_has_none() -> None:
     ]
     assert find_translation_problems(["T恤", "苹果"], ["T-shirt", "apple"], ["T恤", "苹果"], "en") == [[], []]
     assert find_translation_problems(["tv"], ["TV"], [""], "zh") == [[]], "TV is what people type"
+
+
+def test_a_word_of_another_sense_is_named_whatever_it_is_called_back() -> None:
+    sources, words, backs = (
+        ["crane", "mouse", "mouse", "bat"],
+        ["鹤", "鼠标", "老鼠", "球拍"],
+        ["crane", "computer mouse"] * 2,
+    )
+    assert find_translation_problems(sources, words, backs, "zh", [False, True, None, True]) == [
+        ["other_sense"],
+        [],
+        ["homonym"],
+        ["changed_meaning"],
+    ]
+    assert find_translation_problems(["mouse"], ["鼠标"], ["computer mouse"], "zh") == [["changed_meaning"]]
+    assert find_translation_problems(["鼠标"], ["mouse"], ["电脑鼠标"], "en", [True]) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("mouse", "computer mouse", True), ("Baseball bats", "bat", True), ("电脑鼠标", "鼠标", True),
+        ("cat", "catfish", False), ("鼠", "鼠标", False), ("", "mouse", False), ("crane", "heron", False),
+    ],
+)  # fmt: skip
+def test_a_name_within_another_says_the_same_more_precisely(one: str, other: str, expected: bool) -> None:
+    assert is_named_within(one, other) is expected and is_named_within(other, one) is expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "language", "expected"),
+    [("是。", "zh", True), ("“否”", "zh", False), ("不是", "zh", False), ("Yes.", "en", True), ("**No**", "en", False),
+     ("也许", "zh", None), ("nothing", "en", None), ("", "en", None)],
+)  # fmt: skip
+def test_a_sense_is_confirmed_denied_or_neither(reply: str, language: str, expected: bool | None) -> None:
+    assert parse_sense(reply, language) is expected
+
+
+def test_neighbours_share_most_images_for_how_often_they_are_there() -> None:
+    """A person is on all images, and tells less of a crane than a truck, which is on its images alone."""
+    images = {
+        1: "crane truck person",
+        2: "crane truck person",
+        3: "dog person",
+        4: "dog person",
+        5: "cup person",
+        6: "cup",
+    }
+    names = ["crane", "truck", "person", "dog", "cup", "rare"]
+    rows = [(image, names.index(name) + 10) for image, some in images.items() for name in some.split() * 2]
+    boxes = pd.DataFrame(rows, columns=["image", "category"])
+    categories = pd.DataFrame({"id": [number + 10 for number in range(6)], "name": names})
+    found = dict(zip(names, find_neighbours(boxes, categories), strict=True))
+    assert found == {
+        "crane": ["truck", "person"], "truck": ["crane", "person"], "person": ["crane", "truck", "dog"],
+        "dog": ["person"], "cup": [], "rare": [],
+    }  # fmt: skip
+    assert find_neighbours(boxes.head(0), categories) == [[]] * 6
+    assert (
+        describe_context("vehicle", ["truck"], "en")
+        == "It belongs to “vehicle”. On the same images there often is “truck”. "
+    )
+    assert describe_context("", [], "zh") == ""
 
 
 def reviewed(*rows: tuple[str, str, str], language: str = "zh") -> pd.DataFrame:

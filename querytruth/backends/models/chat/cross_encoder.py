@@ -15,7 +15,7 @@ from pydantic import Field
 
 from querytruth.array_types import Vectors
 from querytruth.backends.environment import translate_environment_faults
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import chat, hub_models
 from querytruth.backends.models.chat import captions_file
 from querytruth.backends.models.model_devices import choose_device

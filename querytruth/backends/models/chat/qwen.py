@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import local_generation
 from querytruth.backends.models.chat import ChatRequest, Failure
 from querytruth.backends.models.hub_models import WITHOUT_CODE

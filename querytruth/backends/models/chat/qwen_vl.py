@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image
 from pydantic import Field
 
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import local_generation
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Failure
 from querytruth.backends.models.hub_models import WITHOUT_CODE

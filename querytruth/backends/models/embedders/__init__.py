@@ -13,7 +13,8 @@ import yaml
 from pydantic import Field
 
 from querytruth.array_types import Vectors
-from querytruth.backends.files.safe_paths import PathOrName, read_regular
+from querytruth.backends.files.option_paths import PathOrName
+from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
 from querytruth.backends.models.hub_models import find_model_folder, must_download_model
 from querytruth.backends.plugins import PluginOptions, PluginPackage

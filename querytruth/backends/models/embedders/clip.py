@@ -16,7 +16,7 @@ from PIL import Image
 
 from querytruth.array_types import Vectors
 from querytruth.backends.environment import translate_environment_faults
-from querytruth.backends.files.safe_paths import PathOrName
+from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import hub_models
 from querytruth.backends.models.embedders import EmbedderOptions
 from querytruth.backends.models.model_devices import choose_device, encode_in_batches, to_rgb

@@ -5,6 +5,7 @@ Writes the page of a set's evaluations over time.
 Compares the order of systems on two sets, by the results stored beside both.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,8 +17,17 @@ from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.files.text_formats import encode_csv
 from querytruth.backends.steps import step
 from querytruth.errors import UserError, suggest_choice, translate_write_errors
-from querytruth.evaluation import evaluation_result, judged_sets, leaderboard, statistics, steps
+from querytruth.evaluation import (
+    encoded_sets,
+    evaluation_result,
+    judged_sets,
+    leaderboard,
+    query_origins,
+    statistics,
+    steps,
+)
 from querytruth.evaluation.metrics import parse_metric
+from querytruth.records import list_rows
 from querytruth.review.board_pages import render_history, render_leaderboard
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import canonical_json
@@ -103,8 +113,27 @@ def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
         "set": about,
         "metric": chosen,
         "queries": len(common),
-        "systems": [asdict(rank) | _describe_system(results[rank.name][0], chosen) for rank in board.ranks],
+        "systems": [
+            asdict(rank) | _describe_system(results[rank.name][0], chosen, path.parent.parent / ".vectors")
+            for rank in board.ranks
+        ],
         "groups": board.groups,
+        "origins": _compare_origins(
+            {name: table.loc[common] for name, table in tables.items()}, queries, chosen, clusters
+        ),
+    }
+
+
+def _compare_origins(
+    figures: dict[str, pd.DataFrame], queries: pd.DataFrame, metric: str, clusters: Any
+) -> dict[str, Any] | None:
+    """How far made queries move figures and order against typed ones; None where the set has one kind alone."""
+    if (origins := query_origins.find_origins(queries)) is None:
+        return None
+    moves = query_origins.measure_moves(figures, origins, [metric], clusters=clusters)
+    return {
+        "moves": list_rows(moves),
+        "order": query_origins.measure_order(figures, origins, metric, clusters=clusters),
     }
 
 
@@ -119,8 +148,9 @@ def _choose_metric(results: dict[str, Any], metric: str | None) -> str:
     return chosen
 
 
-def _describe_system(data: dict[str, Any], metric: str) -> dict[str, Any]:
-    """What a result states besides the rank: the interval, slices, latency and conditions."""
+def _describe_system(data: dict[str, Any], metric: str, vectors: Path) -> dict[str, Any]:
+    """What a result states besides the rank: the interval, slices, latency, cost of encoding and conditions."""
+    cost = encoded_sets.read_encoding_cost(vectors, data["system"])
     figure = next(row for row in data["figures"] if row["metric"] == metric)
     return {
         "kind": data["system"]["kind"],
@@ -128,6 +158,7 @@ def _describe_system(data: dict[str, Any], metric: str) -> dict[str, Any]:
         "high": figure["high"],
         "slices": [row for row in data["slices"] if row["metric"] == metric],
         "latency_ms": data["counts"].get("latency_ms"),
+        "encoding": cost and {name: value for name, value in cost.items() if not math.isnan(value)},
         "queries_missing": data["counts"]["queries_missing"],
         "queries_with_a_tie_at_the_cut": data["counts"]["queries_with_a_tie_at_the_cut"],
         "warnings": sorted({warning["code"] for warning in data["warnings"]}),

@@ -18,7 +18,8 @@ from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, suggest_choice, translate_read_errors, translate_write_errors
 from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, live_systems, systems
-from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, map_ids, read_named_images
+from querytruth.evaluation.file_checksums import map_system_ids
+from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, read_named_images
 from querytruth.evaluation.published_names import match_names, translate_run
 from querytruth.review.search_views import render_search, render_system_trial
 from querytruth.sets import set_files
@@ -53,7 +54,7 @@ def map_hits(
         if isinstance(described.system, search_systems.ImageSearchSystem) and described.system.takes_images:
             return _map_to_texts(hits, set_files.read_set(path, ("queries",)).tables.queries)
         images = read_named_images(path)
-    ids = {} if images is None else map_ids(images, column)
+    ids = {} if images is None else map_system_ids(images, column, set_files.read_set(path, ()))
     names = {} if images is None else _name_first(images)
     rows = []
     for rank, hit in enumerate(hits, start=1):
@@ -171,7 +172,8 @@ def search_by_system(judged: JudgedSet, file: Path, text: str, k: int, images: p
     """Asks a search service; records nothing. `images`: all images of the set. Raises UserError where it gives no
     answer."""
     described = search_systems.load_system_file(file)
-    known = map_ids(images, described.system.options.ids)
+    assert judged.stored is not None
+    known = map_system_ids(images, described.system.options.ids, judged.stored)
     found = ask_once(described, text, k)
     if described.system.options.ids == "image_id":
         same = judged.representatives.to_dict()

@@ -40,7 +40,7 @@ DOING = {
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(
         f"builders/precision/{name}.py"
-        for name in ("annotation_files", "annotation_records", "label_files", "tag_files")
+        for name in ("annotation_files", "annotation_records", "fact_files", "label_files", "tag_files")
     ),
     *(f"builders/precision/{name}.py" for name in ("label_translations", "phrasing_steps", "steps")),
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
@@ -55,7 +55,8 @@ DOING = {
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
-    "querytruth/evaluation/systems.py",
+    *("querytruth/evaluation/systems.py", "querytruth/evaluation/tool_figures.py"),  # it adds up in torch's order
+    "querytruth/evaluation/file_checksums.py",
 }
 # Of the backends, what only computes.
 PURE_BACKENDS = (
@@ -178,12 +179,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 440,
-    "lines": 75633,
-    "lines of imports": 5632,
+    "files": 446,
+    "lines": 77003,
+    "lines of imports": 5765,
     "carriers that are built at one place": 119,
-    "functions with seven parameters or more": 23,
-    "Any": 1648,
+    "functions with seven parameters or more": 24,
+    "Any": 1671,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

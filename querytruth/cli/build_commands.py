@@ -215,7 +215,7 @@ def dates(
 
     Example: querytruth labels dates family-album --language en --to dates.csv
     """
-    from builders.precision.date_tags import TAG_COLUMNS, list_date_tags
+    from builders.precision.file_facts import TAG_COLUMNS, list_date_tags
     from querytruth.backends.files.text_formats import write_csv
     from querytruth.errors import UserError
     from querytruth.sets.set_files import find_set, read_set
@@ -232,3 +232,53 @@ def dates(
     text = f"{to}: {len({tag for _, tag, _ in rows}):,} tags of {dated:,} photos; {len(images) - dated:,} have no date"
     next_ = f"Next: querytruth init precision --annotations {to} --images FOLDER"
     terminal.out.print(f"{text}. {next_}", markup=False, soft_wrap=True)
+
+
+class FactsRequest(Request):
+    """What files say of a gallery's photos."""
+
+    stage: ClassVar[str] = "list facts"
+
+    of: Annotated[str, ByPlace("SET")] = Field(
+        description="A published gallery of the photos: name, name/v3 or a path."
+    )
+    language: Literal["zh", "en"] = Field(description="The language of the queries.")
+    images: Annotated[Path | None, ByName("--images", "FOLDER")] = Field(
+        None, description="The folder of the photos: also their cameras."
+    )
+    places: Path | None = Field(None, description="A table of name, latitude, longitude and km around it.")
+    texts: Path | None = Field(None, description="A table of file_name and text: what was written into images.")
+    objects: Path | None = Field(None, description="Annotations (COCO, or tags): facts also with each object.")
+    to: Path = Field(Path("facts.csv"), description="The CSV to write.")
+
+
+@labels_app.command
+@command
+def facts(json: JsonOption = False, *, request: FactsRequest) -> None:
+    """Write queries of what files say as tags: "photos of 3 May 2019", "photos taken with NIKON D70", "photos with dog,
+    taken in Bath". Their truth is exact, and no model has a part in it.
+
+    Example: querytruth labels facts family-album --language en --images photos --places places.csv
+    """
+    from builders.precision import fact_files
+    from builders.precision.file_facts import TAG_COLUMNS, list_fact_tags
+    from querytruth.backends.files.text_formats import write_csv
+    from querytruth.errors import UserError
+    from querytruth.sets.set_files import find_set, read_set
+
+    images = read_set(find_set(request.of), ("images",)).tables.images
+    photos = fact_files.read_photos(images, request.images, request.texts)
+    places = [] if request.places is None else fact_files.read_places(request.places)
+    objects = {} if request.objects is None else fact_files.read_objects(request.objects)
+    rows = list(list_fact_tags(photos, request.language, places, objects))
+    if not rows:
+        reason, next_step = "has no photo with a fact", "name a gallery whose files have EXIF data"
+        raise UserError(request.stage, request.of, reason, next_step)
+    write_csv(request.to, TAG_COLUMNS, rows)
+    by_kind = {kind: len({tag for _, tag, one in rows if one == kind}) for kind in sorted({kind for *_, kind in rows})}
+    if json:
+        terminal.print_json({"file": str(request.to), "queries": by_kind, "photos": len({name for name, *_ in rows})})
+        return
+    shown = ", ".join(f"{count:,} of {kind}" for kind, count in by_kind.items())
+    next_ = f"Next: querytruth build precision --set annotations={request.to} --set images=FOLDER --set texts=[word]"
+    terminal.out.print(f"{request.to}: queries {shown}. {next_}", markup=False, soft_wrap=True)

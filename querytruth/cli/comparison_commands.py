@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,8 @@ from querytruth.evaluation.requests import CompareRequest
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_LANGUAGES = 4
+_COSTS = {"ms_per_image": "ms an image", "mb_per_100000_images": "MB per 100,000"}
 _SHARED = ("of", "metrics", "out", "json")  # options of all three ways to compare
 
 
@@ -119,6 +122,7 @@ def leaderboard(
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
     from querytruth.api.loaded_set import load
+    from querytruth.cli.result_tables import show_origins
     from querytruth.review.board_pages import format_rank
 
     with terminal.reported_run():
@@ -128,14 +132,28 @@ def leaderboard(
     if json:
         terminal.print_json(board)
         return
+    slices = [row for one in board["systems"] for row in one["slices"] if row["slice"] == "language"]
+    languages = sorted({row["value"] for row in slices})
+    languages = languages if 1 < len(languages) <= _MOST_LANGUAGES else []
     rows: list[list[object]] = [
-        [format_rank(one["best_rank"], one["worst_rank"]), one["name"], f"{one['mean']:.4f}", _format_latency(one)]
+        [
+            format_rank(one["best_rank"], one["worst_rank"]),
+            one["name"],
+            f"{one['mean']:.4f}",
+            "" if one["low"] is None else f"{one['low']:.4f} to {one['high']:.4f}",
+            *_format_languages(one, languages),
+            _format_latency(one),
+            *(f"{(one['encoding'] or {}).get(name, math.nan):.4g}".replace("nan", "") for name in _COSTS),
+        ]
         for one in board["systems"]
     ]
-    terminal.print_table(f"{board['metric']} on {set_}", ["rank", "system", "figure", "p95 ms"], rows)
+    columns = ["rank", "system", "figure", "95%", *languages, "p95 ms", *_COSTS.values()]
+    terminal.print_table(f"{board['metric']} on {set_}", columns, rows)
     for names in board["groups"]:
         if len(names) > 1:
             terminal.out.print(f"not told apart: {', '.join(names)}", markup=False, soft_wrap=True)
+    if board["origins"]:
+        show_origins(board["origins"])
     for path in written:
         terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
 
@@ -166,6 +184,11 @@ def _show_history(set_: str, request: TypedComparison, json: bool) -> None:
     terminal.print_table(f"{name} on {set_}", ["at", "system", "version", "figure", "p95 ms"], rows)
     if request.page is not None:
         terminal.out.print(f"written: {request.page}", markup=False, soft_wrap=True)
+
+
+def _format_languages(one: dict[str, Any], languages: list[str]) -> list[str]:
+    means = {row["value"]: f"{row['mean']:.4f}" for row in one["slices"] if row["slice"] == "language"}
+    return [means.get(language, "") for language in languages]
 
 
 def _format_latency(entry: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
@@ -13,6 +13,8 @@ from querytruth.sets.manifest_notes import describe_certificate
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from querytruth.evaluation.tool_figures import ToolFigures
 
 _SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where evaluated
 _REFERENCE_BASELINES = ("random", "oracle")  # floor and ceiling: warnings about them are expected
@@ -267,3 +269,42 @@ def show_stability(table: pd.DataFrame, means: dict[str, dict[str, list[float]]]
         [name, *[format_number(value) for value in of[metric]]] for name, of in means.items()
     ]
     terminal.print_table(metric, ["system", *names], figures)
+
+
+def show_tool_figures(result: EvaluationResult, found: ToolFigures) -> None:
+    """Print what another evaluator would give, beside ours; all digits, since a difference is what is looked for."""
+    ours = dict(zip(result.figures["metric"], result.figures["value"], strict=True))
+    rows: list[list[object]] = [
+        [
+            name,
+            repr(value),
+            metric,
+            repr(float(ours[metric])),
+            "" if value == ours[metric] else f"{value - ours[metric]:+.2g}",
+        ]
+        for metric, (name, value) in found.figures.items()
+    ]
+    title = f"{result.system['name']} as {found.tool}, the mean of {found.queries:,} queries"
+    terminal.print_table(title, [found.tool, "its figure", "ours", "our figure", "difference"], rows)
+    for note in found.notes():
+        terminal.out.print(note, markup=False, soft_wrap=True)
+    terminal.out.print("why they differ: docs/conventions.md", markup=False)
+
+
+def show_origins(origins: Mapping[str, Any]) -> None:
+    """Print how far made queries move the figures and the order of systems against typed ones."""
+    rows: list[list[object]] = [
+        [
+            one["system"],
+            *(format_number(one[side]) for side in ("made", "typed")),
+            f"{one['difference']:+.4f} [{one['low']:+.4f}, {one['high']:+.4f}]",
+        ]
+        for one in origins["moves"]
+    ]
+    if rows:
+        terminal.print_table("made queries against typed ones", ["system", "made", "typed", "moved, 95%"], rows)
+    if order := origins["order"]:
+        places = "; ".join(" and ".join(pair) for pair in order["swapped"])
+        change = f"; changed places: {places}" if places else ""
+        span = f"{order['correlation']:.2f} [{order['low']:.2f}, {order['high']:.2f}]"
+        terminal.out.print(f"order of systems, made against typed: tau {span}{change}", markup=False, soft_wrap=True)

@@ -3,6 +3,11 @@ computed.
 """
 
 import hashlib
+import json
+import math
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from querytruth.array_types import Vectors
-from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.files.durable_files import append_lines, file_sha256, open_log, read_journal_lines
+from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.backends.images.rendering import PixelsJob
 from querytruth.backends.models import hub_models, vector_store
 from querytruth.backends.models.embedders import ImageTextEmbedder, load_image_text_embedder
 from querytruth.backends.steps import Advance, current_run, step
-from querytruth.errors import UserError
+from querytruth.errors import UserError, translate_write_errors
 from querytruth.evaluation.ground_truth import to_id_array
 from querytruth.evaluation.judged_sets import JudgedSet
 from querytruth.sets.image_vectors import DecodedImages, embed_texts, encode_with_cache
@@ -25,6 +31,7 @@ from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.set_files import ImageLocation, locate_images
 
 MAX_IMAGE_SIDE = 1024  # pixels of the longer side at most: encoders look at 224 to 384
+_COSTS = "encoding.jsonl"  # beside the vectors
 _PARTS = (("queries", "query_id", "query"), ("images", "image_id", "image"))
 
 
@@ -99,17 +106,21 @@ def encode_images(
     keys = [_key(place) for place in places]
     by_key = {key: place for key, place in zip(keys, places, strict=True) if key and place.location}
     failures: dict[str, tuple[str, str]] = {}
+    seconds: list[tuple[int, float]] = []  # of each call, with the number of its images
 
     def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
         jobs = [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names]
-        decoded_images = DecodedImages(jobs, advance)
+        decoded_images, start = DecodedImages(jobs, advance), time.perf_counter()
         vectors = embedder.encode_images(decoded_images)
+        seconds.append((len(names), time.perf_counter() - start))
         failures.update({names[number]: fault for number, fault in decoded_images.failures.items()})
         return [number for number in range(len(names)) if number not in decoded_images.failures], vectors
 
     fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}"
     wanted = sorted(by_key)
     encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode images", "images")
+    if seconds:
+        _record_cost(folder, embedder, sum(count for count, _ in seconds), sum(took for _, took in seconds))
     row_of_key = {key: place for place, key in enumerate(wanted)}
     ids = pa.array([place.image_id for place in places], pa.large_string())
     side = _expand_rows(ids, np.array([row_of_key.get(key, -1) for key in keys], dtype=np.int64), *encoded)
@@ -118,6 +129,29 @@ def encode_images(
     ]
     _record_missing(ledger, "encode images", "image", ids, side.is_known, failures_by_row)
     return side
+
+
+def _record_cost(folder: Path, embedder: ImageTextEmbedder, images: int, seconds: float) -> None:
+    """Keeps how long the encoding of so many images took; what a cache answered took none."""
+    entry = {"name": embedder.name, "revision": embedder.revision, "images": images, "seconds": round(seconds, 3)}
+    with translate_write_errors("encode images", folder), open_log(folder / _COSTS, wait=True) as handle:
+        append_lines(handle, [json.dumps(entry)])
+
+
+def read_encoding_cost(folder: Path, system: Mapping[str, Any]) -> dict[str, float] | None:
+    """Returns what a model costs, by what its result states of it: milliseconds an image (decoding included, on the
+    machine that encoded most at once; NaN where nothing was measured), and megabytes of vectors for 100,000 images.
+    None for what is no model and no vectors."""
+    if not isinstance(dimensions := system.get("dimensions"), int):
+        return None
+    most, milliseconds = 0, math.nan
+    for line in read_journal_lines(folder / _COSTS) if (folder / _COSTS).is_file() else []:
+        with suppress(ValueError, KeyError, TypeError):
+            entry = parse_bounded_json(line)
+            is_same = (entry["name"], entry["revision"]) == (system.get("name"), system.get("revision"))
+            if is_same and entry["images"] > most:
+                most, milliseconds = entry["images"], 1000 * entry["seconds"] / entry["images"]
+    return {"ms_per_image": milliseconds, "mb_per_100000_images": dimensions * 4 * 100_000 / 1e6}
 
 
 def _expand_rows(ids: pa.Array, row: NDArray[np.int64], vectors: Vectors, known: NDArray[np.bool_]) -> EncodedItems:

@@ -22,8 +22,9 @@ from querytruth.backends.search_systems import ImageSearchSystem, SearchFailure,
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.ground_truth import find_representatives
-from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, map_ids, read_named_images
+from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_named_images
 from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
 from querytruth.evaluation.system_answers import AnswerStore, SystemAnswer, answer_key, ask_system, parse_system_answer
 from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
@@ -152,7 +153,7 @@ def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOpti
         for query, text in zip(queries["query_id"].tolist(), queries["text"].tolist(), strict=True)
     ]
     images = read_named_images(stored.path)
-    ids = map_ids(images, system.options.ids)
+    ids = map_system_ids(images, system.options.ids, stored)
     answers, check = _ask_and_record(described, stored, asked, k, options)
     matched = NameMatch()
     if system.options.ids == "image_id":

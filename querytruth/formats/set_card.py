@@ -4,7 +4,7 @@ Texts about ambiguous captions for the card and the set page, from the notes of 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ import yaml
 
 from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.errors import make_visible
+from querytruth.evaluation.query_origins import TYPED_STYLE
 from querytruth.sets.benchmark_set import Tables, make_canary
 from querytruth.sets.manifest_notes import describe_certificate
 
@@ -57,8 +58,14 @@ _AMBIGUOUS = 8  # captions shown
 _LICENCES = 12  # listed one by one; where there are more, their families are listed
 
 
-def list_biases(kind: str) -> list[str]:
-    """Returns what holds of a kind's queries that nobody typed into a search."""
+def list_biases(kind: str, by_style: Mapping[str, int]) -> list[str]:
+    """Returns what holds of queries that nobody typed into a search, in a set of this kind with so many of each
+    language and style (`en/caption`)."""
+    typed = sum(count for style, count in by_style.items() if style.rpartition("/")[2] == TYPED_STYLE)
+    all_queries = sum(by_style.values())
+    if 0 < typed < all_queries:
+        counts = f"{all_queries - typed:,} of its queries were made, {typed:,} were typed by people who search"
+        return [f"{counts}: `leaderboard` states how far figures and the order of systems move between the two."]
     return [_SYNTHETIC] if kind in ("precision", "recall", "generated") else []
 
 
@@ -213,7 +220,11 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"- content digest `{manifest['content_digest']}`"
     yield f"- canary `{make_canary(manifest['content_digest'])}`: a text corpus with it holds this version\n"
     yield "## Known limitations\n"
-    limitations = [*manifest["known_limitations"], *list_biases(manifest["kind"]), *describe_shortcuts(tables)]
+    limitations = [
+        *manifest["known_limitations"],
+        *list_biases(manifest["kind"], counts["by_style"]),
+        *describe_shortcuts(tables),
+    ]
     yield from (f"- {_plain(limitation)}" for limitation in limitations)
     yield "\n## Licences\n"
     yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its images:\n"

@@ -22,7 +22,14 @@ from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.decision_log import LOG_NAMES
 from querytruth.sets.manifest import MAX_MANIFEST_BYTES, is_undamaged_manifest, parse_manifest
-from querytruth.sets.published_files import CHECKSUMS, PublishedFile, list_published_files, read_published_images
+from querytruth.sets.published_files import (
+    CHECKSUMS,
+    MAX_SIGNATURE_BYTES,
+    PublishedFile,
+    list_published_files,
+    read_published_images,
+    signature_of,
+)
 
 _STAGE = "read set"
 _REPAIR = "run verify on the URL; where an object is damaged, delete it and publish the version again"
@@ -44,11 +51,11 @@ class RemoteVersion:
         return cache_folder() / "sets" / digest / self.url.name / f"v{self.url.version}"
 
 
-def fetch_version(url: str, *, with_images: bool = True) -> Path:
+def fetch_version(url: str, *, with_images: bool = True, with_signature: bool = False) -> Path:
     """Returns the folder in the cache that holds the version at a URL, the newest one unless the URL names it. Files
-    that the cache has are not read again; without images, only the tables are there. Raises UserError where there is
-    no version, or an object is not what the manifest lists."""
-    return place_version(find_remote_version(url), with_images=with_images)
+    that the cache has are not read again; without images, only the tables are there; with its signature, that lies
+    beside it. Raises UserError where there is no version, or an object is not what the manifest lists."""
+    return place_version(find_remote_version(url), with_images=with_images, with_signature=with_signature)
 
 
 def find_remote_version(url: str) -> RemoteVersion:
@@ -84,7 +91,7 @@ def _parse(raw: bytes, version: SetUrl) -> dict[str, Any]:
     return manifest
 
 
-def place_version(remote: RemoteVersion, *, with_images: bool = True) -> Path:
+def place_version(remote: RemoteVersion, *, with_images: bool = True, with_signature: bool = False) -> Path:
     """Returns the folder in the cache with the files of the version, as `fetch_version`."""
     folder = remote.folder
     with translate_write_errors(_STAGE, cache_folder()):
@@ -94,6 +101,8 @@ def place_version(remote: RemoteVersion, *, with_images: bool = True) -> Path:
             files += read_published_images(folder / CHECKSUMS)
         _place_files(remote, folder, files)
         _place_logs(remote, folder.parent)
+        if with_signature:
+            _place_signature(remote, signature_of(folder))
         _put_bytes(folder / "manifest.json", remote.raw)
     return folder
 
@@ -169,3 +178,12 @@ def _place_logs(remote: RemoteVersion, folder: Path) -> None:
             data = remote.bucket.read(remote.url.log_key(digest, name), MAX_DOCUMENT_BYTES)
             if data is not None:
                 _put_bytes(contained_path(folder, name, _STAGE), data)
+
+
+def _place_signature(remote: RemoteVersion, place: Path) -> None:
+    """Puts the signature of the version beside it, or takes away the one that the bucket has no more."""
+    data = remote.bucket.read(remote.url.signature_key, MAX_SIGNATURE_BYTES)
+    if data is None:
+        place.unlink(missing_ok=True)
+    else:
+        _put_bytes(place, data)

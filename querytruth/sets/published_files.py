@@ -28,6 +28,7 @@ _HISTORY = "evaluations/history.jsonl"
 _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
 _EVALUATED = re.compile(r'"version": ?([1-9][0-9]{0,8})[,}]')
 CHECKSUMS = "images/checksums.parquet"
+MAX_SIGNATURE_BYTES = 1 << 29  # 140 bytes a file
 _STAGE = "read set"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MAX_BYTES = 1 << 40
@@ -125,6 +126,11 @@ def _impossible(source: str, path: object) -> UserError:
     return UserError(_STAGE, source, f"lists {str(path)[:100]!r}, which no version has", "ask for the set again")
 
 
+def signature_of(version: Path) -> Path:
+    """Returns where the signature of a version lies: beside it, as v2.sig."""
+    return version.with_name(f"{version.name}.sig")
+
+
 def record_own_version(version: Path) -> None:
     """Records that this user published the version at this path. Raises OSError."""
     record = _record_of(version)
@@ -153,6 +159,11 @@ def image_roots(roots: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         _image_roots.reset(token)
+
+
+def list_image_roots() -> list[str]:
+    """Returns the folders and URLs that are allowed now."""
+    return list(_image_roots.get())
 
 
 def is_allowed_image_path(path: str, *, is_own: bool) -> bool:

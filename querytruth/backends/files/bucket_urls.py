@@ -2,6 +2,7 @@
 
     s3://bucket/prefix/<name>/v<N>/manifest.json           written last, on the condition that none is there
     s3://bucket/prefix/<name>/v<N>/logs-<digest>/<log>     the decision logs as they were when it was published
+    s3://bucket/prefix/<name>/v<N>.sig                     its signature, where its publisher signed it
     s3://bucket/prefix/<name>/objects/<2 hex>/<sha256>     every file of every version, by its bytes
 
 A file's key is the digest of its bytes: two publishers never write different bytes to one key, what a killed one left
@@ -128,6 +129,11 @@ class SetUrl:
     def object_key(self, sha256: str) -> str:
         """Returns the key of the file with these bytes."""
         return f"{self.objects_prefix}{sha256[:2]}/{sha256}"
+
+    @property
+    def signature_key(self) -> str:
+        """The key of the version's signature."""
+        return f"{self.folder.prefix}/v{self.version}.sig"
 
     def log_key(self, manifest_sha256: str, name: str) -> str:
         """Returns the key of a decision log that the publisher of this manifest had."""

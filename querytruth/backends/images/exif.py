@@ -18,10 +18,13 @@ from datetime import datetime
 from operator import truediv
 from typing import NamedTuple
 
+_MAKE, _MODEL = 0x010F, 0x0110
 _ORIENTATION, _EXIF, _GPS = 0x0112, 0x8769, 0x8825
 _ORIGINAL, _DIGITIZED = (0x9003, 0x9291, 0x9011), (0x9004, 0x9292, 0x9012)  # date and time, sub-second, offset
 _LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE = 1, 2, 3, 4, 7, 29
-_WANTED = {_ORIENTATION, _EXIF, _GPS, *_ORIGINAL, *_DIGITIZED}
+_WANTED = {_MAKE, _MODEL, _ORIENTATION, _EXIF, _GPS, *_ORIGINAL, *_DIGITIZED}
+# What stands before a TIFF header with EXIF: in JPEG, in WebP, in PNG, and at the start of a TIFF file.
+_BLOCK = re.compile(rb"(?:Exif\0\0|EXIF.{4}|eXIf|\A)(?=II\*\0|MM\0\*)", re.DOTALL)
 
 
 _WANTED |= {_LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE}
@@ -59,6 +62,23 @@ def read_exif(block: bytes) -> Exif:
     taken_at = _time(details, *_ORIGINAL) or _time(details, *_DIGITIZED) or _gps_time(gps, order)
     orientation = _integer(first.get(_ORIENTATION), order)
     return Exif(orientation if orientation and orientation <= 8 else 1, taken_at, latitude, longitude)
+
+
+def find_camera(head: bytes) -> str | None:
+    """Returns the camera of a photo by the first bytes of its file: make and model, the make once, as in "Canon EOS
+    40D" and "NIKON D70". None where no EXIF block names a model. Nothing is decoded."""
+    if (found := _BLOCK.search(head)) is None:
+        return None
+    block = head[found.end() :]
+    order = "<" if block.startswith(b"II") else ">"
+    if len(block) < 8:
+        return None
+    first = _directory(block, struct.unpack_from(order + "I", block, 4)[0], order)
+    make, model = (" ".join(_text(first.get(tag)).split()) for tag in (_MAKE, _MODEL))
+    if not model:
+        return None
+    words = make.split()
+    return model if not words or model.casefold().startswith(words[0].casefold()) else f"{make} {model}"
 
 
 def _directory(block: bytes, start: int, order: str) -> dict[int, _Field]:

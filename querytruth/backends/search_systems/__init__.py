@@ -23,9 +23,10 @@ SEARCH_SYSTEMS = PluginPackage("querytruth.backends.search_systems", "search sys
 
 
 class SearchSystemOptions(PluginOptions):
-    """The options of every system. `ids`: which column of the set's images the answers name; times in seconds."""
+    """The options of every system. `ids`: which column of the set's images the answers name, or the `sha1` of their
+    files, in hex or base64; times in seconds."""
 
-    ids: Literal["image_id", "file_name", "sha256", "source_url"] = "image_id"
+    ids: Literal["image_id", "file_name", "sha256", "sha1", "source_url"] = "image_id"
     concurrency: int = Field(4, ge=1, le=256)
     deadline: float = Field(10, gt=0, le=600)  # of one attempt
     tries: int = Field(3, ge=1, le=10)

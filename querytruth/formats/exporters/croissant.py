@@ -92,7 +92,7 @@ def _describe_truth(manifest: dict[str, Any]) -> dict[str, Any]:
     certificate = manifest["notes"].get("certificate")
     judges = [f"{judge}: {count:,} judgments" for judge, count in manifest["counts"].get("by_judge", {}).items()]
     files = ", ".join(one["file"] for one in manifest["inputs"])
-    limits = [*manifest["known_limitations"], *list_biases(manifest["kind"])]
+    limits = [*manifest["known_limitations"], *list_biases(manifest["kind"], manifest["counts"]["by_style"])]
     described = {
         "rai:dataCollection": f"{manifest['kind']} set, from {files or 'images'}",
         "rai:dataPreprocessingProtocol": [

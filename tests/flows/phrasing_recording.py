@@ -79,7 +79,7 @@ def record_phrasings() -> str:
     writer = PhrasingWriter(load_written_texts())
     with tempfile.TemporaryDirectory() as folder:
         write_sample_album(Path(folder))
-        given = [f"annotations={folder}/annotations.json", f"images={folder}/pictures", f"out={folder}"]
+        given = [f"annotations={folder}/annotations.json", f"images={folder}/images", f"out={folder}"]
         definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "phrasings.yaml", given, "precision")
         with patch("querytruth.backends.models.chat.load_chat_model", lambda *_, **__: writer):
             build_set(definition)

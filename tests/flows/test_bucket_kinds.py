@@ -117,11 +117,11 @@ def test_a_recall_set_of_a_gallery_in_the_bucket_is_built_on_another_machine(
         "render": {"size": 64},
         "out": url,
     }
-    assert qt.build(images).result.url == f"{url}/pictures/v1"
+    assert qt.build(images).result.url == f"{url}/images/v1"
     enter("there")
     done = qt.build(recall_keys(album, url, images=None, render=None, gallery="images", sizes=[]))
     assert done.result.url == f"{url}/album/v1"
-    assert done.result.manifest["configuration"]["gallery"] == "pictures/v1"
+    assert done.result.manifest["configuration"]["gallery"] == "images/v1"
 
 
 def test_a_precision_set_is_stored(

@@ -70,9 +70,9 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
     assert [row["text"] for row in change.queries_added] == [NEW] and len(change.images_added) == 1
     assert not change.queries_removed and not change.images_removed and not change.judgments_removed
     shown = world.artifacts()
-    assert {"album-funnel", "album-pictures", "album-card", "album-change", "album-page"} <= set(shown)
+    assert {"album-funnel", "album-images", "album-card", "album-change", "album-page"} <= set(shown)
     assert f"- {NEW}" in shown["album-change"]["data"] and "| images added | 1 |" in shown["album-change"]["data"]
-    assert shown["album-pictures"]["data"].startswith("data:image/jpeg;base64,")
+    assert shown["album-images"]["data"].startswith("data:image/jpeg;base64,")
     assert (sets / "shown" / "v2.html").as_uri() in shown["album-page"]["data"]
     assert all("街边有一辆公交车" in (sets / "shown" / f"{version}.html").read_text() for version in ("v1", "v2"))
 

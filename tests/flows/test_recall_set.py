@@ -191,8 +191,8 @@ def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path)
     model = ["captions.model=captions_file", f"captions.options.path={album / 'captions.csv'}"]
     given = ["name=album", f"out={album / 'sets'}", "gallery=images", "ambiguity.text_embedder=char_ngrams", *model]
     result = build(given)
-    assert result.manifest["configuration"]["gallery"] == "pictures/v1"
-    assert {"file": "pictures/v1", "sha256": gallery.manifest["content_digest"], "counts": {"images": 5}} in (
+    assert result.manifest["configuration"]["gallery"] == "images/v1"
+    assert {"file": "images/v1", "sha256": gallery.manifest["content_digest"], "counts": {"images": 5}} in (
         result.manifest["inputs"]
     )
     draw(album / "album", [*CAPTIONS, "new"])

@@ -120,7 +120,7 @@ class SetKind:
         unchanged version keeps its page; a page that cannot be written is logged, and the build is not lost."""
         nested_results = [self.write_version_page(nested) for nested in result.nested_results]
         page = result.path.parent / "shown" / f"{result.path.name}.html"
-        definition = result.manifest["envelope"].get("definition") or {}
+        definition = result.manifest.get("envelope", {}).get("definition") or {}
         try:
             if result.is_new or not page.exists():
                 with pages_in(definition.get("page_language", "en")):

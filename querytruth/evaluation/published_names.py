@@ -8,12 +8,14 @@ several queries or images is an error: a guess would change the figures without 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from querytruth.errors import UserError
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.ground_truth import factorize_ids
 from querytruth.evaluation.judged_sets import EvaluationView, read_named_images
+from querytruth.sets.benchmark_set import Tables
 
 _COLUMNS = ("source_id", "file_name", "path", "source_url")
 _PATHS = ("file_name", "path")  # of which the end is enough
@@ -84,13 +86,27 @@ def _clean_path(text: str) -> str:
     return text.replace("\\", "/").removeprefix("./").lstrip("/")
 
 
+def add_aliases(tables: Tables) -> pd.DataFrame:
+    """Returns the queries, and a row (query_id, source_id) for each further id of one: of a line of a log that was
+    joined with others."""
+    return pd.concat([tables.queries, tables.query_aliases], ignore_index=True)
+
+
 def rename_ids(run: pd.DataFrame, column: str, match: NameMatch) -> pd.DataFrame:
-    """Returns the run with our ids in a column. Several names of one image count once, at the best score."""
+    """Returns the run with our ids in a column. Several names of one image count once, at the best score. Of several
+    names of one query, such as the ids of two lines of a log that ask the same, the results of the first count: of our
+    id, or of the first name by order."""
     if not match.ids:
         return run
     codes, known = factorize_ids(run[column])
     names = pd.Series(known.to_pylist(), dtype="str")
-    place, distinct = pd.factorize(names.map(lambda name: match.ids.get(name, name)))
+    targets = names.map(lambda name: match.ids.get(name, name))
+    place, distinct = pd.factorize(targets)
+    if column == "query_id" and len(distinct) < len(names):
+        order = pd.DataFrame({"target": targets, "other": names != targets, "name": names})
+        first = order.sort_values(["target", "other", "name"]).drop_duplicates("target").index
+        is_first = np.isin(codes, first)
+        run, codes = run[is_first].reset_index(drop=True), codes[is_first]
     renamed = run.assign(
         **{column: pd.Categorical.from_codes(place[codes], categories=pd.Index(distinct, dtype="str"))}
     )
@@ -106,7 +122,7 @@ def translate_run(run: pd.DataFrame, view: EvaluationView) -> tuple[pd.DataFrame
     judged = view.judged_set
     if judged.stored is None:
         return run, {}, []
-    images, text_table = read_named_images(judged.stored.path), judged.stored.tables.queries
+    images, text_table = read_named_images(judged.stored.path), add_aliases(judged.stored.tables)
     same = judged.representatives.to_dict()
     counts: dict[str, dict[str, int]] = {}
     sides = {"query_id": (text_table, "query_id"), "image_id": (images, "image_id")}

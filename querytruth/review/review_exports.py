@@ -18,7 +18,7 @@ from querytruth.evaluation import result_files, run_files, run_matching
 from querytruth.evaluation.ground_truth import factorize_ids, find_representatives, fold_run, fold_tables
 from querytruth.evaluation.judged_sets import read_named_images
 from querytruth.evaluation.live_systems import ask_texts
-from querytruth.evaluation.published_names import match_names, rename_ids
+from querytruth.evaluation.published_names import add_aliases, match_names, rename_ids
 from querytruth.review.server_session import CsvUploadOptions, list_relaxed_options
 from querytruth.sets import (
     decision_log,
@@ -31,7 +31,7 @@ from querytruth.sets import (
 )
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.review_csv import ReviewTableOptions
-from querytruth.sets.set_files import StoredSet
+from querytruth.sets.set_files import StoredSet, read_set
 
 SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for one
 
@@ -74,7 +74,8 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, syste
 def _read_named_run(path: Path, stored: StoredSet, representatives: pd.Series) -> pd.DataFrame:
     """Returns a run in our ids, whichever of the set's ids and names it has."""
     run, same = run_files.read_run(result_files.find_run_file(path)), representatives.to_dict()
-    for key, table in (("query_id", stored.tables.queries), ("image_id", read_named_images(stored.path))):
+    named_queries = add_aliases(read_set(stored.path, ("queries", "query_aliases")).tables)
+    for key, table in (("query_id", named_queries), ("image_id", read_named_images(stored.path))):
         names = factorize_ids(run[key])[1].to_pylist()
         run = rename_ids(run, key, match_names(names, set(table[key].astype("str")), table, key, same))
     return run

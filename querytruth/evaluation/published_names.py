@@ -1,4 +1,5 @@
-"""Ids of others in a run: queries and images by our ids, then by the publisher's, then by file names and paths.
+"""Ids of others in a run: queries and images by our ids, then by the publisher's, then by file names and paths, and
+queries by their texts.
 
 A path, with its extension or without, counts where it is the end of one image's path alone, or that image's path the
 end of it. A name that could be
@@ -17,7 +18,7 @@ from querytruth.evaluation.ground_truth import factorize_ids
 from querytruth.evaluation.judged_sets import EvaluationView, read_named_images
 from querytruth.sets.benchmark_set import Tables
 
-_COLUMNS = ("source_id", "file_name", "path", "source_url")
+_COLUMNS = ("source_id", "file_name", "path", "source_url", "text")
 _PATHS = ("file_name", "path")  # of which the end is enough
 _EXAMPLES = 3
 Counts = dict[str, dict[str, dict[str, int]]]
@@ -32,10 +33,16 @@ class NameMatch:
 
 
 def match_names(
-    names: Iterable[str], own_ids: Collection[str], table: pd.DataFrame, key: str, same: Mapping[str, str] = {}
+    names: Iterable[str],
+    own_ids: Collection[str],
+    table: pd.DataFrame,
+    key: str,
+    same: Mapping[str, str] = {},
+    about: tuple[str, object] = ("read run", "run"),
 ) -> NameMatch:
     """Matches names with the rows of a table of a set (its column `key` has our ids). `same`: by id of an image that of
-    its representative, which is no other image. Raises UserError where a name could be several, with three of them."""
+    its representative, which is no other image. Raises UserError where a name could be several, with three of them;
+    `about`: its stage and item."""
     open_names = [name for name in names if name not in own_ids]
     found, by_column = dict[str, str](), dict[str, int]()
     ambiguous: list[str] = []
@@ -53,10 +60,11 @@ def match_names(
         by_column |= {column: sum(name in found for name in matched)} if matched else {}
         open_names = [name for name in open_names if name not in matched]
     if ambiguous:
-        what = "queries" if key == "query_id" else "pictures"
+        what = "queries" if key == "query_id" else "images"
         listed = "; ".join(sorted(ambiguous)[:_EXAMPLES])
         reason = f"{len(ambiguous):,} names could be several {what} ({listed})"
-        raise UserError("read run", "run", reason, f"name {what} by {key}, or by whole paths")
+        next_step = f"name them by {key}" + (", or by whole paths" if key == "image_id" else "")
+        raise UserError(*about, reason, next_step)
     return NameMatch(found, {name: count for name, count in by_column.items() if count})
 
 

@@ -176,7 +176,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 435,
-    "lines": 75469,
+    "lines": 75487,
     "lines of imports": 5607,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,

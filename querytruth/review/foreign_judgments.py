@@ -24,6 +24,7 @@ from querytruth.sets.review_tables import DIGEST_COLUMN, ReviewImportResult
 from querytruth.sets.set_files import read_set
 
 _STAGE = "import judgments"
+_HIGHEST_GRADE = 127
 _COLUMNS = {
     "query": ("query_id", "query-id", "qid", "query", "source_id", "text", "查询", "搜索词"),
     "image": ("image_id", "corpus-id", "doc_id", "docid", "image", "file_name", "file", "path", "图片"),
@@ -72,6 +73,8 @@ def read_foreign_judgments(
     stored = read_set(path, ("queries", "images", "qrels", "duplicates", "query_aliases"))
     rows = list(_iterate_judgments(file, encoding))
     names, grades = SetNames(stored.tables, file), sorted({"0", *map(str, stored.manifest["grades"])})
+    if not len(stored.tables.qrels):  # the first judgments say which grades there are
+        grades = list(map(str, range(_HIGHEST_GRADE + 1)))
     queries = names.match_queries({row.query for row in rows})
     images = names.match_images({row.image for row in rows})
     chosen, problems = dict[tuple[str, str], str](), list[str]()
@@ -81,7 +84,8 @@ def read_foreign_judgments(
             unknown = f"{row.image!r} is no image" if pair[0] else f"{row.query!r} is no query"
             problems += [] if allow_unknown else [f"{row.place}: {unknown} of the set"]
         elif row.grade not in grades:
-            problems.append(f"{row.place}: the grade {row.grade!r} is none of {', '.join(grades)}")
+            of = ", ".join(grades) if len(grades) <= _HIGHEST_GRADE else f"0 to {_HIGHEST_GRADE}"
+            problems.append(f"{row.place}: the grade {row.grade!r} is none of {of}")
         elif (before := chosen.setdefault(pair, row.grade)) != row.grade:
             problems.append(f"{row.place}: {row.query} and {row.image} have the grade {before} in another row")
     if problems:

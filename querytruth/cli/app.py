@@ -19,6 +19,10 @@ from querytruth.terminal import TerminalReporter, err
 COMMANDS = {
     "Start": {
         "demo": ("demo:demo", "Build, check and show the sets of the sample album."),
+        "demo-servers": (
+            "demo:demo_servers",
+            "Serve stand-ins of a caption model and a search, to try the walk.",
+        ),
         "init": ("start_commands:init", "Write a commented definition, or the deployments of Prefect, to start from."),
         "doctor": (
             "start_commands:doctor",

@@ -69,9 +69,7 @@ def test_a_copy_without_replies_says_so(copied: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setitem(rebuild.SET_KINDS, "queries", rebuild.replace(rebuild.SET_KINDS["queries"], build_tables=ask))
 
-    with pytest.raises(
-        UserError, match=r"without the replies .*copy mine/replies\.sqlite beside .*--online"
-    ):
+    with pytest.raises(UserError, match=r"without the replies .*copy mine/replies\.sqlite beside .*--online"):
         rebuild.rebuild_tables(Path("mine/v1"))
 
 

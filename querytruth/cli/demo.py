@@ -27,8 +27,9 @@ def demo_servers(
     captions: Annotated[int, option(help="The port of the caption endpoint.", min=1, max=65535)] = 8001,
     search: Annotated[int, option(help="The port of the search.", min=1, max=65535)] = 8002,
 ) -> None:
-    """Serve a caption endpoint and an image search on this machine that stand in for your own, until Ctrl-C. Their
-    words are drawn by colours: they say nothing of what an image shows.
+    """Serve stand-ins of a caption model and a search, to try the walk.
+
+    Their words are drawn by colours: they say nothing of what an image shows. Ctrl-C ends them.
 
     Example: querytruth demo-servers photos
     """

@@ -175,12 +175,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 436,
-    "lines": 75759,
-    "lines of imports": 5631,
+    "files": 437,
+    "lines": 75847,
+    "lines of imports": 5639,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
-    "Any": 1647,
+    "Any": 1649,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

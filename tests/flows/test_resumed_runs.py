@@ -1,5 +1,7 @@
 """`prefect resume`: which run is answered; and how a flow is found by its path."""
 
+import contextlib
+import sys
 import tomllib
 from pathlib import Path
 from uuid import uuid4
@@ -9,7 +11,7 @@ from prefect.client.schemas.objects import FlowRun
 
 from flows.prefect_runs.one_off_run import find_entrypoint
 from flows.prefect_runs.resume_run import choose_waiting_run
-from querytruth.cli.start_commands import InitRequest, init
+from querytruth.cli.app import main
 from querytruth.errors import UserError
 
 
@@ -39,7 +41,9 @@ def test_a_flow_of_the_project_is_found_by_its_path_where_there_is_no_such_file(
 def test_the_folder_of_the_deployments_allows_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    init(request=InitRequest(kind="prefect"))
+    monkeypatch.setattr(sys, "argv", ["querytruth", "init", "prefect"])
+    with contextlib.suppress(SystemExit):
+        main()
 
     settings = tomllib.loads((tmp_path / "prefect.toml").read_text("utf-8"))
     assert settings["plugins"] == {"enabled": True, "allow": ["querytruth"]} and (tmp_path / "prefect.yaml").is_file()

@@ -31,14 +31,14 @@ from rich.table import Table
 
 from builders.precision.steps import find_seeds, join_gallery, read_annotations
 
-AREA_RATIO = 0.1  # of the picture's area: from here on a box is prominent
+AREA_RATIO = 0.1  # of the image's area: from here on a box is prominent
 PANDAS_SAMPLE_EVERY = 100  # pandas answers every so many-th query only: all of them would take a minute
 COMPILED = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}  # as installed peers are
 SIZES = {"images": 193_588, "boxes": 2_826_303}  # Objects365-2020
 
 
 def statistics(images: Any, prominent: Any, shares: Any) -> list[list[float]]:
-    """Per label, in the file's order: pictures, pictures on which it is prominent, mean share of the picture."""
+    """Per label, in the file's order: images, images on which it is prominent, mean share of the image."""
     return [[int(a), int(b), round(float(c), 9)] for a, b, c in zip(images, prominent, shares, strict=True)]
 
 
@@ -129,7 +129,7 @@ def build_ours(path: Path) -> Any:
 
 
 def pairs(path: Path) -> Any:
-    """Seconds for the number of pictures that hold both labels, for all pairs of labels."""
+    """Seconds for the number of images that hold both labels, for all pairs of labels."""
     gallery, index = gallery_and_index(path)
     sets = [set(gallery.box_image[gallery.box_label == label].tolist()) for label in range(len(index.declared))]
     all_pairs = list(combinations(range(len(sets)), 2))
@@ -140,7 +140,7 @@ def pairs(path: Path) -> Any:
 
 
 def truth(path: Path) -> Any:
-    """Seconds a query for the pictures that answer it, accepted labels included: the queries of the build below."""
+    """Seconds a query for the images that answer it, accepted labels included: the queries of the build below."""
     import pandas as pd
 
     from builders.precision import annotated_gallery, label_index, label_steps

@@ -1,15 +1,15 @@
-"""How many pictures a second the chat model `qwen_vl` captions, beside transformers' `generate` on the same model.
+"""How many images a second the chat model `qwen_vl` captions, beside transformers' `generate` on the same model.
 
     python benchmarks/captioning.py [--runs 3] [--sizes small full] [--models Qwen2.5-VL Qwen3-VL]
 
-The task is the article's: pictures of 512 x 512, its question, five beams, 46 to 48 new tokens; it needed 2.2 s a
-picture. The models are Qwen2.5-VL and Qwen3-VL of random weights, made here (captioning_models.py). `small`: on the
+The task is the article's: images of 512 x 512, its question, five beams, 46 to 48 new tokens; it needed 2.2 s an
+image. The models are Qwen2.5-VL and Qwen3-VL of random weights, made here (captioning_models.py). `small`: on the
 processor, in float32; each way on one thread, in seconds of that processor. `full`: the sizes of Qwen2.5-VL-7B and
 Qwen3-VL-8B in bfloat16 on a GPU, in seconds by the clock; takes 18 GB of disk below TMPDIR and, where there is no CUDA,
 is not measured, which the script says.
 
-Each way runs in a process of its own, in turn, so often as --runs says. Loading and a first picture are not counted;
-decoding and preparing the pictures are, and all ways are given the same tensors for a picture. Memory is the process's
+Each way runs in a process of its own, in turn, so often as --runs says. Loading and a first image are not counted;
+decoding and preparing the images are, and all ways are given the same tensors for an image. Memory is the process's
 peak or, on a GPU, the most that torch had allocated there. `same texts` is the share of captions that are letter by
 letter those of one-by-one generation; in bfloat16 rounding hangs on the batch, and texts with it.
 """
@@ -47,7 +47,7 @@ ARTICLE = {"num_beams": 5, "max_new_tokens": 48, "min_new_tokens": 46, "do_sampl
 DEVICE = {"small": ("cpu", "float32"), "full": ("cuda", "bfloat16")}
 BATCH = {"small": 8, "full": 64}  # what the backend begins with
 IMAGES = {"small": (8, 16), "full": (8, 192)}  # one by one, in batches
-TARGET = {"small": "target 2 x", "full": "target 20 x and under 0.1 s a picture"}
+TARGET = {"small": "target 2 x", "full": "target 20 x and under 0.1 s an image"}
 SIZE_TITLES = {"small": "{}, small", "full": "{} of full size"}
 METHODS = {
     "one_by_one": "transformers, one by one",
@@ -147,7 +147,7 @@ def measure_all(kind: str, size: str, images: Path, runs: int, console: Console)
                     run_subprocess("--way", way, "--folder", folder, "--drawn", str(images), size=size)
                 )
                 progress_line = (
-                    f"{number + 1}/{runs} {kind} {size} {way}: {runs_of_method[-1]['seconds']:.3f} s a picture"
+                    f"{number + 1}/{runs} {kind} {size} {way}: {runs_of_method[-1]['seconds']:.3f} s an image"
                 )
                 console.print(progress_line, style="dim", highlight=False)
     figures = {
@@ -162,7 +162,7 @@ def comparison_table(kind: str, size: str, costs: dict[str, Figures], runs: int)
     model = f"{SIZE_TITLES[size].format(kind)}, {costs['limit']['weights']:,} weights"
     title = f"{model}: {unit}, median of {runs}; {TARGET[size]}"
     table = Table(title=title)
-    for column in ("way", "s a picture", "pictures/s", "x one by one", "peak MB", "same texts"):
+    for column in ("way", "s an image", "images/s", "x one by one", "peak MB", "same texts"):
         table.add_column(column, justify="left" if column == "way" else "right")
     plain = costs["one_by_one"]
     for way, description in METHODS.items():

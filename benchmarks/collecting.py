@@ -2,9 +2,9 @@
 
     python benchmarks/collecting.py [--topics 20] [--queries 75] [--keep 12]
 
-Queries that people kept are searched for, and their pictures fetched, checked, rendered and published, with one result
+Queries that people kept are searched for, and their images fetched, checked, rendered and published, with one result
 in ten at fault; then the same set is built again without the web. The server answers after 20 ms and shares the cores.
-Says time, processor time, memory at most (the largest process) and requests. Pictures are small (240 x 180): what is
+Says time, processor time, memory at most (the largest process) and requests. Images are small (240 x 180): what is
 measured is the collecting, not a line to the web.
 """
 
@@ -105,8 +105,8 @@ def run_benchmark(folder: Path, url: str, given: argparse.Namespace) -> None:
     here = (ipaddress.ip_network("127.0.0.0/8"),)
     web_collection.CrawlerClient = partial(CrawlerClient, networks_for_tests=here)  # type: ignore[misc, assignment]
     definition = write_definition(folder, url, given.topics, given.queries, given.keep)
-    table = Table(title=f"{given.topics} topics x {given.queries} queries x {given.keep} pictures")
-    for column in ("run", "seconds", "processor", "MB at most", "requests", "queries", "pictures", "pictures/s"):
+    table = Table(title=f"{given.topics} topics x {given.queries} queries x {given.keep} images")
+    for column in ("run", "seconds", "processor", "MB at most", "requests", "queries", "images", "images/s"):
         table.add_column(column, justify="left" if column == "run" else "right")
     before, digests = 0, set()
     for name, offline in (("collect and build", False), ("again, without the web", True)):
@@ -128,7 +128,7 @@ def run_benchmark(folder: Path, url: str, given: argparse.Namespace) -> None:
     Console().print(table)
     whole = given.topics * given.queries * given.keep
     is_whole = counts["judgments"] == whole and len(digests) == 1
-    Console().print(f"{counts['judgments']:,} of {whole:,} right pictures: {'all' if is_whole else 'MISSED'}")
+    Console().print(f"{counts['judgments']:,} of {whole:,} right images: {'all' if is_whole else 'MISSED'}")
     sys.exit(not is_whole)
 
 

@@ -1,8 +1,8 @@
-"""An image search and its pictures on this machine, for benchmarks/collecting.py, which starts it.
+"""An image search and its images on this machine, for benchmarks/collecting.py, which starts it.
 
     python benchmarks/collecting_server.py QUERIES [--latency 0.02]
 
-A Baidu-shaped search gives 24 results to every query; 16 different small pictures of each are drawn beforehand. One
+A Baidu-shaped search gives 24 results to every query; 16 different small images of each are drawn beforehand. One
 result in ten has a fault, in turn. GET /count tells how many requests there were, and POST of any chat request gets a
 reply that lists nothing. Asyncio and bytes made beforehand: it takes little of the processor.
 """
@@ -21,11 +21,11 @@ from web_server import format_response
 
 RESULTS = 24
 _DRAWN = 16  # of them: with one in ten at fault, twelve good ones are among these
-FAULTS = ("not found", "a page", "cut short", "busy once", "half a picture", "advertisement", "too small", "redirect")
+FAULTS = ("not found", "a page", "cut short", "busy once", "half an image", "advertisement", "too small", "redirect")
 
 
 def draw_image(number: int) -> bytes:
-    """A picture that looks like no other."""
+    """An image that looks like no other."""
     coarse = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     out = io.BytesIO()
     Image.fromarray(coarse).resize((240, 180), Image.Resampling.BILINEAR).save(out, "JPEG", quality=70)
@@ -71,10 +71,10 @@ class ImageSearchServer:
             case "not-found":
                 return format_response(b"gone", "404 Not Found")
             case "a-page":
-                return format_response(b"<!doctype html>" + b"<p>no picture</p>" * 99, kind="text/html")
+                return format_response(b"<!doctype html>" + b"<p>no image</p>" * 99, kind="text/html")
             case "cut-short":
                 return format_response(whole)[: len(whole) // 2]
-            case "half-a-picture":
+            case "half-an-image":
                 return format_response(whole[: len(whole) // 2])
             case "busy-once" if path not in self.busy:
                 self.busy.add(path)

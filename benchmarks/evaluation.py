@@ -31,7 +31,7 @@ _PART = 50_000  # rows of a Parquet part
 
 
 def make_set(folder: Path, gallery: int, queries: int, dimensions: int) -> None:
-    """A recall set without picture files, vectors of both sides in parts, and a run: always the same."""
+    """A recall set without image files, vectors of both sides in parts, and a run: always the same."""
     import numpy as np
     import pandas as pd
 
@@ -44,9 +44,7 @@ def make_set(folder: Path, gallery: int, queries: int, dimensions: int) -> None:
     images = [f"img_{hashlib.sha256(str(n).encode()).hexdigest()[:20]}" for n in range(gallery)]
     names = [f"q_{hashlib.sha256(str(n).encode()).hexdigest()[:20]}" for n in range(queries)]
     table = empty_frame("images").reindex(range(gallery)).assign(image_id=images, width=512, height=512)
-    queries_table = pd.DataFrame(
-        {"query_id": names, "text": [f"picture {n}" for n in range(queries)], "language": "en"}
-    )
+    queries_table = pd.DataFrame({"query_id": names, "text": [f"image {n}" for n in range(queries)], "language": "en"})
     queries_table = queries_table.assign(
         style="caption", level=1, labels=None, topic=None, source_image_id=images[:queries]
     )
@@ -58,7 +56,7 @@ def make_set(folder: Path, gallery: int, queries: int, dimensions: int) -> None:
     write_parts(folder / "vectors" / "images", "image_id", images, rng, dimensions)
     write_parts(folder / "vectors" / "queries", "query_id", names, rng, dimensions)
     places = rng.integers(0, gallery - RESULTS, queries)[:, None] + np.arange(RESULTS)
-    places[::2, 5] = np.arange(queries)[::2]  # half of the queries find their picture, sixth
+    places[::2, 5] = np.arange(queries)[::2]  # half of the queries find their image, sixth
     run = pd.DataFrame(
         {
             "query_id": np.repeat(names, RESULTS),
@@ -137,7 +135,7 @@ def main() -> None:
         for _ in range(given.runs):
             for name, command in ways.items():
                 costs[name].append(measure(command))
-    size = f"{given.queries:,} queries, {given.gallery:,} pictures of {given.dimensions} dimensions"
+    size = f"{given.queries:,} queries, {given.gallery:,} images of {given.dimensions} dimensions"
     table = Table(title=f"evaluate, whole: {size}; median of {given.runs}")
     for column in ("way", "seconds", "of the processor", "peak GB"):
         table.add_column(column, justify="left" if column == "way" else "right")

@@ -1,6 +1,6 @@
 """What scanning and rendering a gallery cost, beside what people would do it with otherwise.
 
-    python benchmarks/gallery.py [--peers-python PYTHON] [--photos FOLDER] [--pictures 240] [--runs 3]
+    python benchmarks/gallery.py [--peers-python PYTHON] [--photos FOLDER] [--images 240] [--runs 3]
 
 The peers need other versions of what the project needs, so they live in an environment of their own:
 
@@ -12,7 +12,7 @@ The peers need other versions of what the project needs, so they live in an envi
 
 (torch and imagededup in steps of their own: imagededup asks for torchvision, which has no wheel for every build of
 torch, and its hashes do without.) Each way runs in a process of its own, kept to one core unless it says otherwise, in
-turn, so often as --runs says. `per core` is pictures per second of processor time, worker processes included, start
+turn, so often as --runs says. `per core` is images per second of processor time, worker processes included, start
 and imports apart; `per second` is by the clock and suffers from whatever else the machine does.
 """
 
@@ -105,22 +105,20 @@ def measure_all(folder: Path, peers: str, runs: int, console: Console) -> dict[s
                 del costs[way]
                 continue
             costs[way].append(figures)
-            per_core = figures["pictures"] / figures["processor"]
-            console.print(f"{run + 1}/{runs} {way}: {per_core:.0f} pictures/s a core", style="dim")
+            per_core = figures["images"] / figures["processor"]
+            console.print(f"{run + 1}/{runs} {way}: {per_core:.0f} images/s a core", style="dim")
     return {way: median_figures(found) for way, found in costs.items()}
 
 
 def median_figures(runs: list[Figures]) -> Figures:
-    rates = [
-        one | {"core": one["pictures"] / one["processor"], "wall": one["pictures"] / one["seconds"]} for one in runs
-    ]
+    rates = [one | {"core": one["images"] / one["processor"], "wall": one["images"] / one["seconds"]} for one in runs]
     return {key: median(one[key] for one in rates) for key in rates[0]}
 
 
 def comparison_table(
     costs: dict[str, Figures], ways: dict[str, str], ours: str, title: str, like: dict[str, list[float]] | None = None
 ) -> Table:
-    """`like`: SSIM by way and picture."""
+    """`like`: SSIM by way and image."""
     table = Table(title=title)
     for column in ("way", "per core", "ours is", "per second", "MB at most", *(("SSIM", "worst") if like else ())):
         table.add_column(column, justify="left" if column == "way" else "right")
@@ -178,7 +176,7 @@ def neighbours(hashes: list[int | None]) -> set[tuple[int, int]]:
 
 
 def likenesses(folder: Path, ways: Iterable[str], peers: str) -> dict[str, list[float]]:
-    """By way the SSIM of each picture that it renders with that of Pillow's LANCZOS, both as JPEG of quality 90."""
+    """By way the SSIM of each image that it renders with that of Pillow's LANCZOS, both as JPEG of quality 90."""
     with tempfile.TemporaryDirectory() as kept:
         for way in ("pillow_lanczos", *ways):
             Path(kept, way).mkdir()
@@ -192,7 +190,7 @@ def read_grey(path: Path) -> np.ndarray:
 
 
 def ssim(one: np.ndarray, other: np.ndarray) -> float:
-    """Structural similarity (Wang et al., 2004) of two grey pictures, over windows of 8 x 8, each weighing the same."""
+    """Structural similarity (Wang et al., 2004) of two grey images, over windows of 8 x 8, each weighing the same."""
     small, large = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 
     def local(values: np.ndarray) -> np.ndarray:
@@ -210,15 +208,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has the peers")
     parser.add_argument("--photos", type=Path, help="a folder of JPEG files (*.jpg) in place of the album drawn")
-    parser.add_argument("--pictures", type=int, default=240, help="how many the album has, near-duplicates apart")
+    parser.add_argument("--images", type=int, default=240, help="how many the album has, near-duplicates apart")
     parser.add_argument("--runs", type=int, default=3, help="of which the median is given")
     given = parser.parse_args()
     console = Console(width=110)
     with tempfile.TemporaryDirectory() as drawn:
         folder = given.photos or Path(drawn)
         if not given.photos:
-            console.print(f"drawing {given.pictures} pictures", style="dim")
-            write_album(folder, given.pictures)
+            console.print(f"drawing {given.images} images", style="dim")
+            write_album(folder, given.images)
         costs = measure_all(folder, given.peers_python, given.runs, console)
         title = f"{len(images_in(folder))} JPEG files, {format_size(folder)}, median of {given.runs}"
         console.print(comparison_table(costs, SCAN, "scan_isolated", f"Scan: {title}"))

@@ -1,11 +1,11 @@
-"""What a whole gallery build costs besides decoding: on many pictures that are so small that all else is measured.
+"""What a whole gallery build costs besides decoding: on many images that are so small that all else is measured.
 
     python benchmarks/gallery_at_scale.py [--count 20000]
 
-Builds a gallery of a quarter, a half and all of --count pictures, twice each: the second time nothing is new. Seconds
+Builds a gallery of a quarter, a half and all of --count images, twice each: the second time nothing is new. Seconds
 are of processor time, worker processes included, and by the clock; memory is that of the largest process. The growth
-from size to size, carried on in a straight line, says what ten million pictures would take; what decoding them takes
-comes on top (benchmarks/gallery.py says how long). All of it is below TMPDIR: 4 GB for a million pictures alone.
+from size to size, carried on in a straight line, says what ten million images would take; what decoding them takes
+comes on top (benchmarks/gallery.py says how long). All of it is below TMPDIR: 4 GB for a million images alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-IMAGES_PER_FOLDER = 1000  # pictures
+IMAGES_PER_FOLDER = 1000  # images
 MAX_IMAGES = 10_000_000
 COMMAND = "import sys; from querytruth.cli.app import main; sys.exit(main())"
 
@@ -44,7 +44,7 @@ class GalleryBuildCost:
 
 
 def write_folder(root: Path, start: int) -> None:
-    """A thousand pictures of 48 x 48: noise so coarse that its perceptual hash is as random as the noise."""
+    """A thousand images of 48 x 48: noise so coarse that its perceptual hash is as random as the noise."""
     folder = root / f"{start // IMAGES_PER_FOLDER:05}"
     folder.mkdir(parents=True)
     noise = np.random.default_rng(start).integers(0, 256, (IMAGES_PER_FOLDER, 9, 9, 3), dtype=np.uint8)
@@ -75,22 +75,22 @@ def on_disk(folder: Path) -> int:
 
 def measure_sizes(count: int, home: Path, console: Console) -> list[tuple[GalleryBuildCost, GalleryBuildCost]]:
     """A first and a second build of each size, each size with a store of its own."""
-    images, costs, written = home / "pictures", [], 0
+    images, costs, written = home / "images", [], 0
     for share in (4, 2, 1):
         size = max(IMAGES_PER_FOLDER, count // share // IMAGES_PER_FOLDER * IMAGES_PER_FOLDER)
         with ProcessPoolExecutor() as pool:
             list(pool.map(partial(write_folder, images), range(written, size, IMAGES_PER_FOLDER)))
         written = size
         first, second = (build(images, home / f"out{size}", size) for _ in range(2))
-        console.print(f"{size:,} pictures: {first.seconds:.0f} s, again {second.seconds:.0f} s", style="dim")
+        console.print(f"{size:,} images: {first.seconds:.0f} s, again {second.seconds:.0f} s", style="dim")
         costs.append((first, second))
     return costs
 
 
 def report(costs: list[tuple[GalleryBuildCost, GalleryBuildCost]]) -> Table:
-    """A row per build, and one for what each further picture adds, carried on to ten million."""
-    table = Table(title="A whole gallery build, tiny pictures, nothing rendered")
-    for column in ("pictures", "", "seconds", "of a core", "ms a picture", "peak MB", "MB on disk"):
+    """A row per build, and one for what each further image adds, carried on to ten million."""
+    table = Table(title="A whole gallery build, tiny images, nothing rendered")
+    for column in ("images", "", "seconds", "of a core", "ms an image", "peak MB", "MB on disk"):
         table.add_column(column, justify="left" if not column else "right")
     for name, builds in zip(("first", "again"), zip(*costs, strict=True), strict=True):
         for cost in builds:
@@ -118,7 +118,7 @@ def report(costs: list[tuple[GalleryBuildCost, GalleryBuildCost]]) -> Table:
 
 
 def growth(builds: tuple[GalleryBuildCost, ...], figure: str) -> float:
-    """The figure at ten million pictures, on the straight line that fits the sizes measured best."""
+    """The figure at ten million images, on the straight line that fits the sizes measured best."""
     slope, start = np.polyfit([cost.images for cost in builds], [getattr(cost, figure) for cost in builds], 1)
     return float(start + slope * MAX_IMAGES)
 

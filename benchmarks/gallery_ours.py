@@ -32,7 +32,7 @@ def scan_alone(files: list[Path]) -> Figures:
 
 
 def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
-    """As a build does it: a thread per worker, each with its share of the pictures; the workers have started."""
+    """As a build does it: a thread per worker, each with its share of the images; the workers have started."""
     from querytruth.backends.images.image_reading import decode_image, describe_images
     from querytruth.backends.images.worker_processes import map_in_workers
 
@@ -46,7 +46,7 @@ def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     seconds, processor = time.perf_counter() - wall, processor_seconds() - before
     processor += processor_seconds_of_children() - workers_before
     worker = max(peak_mb(child) for child in child_processes())
-    return {"pictures": sum(counts), "seconds": seconds, "processor": processor, "peak": peak_mb(), "worker": worker}
+    return {"images": sum(counts), "seconds": seconds, "processor": processor, "peak": peak_mb(), "worker": worker}
 
 
 def scan_floor(files: list[Path]) -> Figures:
@@ -85,7 +85,7 @@ def hashes(files: list[Path], at_full_scale: bool = False) -> list[int]:
 def count_good(images: list[Any]) -> int:
     for image in images:
         if image.reason:
-            sys.exit(f"not a good picture: {image}")
+            sys.exit(f"not a good image: {image}")
     return len(images)
 
 
@@ -121,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("way", choices=WAYS)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--keep", type=Path, help="where `render` leaves its pictures")
+    parser.add_argument("--keep", type=Path, help="where `render` leaves its images")
     given = parser.parse_args()
     options = {"keep": given.keep} if given.keep else {}
     print(json.dumps(WAYS[given.way](images_in(given.folder), **options)))

@@ -3,7 +3,7 @@
     PYTHON benchmarks/gallery_peers.py WAY FOLDER [--keep FOLDER]
 
 PYTHON is an interpreter that has the peers (benchmarks/gallery.py says how), not the project's. Prints one line of
-JSON: pictures, seconds (wall and processor, start and imports apart), peak memory in MB; or what is missing.
+JSON: images, seconds (wall and processor, start and imports apart), peak memory in MB; or what is missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INSTALL = {  # the line that installs a module that a way imports
 
 
 def image_facts(data: bytes) -> Any:
-    """Digest, size and EXIF, as anyone would read them with Pillow; the open picture with it."""
+    """Digest, size and EXIF, as anyone would read them with Pillow; the open image with it."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(data))
@@ -285,7 +285,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("way", choices=PER_IMAGE_METHODS | PER_FOLDER_METHODS)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--keep", type=Path, help="where a way that renders leaves its pictures")
+    parser.add_argument("--keep", type=Path, help="where a way that renders leaves its images")
     given = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # a peer may print as it goes

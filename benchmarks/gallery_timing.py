@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 Figures = dict[str, float]
-Work = Callable[[Path], Any]  # what is done with one picture
+Work = Callable[[Path], Any]  # what is done with one image
 
 
 def images_in(folder: Path) -> list[Path]:
@@ -30,12 +30,12 @@ def processor_seconds() -> float:
 
 
 def measure_call(work: Callable[[], int]) -> Figures:
-    """Of work that returns how many pictures it did."""
+    """Of work that returns how many images it did."""
     wall, processor = time.perf_counter(), processor_seconds()
     images = work()
     seconds = {"seconds": time.perf_counter() - wall, "processor": processor_seconds() - processor}
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return {"pictures": images, **seconds, "peak": max(peak_mb(), children)}
+    return {"images": images, **seconds, "peak": max(peak_mb(), children)}
 
 
 def process_each(work: Work, files: list[Path]) -> int:

@@ -1,9 +1,9 @@
 """Draws JPEG "photos" that cost a decoder what real ones cost: 0.3 to 12 megapixels, always the same pixels.
 
-    python benchmarks/jpeg_album.py FOLDER [--pictures 240]
+    python benchmarks/jpeg_album.py FOLDER [--images 240]
 
 What a JPEG costs to decode depends on the bits that its detail takes. A photo's detail falls off with its frequency
-and sits in places: grass beside sky. So each picture is noise in octaves, some parts busy and some smooth, with hard
+and sits in places: grass beside sky. So each image is noise in octaves, some parts busy and some smooth, with hard
 edges, a sensor's grain, and the settings of cameras: 4:2:0, quality 85 to 95, EXIF with maker's notes.
 """
 
@@ -32,14 +32,14 @@ SIZES = (
     ((4032, 3024), 100),
 )
 DETAILED_PIXELS = (
-    1_000_000  # pixels: up to here a picture has detail in every pixel; lenses and sensors have less to say in more
+    1_000_000  # pixels: up to here an image has detail in every pixel; lenses and sensors have less to say in more
 )
-COPIED = 12  # every so many-th picture has a near-duplicate
+COPIED = 12  # every so many-th image has a near-duplicate
 Field = NDArray[np.float32]
 
 
 def size_of(index: int) -> tuple[int, int]:
-    """Any hundred pictures in a row hold every size in its share; every third picture stands upright."""
+    """Any hundred images in a row hold every size in its share; every third image stands upright."""
     place = index * 37 % 100
     width, height = next(size for size, up_to in SIZES if place < up_to)
     return (width, height) if index % 3 else (height, width)
@@ -110,7 +110,7 @@ def make_exif(index: int) -> Image.Exif:
 
 
 def write_image(folder: Path, index: int) -> None:
-    """One picture, and its near-duplicate if it has one."""
+    """One image, and its near-duplicate if it has one."""
     image = draw_photo(index, *size_of(index))
     data = io.BytesIO()
     image.save(data, "JPEG", quality=85 + index * 7 % 11, subsampling="4:2:0", exif=make_exif(index))
@@ -133,7 +133,7 @@ def make_edited_copy(image: Image.Image, turn: int) -> Image.Image:
 
 def write_album(folder: Path, images: int) -> None:
     """An album that is there already, whole, is left as it is."""
-    whole = folder / f".{images}_pictures"
+    whole = folder / f".{images}_images"
     if whole.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,9 +145,9 @@ def write_album(folder: Path, images: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--pictures", type=int, default=240)
+    parser.add_argument("--images", type=int, default=240)
     given = parser.parse_args()
-    write_album(given.folder, given.pictures)
+    write_album(given.folder, given.images)
 
 
 if __name__ == "__main__":

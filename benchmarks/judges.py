@@ -88,7 +88,7 @@ def measure_sight(embedder: str, coco: Path, names: Path | None) -> None:
 def report(title: str, text: FloatArray, sight: FloatArray, blank: FloatArray, truth: BoolArray) -> None:
     queries = np.repeat(np.arange(len(truth)), truth.shape[1])
     found = {}
-    for name, columns in {"text": [text], "sight": [sight], "grey picture": [blank], "both": [text, sight]}.items():
+    for name, columns in {"text": [text], "sight": [sight], "grey image": [blank], "both": [text, sight]}.items():
         chances = cross_fit(np.stack([one.ravel() for one in columns], axis=1), truth.ravel(), queries)
         found[name] = chances
         low, high = bootstrap(chances, truth.ravel(), queries)

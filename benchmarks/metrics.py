@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 
 TARGET = 3  # times pytrec_eval
-GALLERY, JUDGED = 100_000, 10  # pictures; judged ones per query
+GALLERY, JUDGED = 100_000, 10  # images; judged ones per query
 CALLS = 3  # of which a process gives the median, after one to warm up
 
 Data = tuple[Any, Any]  # data frames
 
 
 def make_data(queries: int, results: int, shuffled: bool) -> Data:
-    """Always the same run and judgments: half of the judged pictures come back, every third is relevant."""
+    """Always the same run and judgments: half of the judged images come back, every third is relevant."""
     import pandas as pd
 
     rng = np.random.default_rng(7)

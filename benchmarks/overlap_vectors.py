@@ -24,7 +24,7 @@ from querytruth.backends.models.embedders import load_query_embedder
 QUERIES = 1_000
 CUTS = (0.98, 0.95, 0.9, 0.85, 0.8)
 _SYNONYMS = (
-    "man guy,woman lady,bike bicycle,picture photo,photo picture,kid child,child kid,couch sofa,street road,"
+    "man guy,woman lady,bike bicycle,image photo,photo image,kid child,child kid,couch sofa,street road,"
     "sitting seated,large big,big large,small little,little small,group bunch,plane airplane,airplane plane,"
     "tv television,phone telephone,holding carrying,near close to,boat ship,grass lawn,food meal,person human,"
     "several some,some several,many lots of"

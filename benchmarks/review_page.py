@@ -2,7 +2,7 @@
 
     python benchmarks/review_page.py [--queries 1500] [--rejects 900000] [--runs 3]
 
-The set has 12 judged pictures a query, noise of 512 x 512, none of them made small yet, and a ledger of so many
+The set has 12 judged images a query, noise of 512 x 512, none of them made small yet, and a ledger of so many
 rejects. Each run starts the command anew. Times of keys are medians of 30 presses, with a pause in between, as of a
 person who looks; a search begins a quarter of a second after the last letter. Chromium is Debian's (apt-get install
 chromium), driven by Playwright, which the extra `dev` brings.
@@ -36,7 +36,7 @@ from querytruth.records import from_arrow, stable_hash, to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger, rejection_rows
 
-EACH, A_QUERY = 12, 1.6  # judged pictures; pictures of the gallery for a query
+EACH, A_QUERY = 12, 1.6  # judged images; images of the gallery for a query
 TARGETS = {"first grid": "1.5 s", "next query": "100 ms"}
 FIRST_GRID_JS = """() => { const all = [...document.querySelectorAll('.tile img')].slice(0, 12);
     return all.length === 12 && all.every(one => one.complete && one.naturalWidth > 0); }"""
@@ -160,7 +160,7 @@ def main() -> None:
         runs = [measure_once(browser, path) for _ in range(arguments.runs)]
         browser.close()
     table = Table(
-        title=f"{arguments.queries:,} queries x {EACH} pictures, {arguments.rejects:,} rejects", title_justify="left"
+        title=f"{arguments.queries:,} queries x {EACH} images, {arguments.rejects:,} rejects", title_justify="left"
     )
     for name in ("wait for", "median", "slowest run", "target"):
         table.add_column(name, justify="left" if name == "wait for" else "right")

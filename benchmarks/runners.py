@@ -1,6 +1,6 @@
 """What more workers save, and what a cluster costs: a gallery's scan and rendering on every runner.
 
-    python benchmarks/runners.py [--pictures 300] [--width 1632] [--side 1600] [--album FOLDER] [--prefect]
+    python benchmarks/runners.py [--images 300] [--width 1632] [--side 1600] [--album FOLDER] [--prefect]
                                  [--runner threads:2 --runner dask:4 …]
 
 Each row builds the same gallery of drawn photos (benchmarks/jpeg_album.py) anew, in a process of its own; with
@@ -93,7 +93,7 @@ def build(root: Path, album: Path, side: int, runner: str, engine: str) -> Runne
     manifest = json.loads((place / "photos" / "v1" / "manifest.json").read_text("utf-8"))
     took, digest = manifest["envelope"]["durations"], str(manifest["content_digest"])
     shutil.rmtree(place)
-    return RunnerTiming(runner, took["scan pictures"], took["render pictures"], whole, processor, digest)
+    return RunnerTiming(runner, took["scan images"], took["render images"], whole, processor, digest)
 
 
 def child_seconds() -> float:
@@ -118,24 +118,24 @@ def print_timings(rows: list[RunnerTiming], images: int, width: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=int, default=300)
+    parser.add_argument("--images", type=int, default=300)
     parser.add_argument("--width", type=int, default=1632, help="of the photos")
-    parser.add_argument("--side", type=int, default=1600, help="of the rendered pictures")
+    parser.add_argument("--side", type=int, default=1600, help="of the rendered images")
     parser.add_argument("--prefect", action="store_true", help="build as a Prefect flow")
     parser.add_argument("--album", type=Path, help="where the photos are drawn, once, and kept")
     parser.add_argument("--runner", action="append", metavar="KIND:WORKERS", help="instead of all")
     given = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="runners-"))
     try:
-        print(f"drawing {given.pictures:,} photos", file=sys.stderr, flush=True)
+        print(f"drawing {given.images:,} photos", file=sys.stderr, flush=True)
         album = given.album or root / "photos"
-        write_album(album, given.pictures, given.width)
+        write_album(album, given.images, given.width)
         rows = []
         for runner in given.runner or RUNNERS:
             if find_spec(MODULES.get(runner.partition(":")[0], "flows")) is not None:
                 rows.append(build(root, album, given.side, runner, "prefect" if given.prefect else "process"))
                 print(f"{runner}: {rows[-1].steps:.1f} s", file=sys.stderr, flush=True)
-        print_timings(rows, given.pictures, given.width)
+        print_timings(rows, given.images, given.width)
     finally:
         shutil.rmtree(root)
 

@@ -72,7 +72,7 @@ def draw_records(items: pa.Array) -> pa.Table:
     """The records of some images; what an image is depends on its number alone."""
     number = np.array([int(item[6:14]) for item in items.to_pylist()], dtype=np.uint64)
     is_copy, is_same = number % 100 == 1, number % 100 == 2
-    shown = np.where(is_copy | is_same, number // 100 * 100, number)  # whose picture it is
+    shown = np.where(is_copy | is_same, number // 100 * 100, number)  # whose image it is
     file = np.where(is_same, shown, number)
     words = {name: np.stack([mix(of, salt + n) for n in range(4)], axis=1) for name, of, salt in (
         ("sha256", file, 100), ("pixels", file, 200))}  # fmt: skip
@@ -163,7 +163,7 @@ def build(count: int, keep: int, folder: Path) -> None:
         images, _ = render_gallery(source, images, definition, ledger)
     with timed("summary and digest"):
         summary = summarize_gallery(scanned, readable, rows, definition)
-        inputs = [InputRecord("records", scanned.digest(), {"pictures": count})]
+        inputs = [InputRecord("records", scanned.digest(), {"images": count})]
     with timed("publish"):
         built = BuiltTables(
             tables=Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=groups.table),

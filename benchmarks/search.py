@@ -1,4 +1,4 @@
-"""What the exact 20 nearest of 100,000 pictures cost for 10,000 queries, and what others take for them.
+"""What the exact 20 nearest of 100,000 images cost for 10,000 queries, and what others take for them.
 
     python benchmarks/search.py [--gallery 100000 --queries 10000] [--dimensions 512] [--runs 3] [--indexes]
     python benchmarks/search.py --gallery 1000000 --queries 200 --runs 1     # memory
@@ -171,7 +171,7 @@ def main() -> None:
         if not np.allclose(costs[name][0]["found"], costs["ours"][0]["found"], rtol=0, atol=1e-5):
             sys.exit(f"{name} finds other scores than ours")
     flat = median(run["rate"] for run in costs["faiss_flat"])
-    size = f"{given.queries:,} queries, {given.gallery:,} pictures of {given.dimensions} dimensions"
+    size = f"{given.queries:,} queries, {given.gallery:,} images of {given.dimensions} dimensions"
     table = Table(title=f"the {K} nearest: {size}; one thread, median of {given.runs}")
     for column in ("way", "queries a second", f"of FAISS flat ({TARGET} wanted)", "peak GB", "missed"):
         table.add_column(column, justify="left" if column == "way" else "right")

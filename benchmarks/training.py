@@ -1,6 +1,6 @@
 """Seconds an epoch of the dual encoder, and whether its loader is the brake: python -m benchmarks.training
 
-The size is the report's: 6,000 pictures with 5 captions each, batches of 64, 224 pixels, ResNet-101 and BERT of their
+The size is the report's: 6,000 images with 5 captions each, batches of 64, 224 pixels, ResNet-101 and BERT of their
 full size with random weights; it took 93 s an epoch on an RTX 3080. A few steps are timed and the epoch is reckoned
 from them, since every step is as large as the other. On a processor the towers are small ones unless --full is given.
 """

@@ -1,10 +1,10 @@
-"""What it costs to fetch pictures from the web with care, beside what people would do it with otherwise.
+"""What it costs to fetch images from the web with care, beside what people would do it with otherwise.
 
-    python benchmarks/web_fetch.py [--peers-python PYTHON] [--pictures 2000] [--runs 3]
+    python benchmarks/web_fetch.py [--peers-python PYTHON] [--images 2000] [--runs 3]
 
 A server on this machine answers after 5 ms, on one core; each way has the other core to itself, 16 threads, and runs in
-turn, so often as --runs says. Once more with one picture in ten at fault: who loses what. The peer (img2dataset) lives
-in an environment of its own, as benchmarks/gallery.py says. `per core` is pictures per second of processor time, worker
+turn, so often as --runs says. Once more with one image in ten at fault: who loses what. The peer (img2dataset) lives
+in an environment of its own, as benchmarks/gallery.py says. `per core` is images per second of processor time, worker
 processes included, start and imports apart.
 """
 
@@ -82,18 +82,18 @@ def compare(url: str, count: int, runs: int, peers: str, core: int, console: Con
                 console.print(f"{way}: {figures}", style="dim", markup=False)
                 continue
             figures |= {"core": count / figures["processor"], "wall": count / figures["seconds"]}
-            console.print(f"{run + 1}/{runs} {way}: {figures['core']:.0f} pictures/s a core", style="dim")
+            console.print(f"{run + 1}/{runs} {way}: {figures['core']:.0f} images/s a core", style="dim")
             measured.setdefault(way, []).append(figures)
     return {way: {name: median(one[name] for one in some) for name in some[0]} for way, some in measured.items()}
 
 
 def comparison_table(costs: dict[str, dict[str, float]], title: str) -> Table:
     table = Table(title=title)
-    for column in ("way", "per core", "ours is", "per second", "pictures", "MB at most"):
+    for column in ("way", "per core", "ours is", "per second", "images", "MB at most"):
         table.add_column(column, justify="left" if column == "way" else "right")
     for way, cost in costs.items():
         ratio = costs["ours"]["core"] / cost["core"]
-        cells = (f"{cost['core']:.0f}", f"{ratio:.2f} x", f"{cost['wall']:.0f}", f"{cost['pictures']:.0f}")
+        cells = (f"{cost['core']:.0f}", f"{ratio:.2f} x", f"{cost['wall']:.0f}", f"{cost['images']:.0f}")
         table.add_row(METHOD_TITLES[way], *cells, f"{cost['peak']:.0f}")
     return table
 
@@ -101,7 +101,7 @@ def comparison_table(costs: dict[str, dict[str, float]], title: str) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers-python", default=".peers/bin/python")
-    parser.add_argument("--pictures", type=int, default=2000)
+    parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
     console, cores = Console(), sorted(os.sched_getaffinity(0))
@@ -113,14 +113,14 @@ def main() -> None:
             assert server.stdout
             try:
                 url = server.stdout.readline().strip()
-                costs = compare(url, given.pictures, given.runs, given.peers_python, cores[-1], console)
-                console.print(comparison_table(costs, f"{given.pictures} pictures, all of them good"))
+                costs = compare(url, given.images, given.runs, given.peers_python, cores[-1], console)
+                console.print(comparison_table(costs, f"{given.images} images, all of them good"))
                 faulty = {way: cost for way in ("ours", "img2dataset") if (cost := _faulty(way, url, given, cores[-1]))}
             finally:
                 server.terminate()
-    good = sum(fault_of(number) not in UNFETCHABLE_FAULTS for number in range(given.pictures))
+    good = sum(fault_of(number) not in UNFETCHABLE_FAULTS for number in range(given.images))
     for way, images in faulty.items():
-        console.print(f"{METHOD_TITLES[way]}: {images:.0f} of {good} pictures that are to be had, one in ten at fault")
+        console.print(f"{METHOD_TITLES[way]}: {images:.0f} of {good} images that are to be had, one in ten at fault")
     if "img2dataset" in costs:
         ratio = costs["ours"]["core"] / costs["img2dataset"]["core"]
         console.print(f"{ratio:.1f} x img2dataset, wanted {TARGET:g} x: {'reached' if ratio >= TARGET else 'MISSED'}")
@@ -128,9 +128,9 @@ def main() -> None:
 
 
 def _faulty(way: str, url: str, given: argparse.Namespace, core: int) -> float:
-    """How many pictures a way gets; each asks under a path of its own, since some faults pass."""
-    figures = measure(way, f"{url}/fault/{way}", given.pictures, given.peers_python, core)
-    return 0.0 if isinstance(figures, str) else figures["pictures"]
+    """How many images a way gets; each asks under a path of its own, since some faults pass."""
+    figures = measure(way, f"{url}/fault/{way}", given.images, given.peers_python, core)
+    return 0.0 if isinstance(figures, str) else figures["images"]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""One way of fetching pictures, in a process of its own; the peers' environment runs it, too.
+"""One way of fetching images, in a process of its own; the peers' environment runs it, too.
 
     python benchmarks/web_fetch_ways.py WAY URL COUNT FOLDER
 
-URL is the server's, with a path before the numbers. Prints one line of JSON: pictures that are there and whole in the
+URL is the server's, with a path before the numbers. Prints one line of JSON: images that are there and whole in the
 end, seconds by the clock and of the processor, and the memory at most. Start and imports do not count.
 """
 
@@ -57,7 +57,7 @@ def add_network_figures(figures: Figures) -> Figures:
 
 
 def img2dataset(urls: list[str], folder: Path, **options: object) -> Figures:
-    """Counted by what it wrote. Its start is measured with eight pictures, and taken off."""
+    """Counted by what it wrote. Its start is measured with eight images, and taken off."""
     import multiprocessing
 
     from img2dataset import download

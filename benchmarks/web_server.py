@@ -1,4 +1,4 @@
-"""A web server on this machine for benchmarks: pictures behind a little latency, some of them at fault.
+"""A web server on this machine for benchmarks: images behind a little latency, some of them at fault.
 
     python benchmarks/web_server.py FOLDER [--latency 0.005]
 
@@ -15,12 +15,12 @@ import gzip
 from collections import Counter
 from pathlib import Path
 
-FAULTS = ("not found", "a page", "cut short", "busy once", "redirect", "packed", "half a picture", "called text")
-UNFETCHABLE_FAULTS = ("not found", "a page", "cut short", "half a picture")  # of these nobody gets a picture
+FAULTS = ("not found", "a page", "cut short", "busy once", "redirect", "packed", "half an image", "called text")
+UNFETCHABLE_FAULTS = ("not found", "a page", "cut short", "half an image")  # of these nobody gets an image
 
 
 def fault_of(number: int) -> str:
-    """The fault of a picture; empty for the nine good ones of ten."""
+    """The fault of an image; empty for the nine good ones of ten."""
     return FAULTS[number // 10 % len(FAULTS)] if number % 10 == 7 else ""
 
 
@@ -45,10 +45,10 @@ class ImageFileServer:
             case "not found":
                 return format_response(b"gone", "404 Not Found")
             case "a page":
-                return format_response(b"<!doctype html>" + b"<p>no picture</p>" * 900, kind="text/html")
+                return format_response(b"<!doctype html>" + b"<p>no image</p>" * 900, kind="text/html")
             case "cut short":
                 return format_response(whole)[: len(whole) // 2]
-            case "half a picture":
+            case "half an image":
                 return format_response(whole[: len(whole) // 2])
             case "busy once" if self.asked[path] == 1:
                 return format_response(b"", "503 Service Unavailable", more="Retry-After: 0\r\n")

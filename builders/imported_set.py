@@ -46,7 +46,7 @@ def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> Imp
     """
     imported = importers.import_tables(definition.format, definition.annotations, definition.split, store)
     if not len(imported.images):
-        raise UserError("import", definition.annotations, "lists no picture", "check the path and the split")
+        raise UserError("import", definition.annotations, "lists no image", "check the path and the split")
     return imported
 
 
@@ -96,9 +96,9 @@ def join_tables(imported: ImportedTables, images: pd.DataFrame | None, ledger: L
     if not len(tables.images):
         reason_counts = next(stage.rejected | stage.quarantined for stage in ledger.stages if stage.kind == "image")
         shown = ", ".join(f"{reason} {number:,}" for reason, number in sorted(reason_counts.items()))
-        raise UserError("import", source_file, f"no picture is left ({shown})", "check the pictures and the split")
+        raise UserError("import", source_file, f"no image is left ({shown})", "check the images and the split")
     if len(imported.queries) and not len(tables.queries):
-        raise UserError("import", source_file, "no query is left", "check the pictures and the split")
+        raise UserError("import", source_file, "no query is left", "check the images and the split")
     for name in ("queries", "images"):
         try:
             to_arrow(name, getattr(tables, name))
@@ -159,6 +159,6 @@ def list_import_limitations(imported: ImportedTables, tables: Tables) -> list[st
     if not left_out or imported.keeps_ids:
         return []
     return [
-        f"{left_out:,} of the {listed:,} pictures that the publisher lists are not in it (the ledger says why): "
+        f"{left_out:,} of the {listed:,} images that the publisher lists are not in it (the ledger says why): "
         "figures are not comparable with those on the whole."
     ]

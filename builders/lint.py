@@ -25,7 +25,7 @@ _NO_LETTER = re.compile(r"[\W\d_]+")  # separates words in file names
 _WIDE = "\u2e80"  # from here on scripts are written without spaces between words
 _FEWEST = 3  # letters; shorter texts are ignored
 _EXAMPLES = 5
-_DANGLING_SOURCE = "unreachable_judgment", "judgments of the source name a query or picture that it does not have"
+_DANGLING_SOURCE = "unreachable_judgment", "judgments of the source name a query or image that it does not have"
 _SOURCE_DEFECTS = {  # by stage and reason in the ledger of an import: check and message
     ("judgments", "unknown_query"): _DANGLING_SOURCE,
     ("judgments", "unknown_image"): _DANGLING_SOURCE,
@@ -35,10 +35,10 @@ _SOURCE_DEFECTS = {  # by stage and reason in the ledger of an import: check and
     ),
     ("imported_images", "same_bytes"): (
         "same_image_twice",
-        "pictures of the source have another one's bytes: where they are kept apart, one counts as wrong",
+        "images of the source have another one's bytes: where they are kept apart, one counts as wrong",
     ),
-    ("imported_images", "image_missing"): ("missing_image", "pictures that the source lists were not to be had"),
-    ("truth", "no_image_left"): ("lost_query", "queries of the source have lost all their right pictures"),
+    ("imported_images", "image_missing"): ("missing_image", "images that the source lists were not to be had"),
+    ("truth", "no_image_left"): ("lost_query", "queries of the source have lost all their right images"),
     ("queries", "empty_text"): ("empty_text", "queries of the source have no text"),
     ("queries", "doubled_query"): ("doubled_query", "queries of the source stand there twice under one id"),
 }
@@ -146,7 +146,7 @@ def _empty_truth(tables: Tables) -> LintFinding | None:
         return None
     written = tables.queries.loc[~is_sampled(tables.queries), "query_id"]  # own queries may have no answer
     cases = [query for query in written if query not in answered]
-    return _finding("empty_truth", "error", "queries have no relevant picture", cases)
+    return _finding("empty_truth", "error", "queries have no relevant image", cases)
 
 
 def _unjudged(tables: Tables) -> LintFinding | None:
@@ -166,7 +166,7 @@ def _unjudged(tables: Tables) -> LintFinding | None:
 def _edited_waiting(tables: Tables) -> LintFinding | None:
     texts = dict(zip(tables.queries["query_id"].tolist(), tables.queries["text"].tolist(), strict=True))
     cases = [f"{query} {texts[query]}" for query in list_edited_waiting(tables)]
-    says = "queries were edited and have no relevant picture until a person says yes to one; no figure counts them"
+    says = "queries were edited and have no relevant image until a person says yes to one; no figure counts them"
     return _finding("edited_query_waits", "warning", says, cases)
 
 
@@ -205,8 +205,8 @@ def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
         held = pd.DataFrame({"query": positive["query_id"].astype(str), "group": groups}).dropna().value_counts()
         sizes = group.value_counts()
         cases = [f"{query} ({group})" for (query, group), count in held.items() if count < sizes[group]]
-    says = "queries have a picture in their truth, but not its near-duplicate"
-    same_bytes = _finding("same_bytes", "error", "pictures have the same bytes under two ids", same)
+    says = "queries have an image in their truth, but not its near-duplicate"
+    same_bytes = _finding("same_bytes", "error", "images have the same bytes under two ids", same)
     return [same_bytes, _finding("twin_not_in_truth", "warning", says, cases)]
 
 
@@ -284,7 +284,7 @@ def _ambiguous_texts(tables: Tables) -> LintFinding | None:
         missing = [(len(find_missing_units(phrases[query_row], phrases[row])), answers.texts[row]) for row in captions]
         image_id = answers.image_ids[answers.representative_images()[other]]
         examples.append(f"{answers.query_ids[query_row]} {answers.texts[query_row]} — {image_id}: {min(missing)[1]}")
-    says = "queries say only what is said of a picture outside of their truth, too"
+    says = "queries say only what is said of an image outside of their truth, too"
     return LintFinding("ambiguous_text", "warning", len(query), says, tuple(examples)) if examples else None
 
 
@@ -300,7 +300,7 @@ def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
 def _unreachable(tables: Tables) -> LintFinding | None:
     positive = tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"].cat.remove_unused_categories().cat.categories
     cases = tables.images.loc[~tables.images["image_id"].isin(positive), "image_id"] if len(tables.qrels) else []
-    return _finding("unreachable_image", "note", "pictures are right for no query (they only distract)", cases)
+    return _finding("unreachable_image", "note", "images are right for no query (they only distract)", cases)
 
 
 def _implausible_answers(tables: Tables) -> LintFinding | None:
@@ -314,7 +314,7 @@ def _implausible_answers(tables: Tables) -> LintFinding | None:
     places = find_implausible_answers(counts.tolist(), len(asked))
     first = images.groupby(groups).min()
     cases = [f"{first.iloc[place]} (true for {counts.iloc[place]:,} of {len(asked):,} queries)" for place in places]
-    says = "pictures are true for so many queries that they may be placeholders of pictures that are gone"
+    says = "images are true for so many queries that they may be placeholders of images that are gone"
     return _finding("implausible_answer", "warning", says, cases)
 
 
@@ -323,4 +323,4 @@ def _filename_leaks(tables: Tables) -> LintFinding | None:
     cases = find_leaking_file_names(
         [*tables.queries["text"].tolist(), *labels], tables.images["file_name"].dropna().tolist()
     )
-    return _finding("text_in_file_name", "warning", "pictures bear a query's words in their file name", cases)
+    return _finding("text_in_file_name", "warning", "images bear a query's words in their file name", cases)

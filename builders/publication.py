@@ -33,7 +33,7 @@ from querytruth.sets.published_files import check_no_version_is_lost, newest_ver
 from querytruth.sets.set_files import StoredSet
 
 _SUFFIXES = {
-    "gallery": "pictures",
+    "gallery": "images",
     "recall": "captions",
     "precision": "objects",
     "generated": "topics",
@@ -199,7 +199,7 @@ def _record_as_own(result: BuildResult) -> BuildResult:
         try:
             record_own_version(result.path)
         except (OSError, RuntimeError) as error:
-            current_run().reporter.log(f"{result.path}: its pictures outside the set will need --images ({error})")
+            current_run().reporter.log(f"{result.path}: its images outside the set will need --images ({error})")
     return result
 
 
@@ -327,7 +327,7 @@ def _carry_certificate(fields: dict[str, Any], folder: Path, digest: str) -> tup
 def _configuration(definition: SetDefinition) -> dict[str, Any]:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
     dumped = definition.model_dump(
-        mode="json", exclude={"out", "publish_to", "publish_places", "work", "replies", "lose_at_most"}
+        mode="json", exclude={"out", "publish_to", "publish_places", "work", "replies", "lose_at_most", "page_language"}
     )
     resolved: dict[str, Any] = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):

@@ -22,12 +22,12 @@ _NEXT_STEPS = {
     ("caption", "cut_off"): "raise captions.max_tokens",
     ("caption", "too_long"): "raise captions.max_length",
     ("caption", "ambiguous"): "choose another ambiguity.policy, such as merge",
-    ("caption", "no_caption"): "give captions of these pictures: file names, paths or image ids must agree",
+    ("caption", "no_caption"): "give captions of these images: file names, paths or image ids must agree",
     ("label", None): "lower searchable.min_images, or give annotations with larger boxes",
-    ("label", "too_few_images"): "lower searchable.min_images, or give more annotated pictures",
+    ("label", "too_few_images"): "lower searchable.min_images, or give more annotated images",
     ("label", "never_prominent"): "lower searchable.area_ratio",
     ("label", "too_seldom_prominent"): "lower searchable.min_images, or choose searchable.count: any",
-    ("label", "no_images"): "check that labels and annotations belong together, or annotate more pictures",
+    ("label", "no_images"): "check that labels and annotations belong together, or annotate more images",
 }
 
 
@@ -86,8 +86,8 @@ def check_not_empty(kind: str, name: str, tables: Tables, funnel: Iterable[Mappi
                 losses.update(counts)
     ranked = sorted(losses.items(), key=lambda pair: (-pair[1], pair[0]))
     listed = ", ".join(f"{number:,} {loss.reason.replace('_', ' ')}" for loss, number in ranked[:_SHOWN])
-    wanted = "picture" if kind == "gallery" else "query"
-    kinds = pluralize_kind(emptied["kind"]).replace("image", "picture")
+    wanted = "image" if kind == "gallery" else "query"
+    kinds = pluralize_kind(emptied["kind"]).replace("image", "image")
     entered = max(stage["entered"] for stage in stages if stage["kind"] == emptied["kind"])
     reason = f"no {wanted} is left of {entered:,} {kinds} ({listed}); nothing was published"
     raise UserError("publish", name, reason, _next_step(ranked[0][0]))

@@ -23,25 +23,25 @@ from querytruth.sets.query_texts import list_meanings
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
 _ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
 _KINDS = {
-    "precision": "One query, many right pictures. The truth comes from annotated objects; "
+    "precision": "One query, many right images. The truth comes from annotated objects; "
     "every judgment has a grade and says why.",
     "queries": "What people typed into a search, drawn from its log; right is what people judged so.",
-    "imported": "Queries, pictures and judgments as another collection has them.",
+    "imported": "Queries, images and judgments as another collection has them.",
 }
 _BATCHES = {1: "Single labels", 2: "Pairs of labels", 3: "Triples of labels"}
 _INTRODUCTIONS = {
-    (1, False): "One label is asked for. Any picture that bears it is right, or bears one that is accepted for it.",
+    (1, False): "One label is asked for. Any image that bears it is right, or bears one that is accepted for it.",
     (1, True): "Nodes of the tag tree. No box has their names: every label below them answers; captions say which.",
-    (2, False): "Both labels on one picture. Pictures that lack just one of them are judged not relevant: near misses.",
+    (2, False): "Both labels on one image. Images that lack just one of them are judged not relevant: near misses.",
 }
 _FAMILIES = {
-    "count": ("Numbers", "How many of something is on the picture. Another number of it is a near miss."),
-    "size": ("Sizes", "How much of the picture something takes."),
+    "count": ("Numbers", "How many of something is on the image. Another number of it is a near miss."),
+    "size": ("Sizes", "How much of the image something takes."),
     "spatial": ("Places", "Where one thing stands from another. The same two elsewhere are a near miss."),
     "negation": ("Absence", "One thing without another. Both together are a near miss."),
     "attribute": ("Attributes", "A thing as it looks. The same thing in another look is a near miss."),
 }
-_MIX_INTRODUCTION = "%(level)s labels on one picture, and the near misses that lack one."
+_MIX_INTRODUCTION = "%(level)s labels on one image, and the near misses that lack one."
 _RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
 _OPEN, _OPEN_IN_ALL = 8, 16  # queries shown without unfolding: of a batch at most, and about as many of all
 
@@ -300,7 +300,7 @@ def _entry(entry: QueryGroup, images: ImageTiles) -> dict[str, Any]:
         "has_differing_judgments": entry.has_differing_judgments,
         "images": entry.images + entry.near_misses,
         "strips": [
-            ("Right pictures", "right", list(_runs(entry.images, images))),
+            ("Right images", "right", list(_runs(entry.images, images))),
             ("Near misses, judged not relevant", "missed", list(_runs(entry.near_misses, images))),
         ],
     }

@@ -119,7 +119,7 @@ def _run_check(name: str, check: Callable[[], str]) -> DefinitionCheck:
 def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], str]]]:
     if isinstance(definition, GalleryDefinition | GallerySource) and definition.images is not None:
         images = str(definition.images)
-        yield "pictures", lambda: _count_images(images, definition.out / definition.name)
+        yield "images", lambda: _count_images(images, definition.out / definition.name)
         rules = definition.near_duplicates
         if rules is not None and (embedder := rules.embedder) is not None:
             yield "model of near-duplicates", lambda: _find_image_embedder(embedder)
@@ -152,7 +152,7 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
 def _count_images(images: str, skip: Path) -> str:
     count = len(image_sources.open_source(images, skip=skip).list_items().items)
     if not count:
-        raise UserError("list pictures", images, "lists no picture", "fix `images` in the definition")
+        raise UserError("list images", images, "lists no image", "fix `images` in the definition")
     return f"{count:,} files in {images}"
 
 
@@ -231,7 +231,7 @@ def render_starter(
     Raises UserError for a damaged annotation file."""
     if kind == "queries":
         log = str(annotations or "queries.csv")
-        place = _quoted(images or "pictures", folder)
+        place = _quoted(images or "images", folder)
         return _fill_template(kind, name=derive_set_name(log), queries=_quoted(log, folder), images=place)
     if isinstance(annotations, Path):
         raise ValueError(f"a set of kind {kind} has no search log")
@@ -241,9 +241,9 @@ def render_starter(
         return (_TEMPLATES / f"{kind}.yaml").read_text("utf-8")
     if kind == "generated":
         return _fill_template(kind, name="my-topics")
-    place = "pictures" if images is None else _quoted(images, folder)
+    place = "images" if images is None else _quoted(images, folder)
     keys = writer.keys() if kind == "recall" else {}
-    return _fill_template(kind, name=derive_set_name(images or "my-pictures"), images=place, **keys)
+    return _fill_template(kind, name=derive_set_name(images or "my-images"), images=place, **keys)
 
 
 def _fill_template(kind: str, **values: object) -> str:
@@ -254,7 +254,7 @@ def _fill_template(kind: str, **values: object) -> str:
 def derive_set_name(source: str) -> str:
     """A set name from the path or URL of its images."""
     stem = PurePosixPath(source.rstrip("/")).name.rsplit(".", 1)[0]
-    return _name(stem) or "my-pictures"
+    return _name(stem) or "my-images"
 
 
 def _name(text: str) -> str:

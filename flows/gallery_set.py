@@ -34,7 +34,7 @@ from querytruth.sets.ledger import Ledger
 _SCAN_SECONDS, _RENDER_SECONDS, _BYTES_A_PIXEL = 0.004, 0.015, 0.2
 
 GALLERY_LIMITATIONS = [
-    "Near-duplicates are found by perceptual hashes: small parts of a picture and, unless asked for, turned pictures "
+    "Near-duplicates are found by perceptual hashes: small parts of an image and, unless asked for, turned images "
     "are not.",
     "Places and times are what the cameras wrote; their clocks may be wrong.",
 ]
@@ -65,7 +65,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
     ledger = Ledger()
     chosen = choose_images(definition, ledger)
     images, rendered = render_gallery(chosen.source, chosen.images, definition, ledger)
-    counts = {"pictures": chosen.listed_count}
+    counts = {"images": chosen.listed_count}
     return BuiltTables(
         tables=benchmark_set.Tables(
             empty_frame("queries"), images, empty_frame("qrels"), duplicates=chosen.groups.table
@@ -95,7 +95,7 @@ def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
     seconds = (images - known_count) * _SCAN_SECONDS + selected_count * _RENDER_SECONDS * bool(pixels)
     return {
         "funnel": ledger.funnel(),
-        "pictures": images,
+        "images": images,
         "known_from_before": known_count,
         "model_calls": 0,
         "seconds_about": round(seconds / current_run().workers + 1, 1),
@@ -105,7 +105,7 @@ def plan_gallery(definition: GalleryDefinition) -> dict[str, Any]:
 
 GALLERY_SET = SetKind(
     name="gallery",
-    summary="Filter, deduplicate, select and render a pile of pictures, and publish what is left as a gallery.",
+    summary="Filter, deduplicate, select and render a pile of images, and publish what is left as a gallery.",
     build_tables=build_gallery_tables,
     plan=plan_gallery,
     render_page=render_images_page,

@@ -27,8 +27,8 @@ _ANSWER_SECONDS, _IMAGES_PER_SECOND, _BYTES_A_IMAGE, _BYTES_A_PIXEL = 0.5, 30, 1
 _STAGE_NOTE_KEYS = ("rows", "stops", "tokens", "health", "course")
 GENERATED_LIMITATIONS = [
     "Right is what the image search found first; no person has looked, and some of it shows something else.",
-    "The same thing may be on pictures of other queries: those pairs are unjudged, and count as wrong.",
-    "Near-duplicates are found by perceptual hashes: small parts of a picture and, unless asked for, turned pictures "
+    "The same thing may be on images of other queries: those pairs are unjudged, and count as wrong.",
+    "Near-duplicates are found by perceptual hashes: small parts of an image and, unless asked for, turned images "
     "are not.",
 ]
 
@@ -88,7 +88,7 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
         "queries": len(chosen),
         "complete": complete,
         "searches": searches,
-        "pictures_at_most": at_most,
+        "images_at_most": at_most,
         "model_calls": 0,
         "seconds_about": round(seconds, 1),
         "bytes_about": int(images * (definition.render.size**2 * _BYTES_A_PIXEL + _BYTES_A_IMAGE)),
@@ -102,7 +102,7 @@ def publish_generated_set(definition: GeneratedDefinition) -> BuildResult:
 
 GENERATED_SET = SetKind(
     name="generated",
-    summary="Collect pictures for the queries that people kept, and publish them; where they are to be asked, from the "
+    summary="Collect images for the queries that people kept, and publish them; where they are to be asked, from the "
     "start: topics and objects, and after each of them the run waits.",
     build_tables=build_generated_tables,
     publish=publish_generated_set,

@@ -1,6 +1,6 @@
 """The imported set: another publisher's queries, images and judgments.
 
-files ─► queries, pictures, judgments ─► pictures read ─► joined ─► duplicates ─► people's decisions ─► set v<N>
+files ─► queries, images, judgments ─► images read ─► joined ─► duplicates ─► people's decisions ─► set v<N>
 """
 
 from dataclasses import replace

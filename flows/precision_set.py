@@ -34,7 +34,7 @@ from querytruth.sets.manifest import PromptRecord, Provenance
 
 PRECISION_LIMITATIONS = [
     "Truth is what the annotations say: an object that nobody annotated makes a right answer count as wrong.",
-    "Queries of frequent labels have very many relevant pictures: recall at a small k says little about them.",
+    "Queries of frequent labels have very many relevant images: recall at a small k says little about them.",
 ]
 
 
@@ -156,7 +156,7 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
 
 PRECISION_SET = SetKind(
     name="precision",
-    summary="Make queries of detection labels and judge every picture by its boxes, and publish a precision set.",
+    summary="Make queries of detection labels and judge every image by its boxes, and publish a precision set.",
     build_tables=build_precision_tables,
     plan=plan_precision,
     parameters=PrecisionBuild,

@@ -62,7 +62,7 @@ def plan_queries(definition: QueriesDefinition) -> dict[str, Any]:
         "funnel": ledger.funnel(),
         "queries": len(drawn),
         "strata": steps.summarize_strata(questions, drawn),
-        "pictures": len(images),
+        "images": len(images),
         "model_calls": 0,
         "bytes_about": int(len(images) * pixels * _BYTES_A_PIXEL),
     }
@@ -70,7 +70,7 @@ def plan_queries(definition: QueriesDefinition) -> dict[str, Any]:
 
 QUERIES_SET = SetKind(
     name="queries",
-    summary="Read a search log, draw queries by how often they were asked, and publish them with the pictures that are "
+    summary="Read a search log, draw queries by how often they were asked, and publish them with the images that are "
     "searched; where people are to be asked, wait for their judgments, and publish those.",
     build_tables=build_queries_tables,
     publish=publish_queries_set,

@@ -46,11 +46,11 @@ from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import read_intact_digests
 
 RECALL_GRADES = {
-    "1": "the caption was written of this picture, or fits it, too",
+    "1": "the caption was written of this image, or fits it, too",
     "0": "a person looked, and it does not fit",
 }
 UNSEEN_AMBIGUITY_LIMITATION = (
-    "A caption may fit a picture whose rivalry nobody saw: what remains is unjudged, and counts as wrong."
+    "A caption may fit an image whose rivalry nobody saw: what remains is unjudged, and counts as wrong."
 )
 JUDGE_LIMITATION = "judgments are a model's, calibrated on people's answers: a share of them is wrong."
 _BYTES_A_PIXEL = 0.2
@@ -153,7 +153,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     again += rules.candidates.nearest * captions if rules.policy == "judge" else 0
     return {
         "funnel": ledger.funnel(),
-        "pictures": len(images),
+        "images": len(images),
         "captions": captions,
         "model_calls": calls,
         "model_calls_again_at_most": again,

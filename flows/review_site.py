@@ -124,7 +124,7 @@ def suggest_next_command(target: str, views: list[str]) -> str:
     recall = "querytruth build recall DEFINITION"
     if views == ["Captions", "Decisions"]:
         return recall
-    return f"{recall}; after decisions about pictures: querytruth build gallery DEFINITION"
+    return f"{recall}; after decisions about images: querytruth build gallery DEFINITION"
 
 
 def build_pool_routes(table: Path) -> tuple[list[APIRouter], dict[str, Any]]:

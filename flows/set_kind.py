@@ -20,6 +20,7 @@ from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.steps import current_run, keep_work_at, step
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
+from querytruth.review.page_parts import pages_in
 from querytruth.sets import bucket_reading, bucket_versions, manifest, published_files, set_files, set_publishing
 
 _SET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(/v[1-9][0-9]{0,8})?")
@@ -119,9 +120,11 @@ class SetKind:
         unchanged version keeps its page; a page that cannot be written is logged, and the build is not lost."""
         nested_results = [self.write_version_page(nested) for nested in result.nested_results]
         page = result.path.parent / "shown" / f"{result.path.name}.html"
+        definition = result.manifest["envelope"].get("definition") or {}
         try:
             if result.is_new or not page.exists():
-                _write_version_page(self.render_page, result.path, page)
+                with pages_in(definition.get("page_language", "en")):
+                    _write_version_page(self.render_page, result.path, page)
         except UserError as error:
             current_run().reporter.log(str(error))
             return replace(result, nested_results=nested_results)

@@ -93,7 +93,18 @@ def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
     }
 
 
-_NOT_TRAINED_BY = {"out", "publish_to", "publish_places", "work", "set", "title", "licence", "lose_at_most", "name"}
+_NOT_TRAINED_BY = {
+    "out",
+    "publish_to",
+    "publish_places",
+    "work",
+    "set",
+    "title",
+    "licence",
+    "lose_at_most",
+    "name",
+    "page_language",
+}
 
 
 def compute_training_key(definition: TrainingDefinition, parts: SplitSet) -> str:
@@ -163,7 +174,7 @@ def _write_results(
     write_atomically(folder / REPORT_FILE, report.encode())
     write_atomically(folder / FIGURES_FILE, canonical_json(stored_figures))
     delete_state(folder)
-    current_run().reporter.log(f"model in {folder}, the pictures that it never saw in {test_set}")
+    current_run().reporter.log(f"model in {folder}, the images that it never saw in {test_set}")
     return TrainingResult(folder, test_set, history, figures, chance, is_new=True)
 
 
@@ -196,7 +207,7 @@ def list_ablation_variants(definition: TrainingDefinition) -> dict[str, dict[str
     """Returns by title the changes that leave one part out; a part that the definition does not use has no row."""
     changes_by_title: dict[str, dict[str, Any]] = {}
     if smaller := _SMALLER.get(definition.images.name or ""):
-        changes_by_title[f"{smaller.partition('/')[2]} for pictures"] = {"images": {"name": smaller}}
+        changes_by_title[f"{smaller.partition('/')[2]} for images"] = {"images": {"name": smaller}}
     plain = "mean" if definition.texts.architecture in RECURRENT_ARCHITECTURES else "cls"
     if definition.heads.pooling != plain:
         changes_by_title[f"{plain} pooling"] = {"heads": {"pooling": plain}}

@@ -141,7 +141,7 @@ class SetDefinition(Definition):
     `s3-work/`. `work`: a folder in object storage that keeps what was read from images, rendered and encoded: workers,
     and builds on other machines, need to share nothing else. `lose_at_most`: the share of the last version's queries
     (of its images, if it has no queries) that a build may lose without being stopped, besides what people dropped;
-    null: all of them."""
+    null: all of them. `page_language`: of the page that is written beside each version."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -153,6 +153,7 @@ class SetDefinition(Definition):
     publish_places: bool = False
     work: BucketUrl | None = None
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
+    page_language: Literal["en", "zh"] = "en"
 
     @model_validator(mode="before")
     @classmethod

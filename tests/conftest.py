@@ -97,8 +97,8 @@ def memory_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def make_annotations(image_count: int = 60) -> dict[str, Any]:
-    """Pictures 100 x 80: all hold a person, every second a dog (large on every fourth), every third a car;
-    a bird is always small, a cat is on two pictures only."""
+    """Images 100 x 80: all hold a person, every second a dog (large on every fourth), every third a car;
+    a bird is always small, a cat is on two images only."""
     image_records, annotations = [], []
 
     def box(image: int, category: int, width: int, height: int) -> None:
@@ -133,7 +133,7 @@ def make_annotations(image_count: int = 60) -> dict[str, Any]:
 
 @pytest.fixture
 def make_world(tmp_path: Path) -> Callable[..., Path]:
-    """Write the small world's annotation file (and pictures), and a definition for it; returns the definition."""
+    """Write the small world's annotation file (and images), and a definition for it; returns the definition."""
 
     def make(name: str = "pets", folder: Path = tmp_path, images: bool = False, **keys: Any) -> Path:
         folder.mkdir(parents=True, exist_ok=True)

@@ -232,7 +232,7 @@ def _definitions() -> Iterator[HostileCase]:
     }
     recall = {"kind": "recall", "name": "small", "out": "/tmp"}
     definitions: dict[str, Any] = {
-        "a key and an address": {**recall, "images": "pictures", "captions": endpoint},
+        "a key and an address": {**recall, "images": "images", "captions": endpoint},
         "the victim's folder": {"kind": "gallery", "name": "small", "images": "{home}", "out": "{home}"},
         "another set": {**recall, "gallery": "../../home", "captions": {"model": "human"}},
         "a database": {**recall, "images": "{home}", "replies": "postgresql://127.0.0.1:9/x"},

@@ -66,7 +66,7 @@ def build_sets(folder: Path, minilm: Path, clip: Path) -> dict[str, str]:
     models = [f"ambiguity.text_embedder={minilm}", f"ambiguity.image_embedder={clip}", "ambiguity.images=0.9999"]
     duplicates = [f"near_duplicates.embedder={clip}", "near_duplicates.cosine=0.99999"]
     overrides = {
-        "gallery": [out, f"images={folder / 'album' / 'pictures'}", *duplicates],
+        "gallery": [out, f"images={folder / 'album' / 'images'}", *duplicates],
         "recall": [out, "captions.prompt=en/caption", "sizes=[20]", *captions, *models],
     }
     digests = {}

@@ -20,7 +20,7 @@ SMALL_SET_GRADES = {"2": "all that is asked for", "1": "a part of it"}
 
 
 def image_id_of(name: str) -> str:
-    """The id of a picture of the small set."""
+    """The id of an image of the small set."""
     return f"img_{hashlib.sha256(name.encode()).hexdigest()[:20]}"
 
 
@@ -30,8 +30,8 @@ def query_id_of(name: str) -> str:
 
 
 def small_tables(*, graded: bool = True) -> Tables:
-    """Four pictures, four queries; `graded`: two grades, judged zeros and several right pictures a query, else each
-    query has the one picture that it was written of."""
+    """Four images, four queries; `graded`: two grades, judged zeros and several right images a query, else each
+    query has the one image that it was written of."""
     names = list(COLOURS)
     images = pd.DataFrame(
         {
@@ -105,7 +105,7 @@ def make_whole_manifest(**fields: Any) -> dict[str, Any]:
 
 
 def strangers_tables() -> Tables:
-    """Four pictures with a dog in the middle of each, in no group, as a stranger would publish them."""
+    """Four images with a dog in the middle of each, in no group, as a stranger would publish them."""
     tables = small_tables()
     images = tables.images.assign(duplicate_group=None)
     middle = {"left": 0.25, "top": 0.25, "right": 0.75, "bottom": 0.75}
@@ -123,7 +123,7 @@ def publish_small_set(
     render: dict[str, Any] | None = None,
     size: tuple[int, int] = (24, 16),
 ) -> StoredSet:
-    """The tables as a set on disk, with a picture for each row, the first of this size; `render`: how the set says they
+    """The tables as a set on disk, with an image for each row, the first of this size; `render`: how the set says they
     were rendered."""
     rendered = None
     if images:
@@ -148,5 +148,5 @@ def publish_small_set(
 
 
 def gallery_tables() -> Tables:
-    """The pictures alone."""
+    """The images alone."""
     return Tables(empty_frame("queries"), small_tables().images, empty_frame("qrels"))

@@ -6,10 +6,10 @@ from querytruth.errors import UserError, suggest_choice
 
 
 def test_an_error_says_item_stage_reason_and_next_step_and_survives_the_way_from_a_worker() -> None:
-    error = UserError("read pictures", "a.jpg", "is gone", "put it back")
+    error = UserError("read images", "a.jpg", "is gone", "put it back")
     back = pickle.loads(pickle.dumps(error))
-    assert str(back) == str(error) == "a.jpg (read pictures): is gone. Next: put it back"
-    assert (back.stage, back.item, back.reason, back.next_step) == ("read pictures", "a.jpg", "is gone", "put it back")
+    assert str(back) == str(error) == "a.jpg (read images): is gone. Next: put it back"
+    assert (back.stage, back.item, back.reason, back.next_step) == ("read images", "a.jpg", "is gone", "put it back")
 
 
 def test_a_near_miss_is_named_and_else_the_choices() -> None:

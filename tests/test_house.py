@@ -176,8 +176,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 437,
-    "lines": 75847,
-    "lines of imports": 5639,
+    "lines": 75865,
+    "lines of imports": 5641,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 24,
     "Any": 1649,

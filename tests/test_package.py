@@ -138,9 +138,9 @@ def test_the_wheel_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> N
     for kind in KINDS:
         assert f"{kind}.yaml written" in run("init", kind)
     assert "Look at demo/gallery.html" in run("demo", "--in-process")
-    images, album = "images=demo/album/pictures", "demo/album/annotations.json"
+    images, album = "images=demo/album/images", "demo/album/annotations.json"
     assert "v1" in run("build", "gallery", "--set", images, "--set", "name=own", "--in-process")
-    run("init", "precision", "--annotations", album, "--images", "demo/album/pictures", "--out", "objects.yaml")
+    run("init", "precision", "--annotations", album, "--images", "demo/album/images", "--out", "objects.yaml")
     assert "labels: objects365" in (tmp_path / "objects.yaml").read_text("utf-8")
     assert "/v1 published" in run("build", "precision", "objects.yaml", "--set", "name=objects", "--in-process")
     assert "hit@1" in run("evaluate", "objects", "--baseline", "lexical")

@@ -1,4 +1,4 @@
-"""Tiny random models of the real classes that put pictures and texts into one space, saved as a hub folder is."""
+"""Tiny random models of the real classes that put images and texts into one space, saved as a hub folder is."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -169,7 +169,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _review(version: Path) -> str:
-    """The same for the review page: opened, and all of its views and pictures fetched."""
+    """The same for the review page: opened, and all of its views and images fetched."""
     try:
         site = open_review_site(version, "lin")
         site.prepare()

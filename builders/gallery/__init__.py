@@ -1,4 +1,4 @@
-"""The gallery: a pile of pictures, filtered, freed of duplicates, selected and rendered.
+"""The gallery: a pile of images, filtered, freed of duplicates, selected and rendered.
 
 In: a folder, a list or a table of images. Out: the images table, duplicate groups, and a row for every image left out.
 

@@ -27,7 +27,7 @@ else:
 
 
 class SelectionOptions(StrictModel):
-    """How many pictures, of as many places and times as possible; count null: all of them."""
+    """How many images, of as many places and times as possible; count null: all of them."""
 
     count: int | None = Field(None, ge=1)
     place_degrees: float = Field(0.01, gt=0, le=180)
@@ -35,7 +35,7 @@ class SelectionOptions(StrictModel):
 
 
 class GalleryDefinition(SetDefinition):
-    """A gallery: pictures without queries. `images`: a folder, a list file, a table, or an fsspec URL of one."""
+    """A gallery: images without queries. `images`: a folder, a list file, a table, or an fsspec URL of one."""
 
     kind: Literal["gallery"] = "gallery"
     images: Location = Field(min_length=1)
@@ -72,7 +72,7 @@ class GallerySource(SetDefinition):
         given = [name for name in _RULES if getattr(self, name) is not None]
         if self.gallery is None and len(given) < len(_RULES):
             missing = next(name for name in _RULES if name not in given)
-            raise ValueError(f"{missing} cannot be null, for a model is shown the pictures that it leaves")
+            raise ValueError(f"{missing} cannot be null, for a model is shown the images that it leaves")
         if self.gallery is not None and (given or self.select.count is not None):
             name = given[0] if given else "select.count"
             raise ValueError(f"{name} belongs to the gallery's own definition, for gallery is given")

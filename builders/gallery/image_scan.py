@@ -33,11 +33,11 @@ from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import Override
 from querytruth.sets.kept_work import KeptObject, KeptObjects
 
-_STAGE = "scan pictures"
+_STAGE = "scan images"
 _ROUNDS = 3  # in each, what was stored and cannot be read is scanned again
 _DIGESTED_AT_ONCE = 1 << 21  # images: each time all parts are read
-_UNREADABLE_REASON = "the picture is gone, or cannot be read"
-_DUPLICATE_REASON = "it counts as the same picture as another: say in Duplicates that it is not"
+_UNREADABLE_REASON = "the image is gone, or cannot be read"
+_DUPLICATE_REASON = "it counts as the same image as another: say in Duplicates that it is not"
 
 
 def kept_scan_folder(work: BucketFolder, jobs: Sequence[ScanPartJob]) -> BucketFolder:
@@ -57,7 +57,7 @@ def scan_in_bucket(jobs: Sequence[ScanPartJob], work: BucketFolder) -> None:
         kept_jobs = kept_scan_parts.plan_kept_jobs(missing, folder, stored)
         items = sum(len(job.items) for job in missing)
         found = map_parts(
-            _STAGE, partial(kept_scan_parts.scan_kept_part, rescan=run.rescan), kept_jobs, items, "pictures"
+            _STAGE, partial(kept_scan_parts.scan_kept_part, rescan=run.rescan), kept_jobs, items, "images"
         )
         kept |= {one.name for one in found}
         with translate_write_errors(_STAGE, jobs[0].folder, "then run again: what was read is kept"):
@@ -129,7 +129,7 @@ def _choose(column: pa.ChunkedArray, rows: Any) -> pa.ChunkedArray:
     return column.filter(pa.array(rows)) if np.asarray(rows).dtype == bool else column.take(pa.array(rows))
 
 
-@step("scan pictures")
+@step("scan images")
 def scan_images(
     source: ImageSource, items: pa.Array, folder: Path, source_columns: pa.Table | None = None
 ) -> ScannedImages:
@@ -140,7 +140,7 @@ def scan_images(
         scan_in_bucket(jobs, run.work)
     else:
         work = partial(scan_parts.scan_part, rescan=run.rescan)
-        map_parts("scan pictures", work, jobs, len(items), "pictures")
+        map_parts("scan images", work, jobs, len(items), "images")
     scan_parts.remove_stale_parts(jobs)
     return ScannedImages(jobs, source_columns)
 

@@ -164,7 +164,7 @@ def render_gallery_page(
         manifest,
         tables.images,
         images,
-        about="A gallery: the pictures to search in. Queries are made for them, and answered with them.",
+        about="A gallery: the images to search in. Queries are made for them, and answered with them.",
         figures=_figures(tables, manifest, summary, selection),
         metadata_states=[(state, summary["known"][state]) for state in _METADATA_STATES],
         facts=[(name, values) for name, values in _facts(summary) if values],
@@ -204,14 +204,14 @@ def _figures(
     left_out = int((~tables.duplicates["is_representative"].astype(bool)).sum())
     return [
         (
-            "Pictures",
+            "Images",
             len(tables.images),
             page_parts.translate("of %(number)s listed", number=f"{funnel[0]['entered']:,}") if funnel else "",
         ),
         (
             "Duplicate groups",
             selection.group_total,
-            page_parts.translate("%(number)s pictures left out as twins", number=f"{left_out:,}"),
+            page_parts.translate("%(number)s images left out as twins", number=f"{left_out:,}"),
         ),
         (
             "Places",
@@ -250,8 +250,8 @@ def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, i
     places, days = summary["places"], summary["days"]
     spots = [(format_location(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]]
     for title, counts, rows in (
-        ("Places with the most pictures", places, spots),
-        ("Days with the most pictures", days, days["most"]),
+        ("Places with the most images", places, spots),
+        ("Days with the most images", days, days["most"]),
     ):
         if rows:
             note = f"{min(len(rows), _MAX_ROWS)} / {counts['distinct']:,}"

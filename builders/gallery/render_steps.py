@@ -32,7 +32,7 @@ _IMAGES_A_PART = 1000
 _MIN_PARTS = 16  # a small album, too, keeps all cores busy
 _RECORD_EVERY = 64  # images: after kill -9, at most these of each part are rendered again
 RenderFault: TypeAlias = tuple[str, str] | None  # reason and detail; None: it was rendered
-_STAGE = "render pictures"
+_STAGE = "render images"
 _ROUNDS = 3  # in each, what was stored and cannot be read is rendered again
 
 
@@ -49,7 +49,7 @@ class RenderPartJob(NamedTuple):
 def render_all(jobs: Sequence[RenderPartJob], render: RenderOptions) -> list[RenderFault]:
     """Returns per image None, or why it could not be rendered. Raises UserError for what is not the image's fault."""
     work = partial(render_part, render.size, render.mode)
-    done = map_parts("render pictures", work, split_into_parts(jobs), len(jobs), "pictures")
+    done = map_parts("render images", work, split_into_parts(jobs), len(jobs), "images")
     return [fault for part in done for fault in part]
 
 
@@ -90,7 +90,7 @@ def render_part(
     except OSError as error:
         place = error.filename or folder
         next_step = "fix that, then run the same command: what was rendered is kept"
-        raise UserError("render pictures", place, error.strerror or str(error), next_step) from None
+        raise UserError("render images", place, error.strerror or str(error), next_step) from None
     return failures
 
 
@@ -124,7 +124,7 @@ def render_in_bucket(
         missing = [number for number in missing if faults[number] is None and paths[number] not in placed]
     if not missing:
         return faults
-    reason = f"gives back other bytes than it got, for {len(missing):,} pictures"
+    reason = f"gives back other bytes than it got, for {len(missing):,} images"
     raise UserError(_STAGE, images.folder, reason, "check the service, then run the same command")
 
 
@@ -146,7 +146,7 @@ class KeptImages:
         """Gets the images of packs, and returns the paths of those that are whole. Raises UserError."""
         total = sum(image.size for pack in packs for image in pack.images)
         with (
-            open_transfer_bar("read rendered pictures", total) as advance,
+            open_transfer_bar("read rendered images", total) as advance,
             translate_write_errors(_STAGE, self._rendered_folder),
         ):
 
@@ -163,7 +163,7 @@ class KeptImages:
     def render(self, jobs: Sequence[RenderPartJob]) -> tuple[list[RenderFault], list[kept_work.ImagePack]]:
         """Renders the jobs' images as tasks, and returns their faults and the packs. Raises UserError."""
         work = partial(_render_kept_part, self.folder, self._render.size, self._render.mode)
-        done = map_parts(_STAGE, work, split_into_parts(jobs), len(jobs), "pictures")
+        done = map_parts(_STAGE, work, split_into_parts(jobs), len(jobs), "images")
         return [fault for faults, _ in done for fault in faults], [pack for _, pack in done if pack is not None]
 
 
@@ -183,7 +183,7 @@ def _render_kept_part(
         return faults, kept_work.store_pack(objects, rendered, paths, place) if paths else None
 
 
-@step("render pictures")
+@step("render images")
 def render_images(
     images: pd.DataFrame,
     locations: Sequence[str],
@@ -196,7 +196,7 @@ def render_images(
     (image_id, file_name) with `path` as in the set and their rendered sizes, without those that failed; the ledger's
     rows of these; and the folder of the rendered files."""
     set_paths, rendered_folder = locate_rendered(images["image_id"], render, folder)
-    with translate_write_errors("render pictures", rendered_folder):
+    with translate_write_errors("render images", rendered_folder):
         intact = read_recorded_digests(rendered_folder)
     jobs = [
         RenderPartJob(
@@ -246,5 +246,5 @@ def render_every_image(
 def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -> tuple[list[str], Path]:
     """Returns the paths of the images within a set, and the folder below the set's own that stores them. Raises
     UserError where that is a link."""
-    rendered_folder = contained_path(folder.absolute(), f".rendered/{render.size}-{render.mode}", "render pictures")
+    rendered_folder = contained_path(folder.absolute(), f".rendered/{render.size}-{render.mode}", "render images")
     return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder

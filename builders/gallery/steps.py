@@ -47,7 +47,7 @@ class SelectedImages:
     decision_outcome: decision_outcomes.DecisionOutcome
 
 
-@step("list pictures")
+@step("list images")
 def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSource, SourceListing]:
     """The source and what it lists. Raises UserError where it lists no image."""
     source = image_sources.open_source(definition.images, skip=definition.out / definition.name)
@@ -56,11 +56,11 @@ def list_images(definition: GalleryDefinition, ledger: Ledger) -> tuple[ImageSou
     rejections = rejection_rows(refused["item"], "rejected", refused["reason"], detail=refused["detail"])
     ledger.record_stage("list", "image", len(listing.items) + len(refused), len(listing.items), rejections)
     if not len(listing.items):
-        raise UserError("list pictures", definition.images, "lists no picture", "fix `images` in the definition")
+        raise UserError("list images", definition.images, "lists no image", "fix `images` in the definition")
     return source, listing
 
 
-@step("scan pictures")
+@step("scan images")
 def split_readable(images: ScannedImages, listed_count: int, ledger: Ledger) -> RowIndices:
     """The rows of the images that could be read."""
     scan_results = images.to_frame(["item", "reason", "detail"])
@@ -71,7 +71,7 @@ def split_readable(images: ScannedImages, listed_count: int, ledger: Ledger) -> 
     return readable
 
 
-@step("filter pictures")
+@step("filter images")
 def filter_images(
     images: ScannedImages,
     readable: RowIndices,
@@ -87,7 +87,7 @@ def filter_images(
     if large := int((rejections["reason"] == "too_large").sum()):
         limit = f"{definition.filter.model_dump()['max_side']:,} pixels (filter.max_side; the seed article's is 5,000)"
         advice = "a greater filter.max_side keeps them, as camera photos of 24 megapixels need (10000)"
-        current_run().reporter.log(f"{large:,} pictures are left out: a side reaches {limit}; {advice}")
+        current_run().reporter.log(f"{large:,} images are left out: a side reaches {limit}; {advice}")
     passes |= is_overridden
     ledger.record_stage("filter", "image", len(readable), int(passes.sum()), rejections)
     return readable[passes]
@@ -110,7 +110,7 @@ def remove_duplicates(
     return groups, found_by
 
 
-@step("select pictures")
+@step("select images")
 def select_images(
     images: ScannedImages,
     unique: RowIndices,

@@ -17,7 +17,7 @@ from querytruth.backends.steps import current_run, step
 from querytruth.sets.ledger import Ledger, describe_rejection
 from querytruth.sets.review_csv import ReviewTableOptions
 
-COLLECT_COLUMNS = ("query_id", "text", "topic", "reported", "pictures", "outcome", "detail")
+COLLECT_COLUMNS = ("query_id", "text", "topic", "reported", "images", "outcome", "detail")
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class FetchProgress:
         """Returns the progress as one line."""
         seconds = max(time.monotonic() - self.started, 0.001)
         hosts = f"{len(self.hosts):,} host{'s' if len(self.hosts) > 1 else ''}"
-        text = f"{self.succeeded:,} pictures" + (f" from {hosts}" if self.hosts else "")
+        text = f"{self.succeeded:,} images" + (f" from {hosts}" if self.hosts else "")
         text += f", {self.fetched:,} addresses fetched now ({self.fetched / seconds:.0f}/s)" if self.fetched else ""
         reasons = sorted(self.failed.items(), key=lambda item: (-item[1], item[0]))[:_MAX_LISTED]
         why = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons)
@@ -133,7 +133,7 @@ class QuerySearchResults:
     pages: list[WebRequest]
 
 
-@step("search pictures")
+@step("search images")
 def search_images_of_queries(
     wanted: CollectOptions, chosen: pd.DataFrame, store: PageStore, web: CrawlerClient | None
 ) -> QuerySearchResults:
@@ -142,7 +142,7 @@ def search_images_of_queries(
     search = image_search.load_image_search(wanted.search, **wanted.options)
     ordered = chosen.sort_values("query_id", ignore_index=True)
     pages, texts = SearchPageFetcher(store, web), ordered["text"].tolist()
-    with current_run().reporter.bar("search pictures", len(texts), "queries") as advance:
+    with current_run().reporter.bar("search images", len(texts), "queries") as advance:
         answers = search_queries(search, texts, wanted.first, pages, advance)
     queries: list[list[Any]] = []
     results: list[list[Any]] = []
@@ -234,11 +234,11 @@ def collect_images(
         fetch_until_decided(batches, search_results.candidates, rules, overridden_ids, grouping, fetch)
         if connected:
             current_run().reporter.log(progress.summary)
-        assign = step("assign pictures")(image_collection.assign_images)
+        assign = step("assign images")(image_collection.assign_images)
         collected = assign(batches, tabulate_images(grouping.images), rules, grouping, ledger, overridden_ids)
         requests = [*search_results.pages, *_list_used_requests(search_results.candidates, grouping.images)]
         used = fetches_digest(store.find(requests).values())
-    counts = {"pages": len(search_results.pages), "pictures": len(grouping.images)}
+    counts = {"pages": len(search_results.pages), "images": len(grouping.images)}
     return WebCollection(
         search_results,
         collected,
@@ -283,14 +283,14 @@ def _open_web(definition: GeneratedDefinition, connected: bool) -> Iterator[tupl
         yield store, web
     except StoreWriteError as fault:
         next_step = "fix that, then run the same command: what was fetched is kept"
-        raise UserError("collect pictures", store.folder, f"cannot be written ({fault})", next_step) from None
+        raise UserError("collect images", store.folder, f"cannot be written ({fault})", next_step) from None
     finally:
         if web is not None:
             web.stop()
         store.close()
 
 
-@step("fetch pictures")
+@step("fetch images")
 def fetch_until_decided(
     batches: pd.DataFrame,
     candidates: dict[str, ImageCandidate],
@@ -313,7 +313,7 @@ def fetch_until_decided(
 def _fetch(
     store: PageStore, web: CrawlerClient | None, watch: FetchProgress, wanted: list[WantedImage]
 ) -> list[FetchedImage]:
-    with current_run().reporter.bar("fetch pictures", len(wanted), "pictures") as advance:
+    with current_run().reporter.bar("fetch images", len(wanted), "images") as advance:
         return fetch_images(store, web, wanted, lambda image: watch.record(image, advance))
 
 

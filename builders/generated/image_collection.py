@@ -280,7 +280,7 @@ def _figures(kept: pd.DataFrame, images: pd.DataFrame, distinct: int) -> dict[st
         "pictures": len(images),
         "same_picture_at_other_addresses": distinct - len(images),
         "pictures_of_several_queries": len(shared),
-        "queries_that_share_pictures": int(kept.loc[kept["image_id"].isin(shared), "query_id"].nunique()),
+        "queries_that_share_images": int(kept.loc[kept["image_id"].isin(shared), "query_id"].nunique()),
         "licences": {str(name): int(count) for name, count in sorted(licences.value_counts().items())},
     }
 

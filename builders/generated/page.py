@@ -31,11 +31,11 @@ _STAGES = {
     "search": "Queries, as the search answered",
     "results": "Results, before anything was fetched",
     "batches": "Queries, by what their results came to",
-    "queries": "Queries, by what their pictures came to",
+    "queries": "Queries, by what their images came to",
     "images": "Results, once fetched",
-    "duplicates": "Pictures that are the same as another",
-    "render": "Pictures that could not be rendered",
-    "answers": "Queries that lost a picture",
+    "duplicates": "Images that are the same as another",
+    "render": "Images that could not be rendered",
+    "answers": "Queries that lost an image",
     "review": "What people dropped",
 }
 _REASON_TEXTS = {
@@ -43,7 +43,7 @@ _REASON_TEXTS = {
     "results_not_reported": "the search does not say how many there are",
     "too_few_images": "too few good ones remain",
     "url_used_before": "an earlier query uses one of its addresses",
-    "image_used_before": "an earlier query shows one of its pictures",
+    "image_used_before": "an earlier query shows one of its images",
     "query_dropped": "good, but their query went",
     "not_needed": "good or not: the query had enough before",
     "advertisement": "marked as such by the search",
@@ -209,8 +209,8 @@ def render_generated_page(
 def _describe_origin(notes: _TemplateData) -> str:
     chosen = "Queries that a chat model thought up and people chose."
     first = chosen if notes.get("choices_of_people") else "Queries that a chat model thought up."
-    web = "Their right pictures are the first good ones that an image search found on the web."
-    here = "Their right pictures are the first good ones that an image search of this machine found."
+    web = "Their right images are the first good ones that an image search found on the web."
+    here = "Their right images are the first good ones that an image search of this machine found."
     place = web if (notes.get("fetched") or {}).get("hosts") else here
     return f"{page_parts.translate(first)} {page_parts.translate(place)}"
 

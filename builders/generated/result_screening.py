@@ -1,11 +1,11 @@
-"""What is asked of a query's results before a picture is fetched, and of each picture then: the seed article's rules.
+"""What is asked of a query's results before an image is fetched, and of each image then: the seed article's rules.
 
 (seeds: 选择返回结果的前24张图片，去除所有广告图片，去除宽或高小于112的图片，去除长短边比大于2的图片)
 
-Images that answer everything: what hosts send in place of a picture that is gone, or that only they may show.
+Images that answer everything: what hosts send in place of an image that is gone, or that only they may show.
 
 Such an image comes back for queries that have nothing in common, each time from another address, since each address was
-once that of another picture. No list of known ones is kept. Sizes and formats differ from host to host: images are
+once that of another image. No list of known ones is kept. Sizes and formats differ from host to host: images are
 compared by their hashes alone, and all of those without any structure (blanks, trackers) count as one.
 
 The outcome of overrides of rejected queries and of rejected results of the image search.
@@ -31,16 +31,16 @@ REUSE_POLICIES = ("drop", "merge")
 SEARCHED_QUERY_COLUMNS = ["query_id", "text", "reported", "reason", "kind", "detail"]
 _REPORTED_COLUMNS = ("page_url", "caption", "width", "height", "licence", "creator", "is_advertisement")
 SEARCH_RESULT_COLUMNS = ["query_id", "rank", "url", *_REPORTED_COLUMNS]
-LEAST_QUERIES, LEAST_TOPICS = 4, 3  # that a placeholder answers: a few queries may well share a picture
+LEAST_QUERIES, LEAST_TOPICS = 4, 3  # that a placeholder answers: a few queries may well share an image
 LEAST_SHARE = 0.2  # of all queries; of large collections:
 LEAST_SHARE_OF_MANY, LEAST_SHARE_OF_TOPICS = 0.05, 0.5
 MEDIANS, OUTLIER = 4, 10  # times the median image's queries, and times those of the 95th of a hundred
 _NOT_CHOSEN = "nobody accepted that query in the table of the objects"
 _NOT_FOUND = "no query that is searched for has it among its first results"
-_STILL_PENDING = "some of its pictures may come yet: run the same command again"
+_STILL_PENDING = "some of its images may come yet: run the same command again"
 _STILL_REJECTED = {
-    "too_few_images": "no good picture was found for it",
-    "not_needed": "the pictures before it were enough (collect.keep)",
+    "too_few_images": "no good image was found for it",
+    "not_needed": "the images before it were enough (collect.keep)",
     "query_dropped": "its query was rejected",
     "repeated_url": "its query has the same URL at a better rank",
     "near_duplicate": "its query has another result that shows the same image",
@@ -49,9 +49,9 @@ _STILL_REJECTED = {
 
 @dataclass(frozen=True, slots=True)
 class CollectionRules:
-    """The article's figures. `keep` is how many pictures a query needs and gets. A query of which some result lies at
-    an address that an earlier query uses goes (`same_url: drop`), or shares the picture (`merge`); likewise where it
-    shows a picture that an earlier one uses (`same_image`). `licences` are families (`licence_family`); None: any."""
+    """The article's figures. `keep` is how many images a query needs and gets. A query of which some result lies at
+    an address that an earlier query uses goes (`same_url: drop`), or shares the image (`merge`); likewise where it
+    shows an image that an earlier one uses (`same_image`). `licences` are families (`licence_family`); None: any."""
 
     min_results: int = 100
     first: int = 24
@@ -108,7 +108,7 @@ def reject_query(row: dict[str, Any], reason: str, bucket: str = "rejected", **c
 
 
 def find_size_problem(width: int, height: int, rules: CollectionRules) -> dict[str, Any] | None:
-    """Reason, measure, value and threshold where a picture is too small or too long. A side of 112 and a ratio of 2 are
+    """Reason, measure, value and threshold where an image is too small or too long. A side of 112 and a ratio of 2 are
     still good."""
     short, long = min(width, height), max(width, height)
     if short < rules.min_side:
@@ -187,7 +187,7 @@ def _problem(
 def find_placeholders(
     answers: Iterable[tuple[Hashable, str, str, str | None]], query_count: int
 ) -> dict[Hashable, int]:
-    """Returns the images that are no picture of what was asked for, with the number of queries that each answers.
+    """Returns the images that are no image of what was asked for, with the number of queries that each answers.
     `answers`: image, address, query_id and topic (None: the query is a topic of its own) of each fetched result;
     `query_count`: of all queries.
 

@@ -28,6 +28,7 @@ from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.questions import forecast_calls, open_definition_replies, summarize_forecasts
+from querytruth.review.page_parts import pages_in
 from querytruth.sets import decision_log, decision_records, review_tables
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import InputRecord, ModelRecord, PromptRecord, Provenance, ThresholdRecord
@@ -216,7 +217,8 @@ def _finish_stage(
 @step("write page")
 def _write_health_page(definition: GeneratedDefinition, stage: str, page: Path) -> Path:
     runs = list_finished_runs(definition, stage)
-    html = render_health_page(definition.name, next(run for run in runs if run["is_current"]), runs)
+    with pages_in(definition.page_language):
+        html = render_health_page(definition.name, next(run for run in runs if run["is_current"]), runs)
     write_page(page, html, "fix that, and run again")
     return page
 

@@ -53,7 +53,7 @@ def render_collection(
     return images.astype(dict.fromkeys(texts, "str")), rendered
 
 
-@step("count pictures")
+@step("count images")
 def keep_rendered_pairs(
     collection: WebCollection, images: pd.DataFrame, definition: GeneratedDefinition, ledger: Ledger
 ) -> pd.DataFrame:
@@ -104,4 +104,4 @@ def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserErr
     next_step = "loosen collect.min_results or collect.keep, or choose another search"
     if current_run().offline and "not_fetched" in reasons:
         next_step = "run without --offline"
-    return UserError("collect pictures", definition.name, f"no query has enough pictures ({reason_counts})", next_step)
+    return UserError("collect images", definition.name, f"no query has enough images ({reason_counts})", next_step)

@@ -167,7 +167,7 @@ def _check_labels(
 def _check_question(
     found: Sequence[Phrasing], of_query: pd.DataFrame, writer: _Writer, session: questions.ChatSession
 ) -> list[Phrasing]:
-    """The phrasings, with a finding where the model says that the text asks for other pictures than the query."""
+    """The phrasings, with a finding where the model says that the text asks for other images than the query."""
     templates = {language: writer.prompt(language, "phrasing_question") for language in writer.labels.languages}
 
     def ask(one: Phrasing) -> str:

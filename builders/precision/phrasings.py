@@ -28,7 +28,7 @@ PHRASING_REJECTION_REASONS = {
     "loses_label": "a label of the query is not in the text",
     "adds_label": "a label is in the text that is not in the query",
     "adds_thing": "the text names a thing that is no label",
-    "asks_something_else": "the text does not ask for the same pictures",
+    "asks_something_else": "the text does not ask for the same images",
 }
 _LINE_NUMBER = re.compile(r"^\s*(?:[-*•·]|[（(]?\d{1,2}[.)）、:：]|[①-⑳])\s*")
 _SEPARATOR = re.compile(r"[,，、;；\n]")
@@ -172,7 +172,7 @@ def check_labels(reply: str, asked: Collection[str], names: LabelNames) -> Findi
 
 
 def check_question(reply: str) -> Finding | None:
-    """Reads whether two queries ask for the same pictures: yes, or a finding."""
+    """Reads whether two queries ask for the same images: yes, or a finding."""
     text = strip_reasoning(reply).strip(_WRAPPING + "\n")
     if _YES.match(text):
         return None

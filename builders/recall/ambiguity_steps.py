@@ -34,7 +34,7 @@ from querytruth.sets import decision_log
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 
 _EXAMPLES = 24  # ambiguous queries on the page
-_JUDGED_GRADES = {1: "the caption fits the picture"}
+_JUDGED_GRADES = {1: "the caption fits the image"}
 
 
 @dataclass(slots=True)

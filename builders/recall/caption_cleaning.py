@@ -35,9 +35,9 @@ _NUMBERS = re.compile(
 _QUESTION = re.compile(r"question|\bask\b|问")
 CAPTION_REJECTION_REASONS = {
     "empty": "no words",
-    "refusal": "the model declined to describe the picture, or says what it cannot tell",
+    "refusal": "the model declined to describe the image, or says what it cannot tell",
     "only_reasoning": "the model thought, and gave no answer",
-    "talk": "speaks to the person who asks, thinks about the task, or reports that no picture came",
+    "talk": "speaks to the person who asks, thinks about the task, or reports that no image came",
     "markup": "has tags, special tokens, JSON, code or coordinates",
     "broken_text": "read in a wrong encoding, or with characters lost",
     "echo": "the prompt repeated",

@@ -27,9 +27,9 @@ from querytruth.sets.decision_records import Override
 
 Pattern = re.Pattern[str]
 _MACRO = re.compile(r"\{([a-z_]+)\}")
-_CAPTION_MISSING = "no caption has that id any more: its picture is gone, or that prompt is no longer used for it"
+_CAPTION_MISSING = "no caption has that id any more: its image is gone, or that prompt is no longer used for it"
 _TEXT_HAS_NO_WORDS = "the caption that a person wrote contains no words"
-_REPEATED = "another caption that a person wrote for the same picture has the same text"
+_REPEATED = "another caption that a person wrote for the same image has the same text"
 _NO_CAPTION = "the reply contained no caption, and no person wrote one"
 _Language = Literal["en", "zh"]
 _LANGUAGES: tuple[_Language, ...] = ("en", "zh")

@@ -148,7 +148,7 @@ class CaptionReplies:
     definition: RecallDefinition
 
 
-@step("caption pictures")
+@step("caption images")
 def caption_images(
     images: Sequence[ChatImage],
     definition: RecallDefinition,
@@ -161,7 +161,7 @@ def caption_images(
     rows, requests = build_caption_requests(images, definition)
     wanted = caption_rules.select_caption_overrides(rows, overrides)
     answers = chat_session.ask("captions", load_caption_model(definition), requests, _make_fault_finder(definition))
-    require_a_reply("caption pictures", definition.name, answers)
+    require_a_reply("caption images", definition.name, answers)
     pairs = zip(rows["query_id"], answers, strict=True)
     has_caption = pd.Series([isinstance(answer, Reply) or query_id in wanted.texts for query_id, answer in pairs])
     answers_with_caption = [answer for answer, good in zip(answers, has_caption, strict=True) if good]
@@ -258,7 +258,7 @@ def _openings(texts: pd.DataFrame, cleaned: list[caption_cleaning.CleanedCaption
     return {"stripped": stripped, "openings": openings}
 
 
-@step("describe pictures")
+@step("describe images")
 def describe_images(
     images: Sequence[ChatImage], definition: RecallDefinition, chat_session: ChatSession
 ) -> pd.DataFrame | None:

@@ -204,7 +204,7 @@ class SimilarityModels:
                 provenance.thresholds.extend(self.text_background.as_thresholds("ambiguity.captions"))
         if self.image_vectors is not None:
             embedder = self.image_vectors.embedder
-            provenance.models.append(ModelRecord("picture rivals", embedder.name, embedder.revision))
+            provenance.models.append(ModelRecord("image rivals", embedder.name, embedder.revision))
             provenance.thresholds.extend(self.image_thresholds)
             provenance.thresholds.append(ThresholdRecord("ambiguity.margin", "at most", rules.margin))
         return provenance

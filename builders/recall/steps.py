@@ -54,7 +54,7 @@ def load_published_gallery(path: Path) -> BuiltTables:
     images, name = stored.tables.images, f"{path.parent.name}/{path.name}"
     absent = int(images["path"].isna().sum())
     if absent or not len(images):
-        reason = f"has no file for {absent} of its {len(images)} pictures" if absent else "holds no pictures"
+        reason = f"has no file for {absent} of its {len(images)} images" if absent else "holds no images"
         raise UserError("read gallery", name, reason, "build it with `render`, or name another set")
     ledger = Ledger()
     ledger.record_stage("gallery", "image", len(images), len(images))
@@ -70,23 +70,23 @@ def load_published_gallery(path: Path) -> BuiltTables:
     )
 
 
-@step("look up pictures")
+@step("look up images")
 def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
     """Returns the image files for a chat model, sorted by id. Raises UserError for a file that is damaged, or is not
     the one that was scanned."""
     images, next_step = images.sort_values("image_id"), "restore the file, or build the gallery again"
     intact = read_intact_digests(folder) if folder is not None else None
     columns = [images[name] for name in ("image_id", "path", "file_name", "sha256")]
-    with current_run().reporter.bar("look up pictures", len(images), "pictures") as advance:
+    with current_run().reporter.bar("look up images", len(images), "images") as advance:
         shown = []
         for image_id, image_path, name, scanned in zip(*columns, strict=True):
             path = resolve_image_path(image_path, folder)
-            with translate_read_errors("look up pictures", path, next_step):
+            with translate_read_errors("look up images", path, next_step):
                 digest = file_sha256(path)[0]
             if intact is not None and digest not in intact.get(image_path, ()):
-                raise UserError("look up pictures", path, "is damaged: its checksum differs", next_step)
+                raise UserError("look up images", path, "is damaged: its checksum differs", next_step)
             if folder is None and isinstance(scanned, str) and digest != scanned:
-                raise UserError("look up pictures", path, "changed since it was scanned", next_step)
+                raise UserError("look up images", path, "changed since it was scanned", next_step)
             shown.append(ChatImage(path, digest, name if isinstance(name, str) else "", image_id))
             advance(1)
     return shown
@@ -95,7 +95,7 @@ def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatIma
 def resolve_image_path(image_path: str, folder: Path | None) -> Path:
     """Returns the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
     UserError for one that leads out of it."""
-    return Path(image_path) if folder is None else contained_file(folder, image_path, "look up pictures")
+    return Path(image_path) if folder is None else contained_file(folder, image_path, "look up images")
 
 
 def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:

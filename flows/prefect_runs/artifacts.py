@@ -195,9 +195,9 @@ def _show_images(name: str, result: BuildResult) -> None:
     if not small:
         return
     sheet = base64.b64encode(make_contact_sheet(small, _SIDE)).decode("ascii")
-    about = f"{len(small)} of {len(images):,} pictures of {name}/v{result.version}"
+    about = f"{len(small)} of {len(images):,} images of {name}/v{result.version}"
     url = f"data:image/jpeg;base64,{sheet}"
-    call_server_if_available(lambda: artifacts.create_image_artifact(url, artifact_key(name, "pictures"), about))
+    call_server_if_available(lambda: artifacts.create_image_artifact(url, artifact_key(name, "images"), about))
 
 
 def render_change_note(changes: version_difference.VersionDifference, before: str, after: str) -> str:
@@ -206,9 +206,9 @@ def render_change_note(changes: version_difference.VersionDifference, before: st
         "queries added": changes.queries_added,
         "queries removed": changes.queries_removed,
         "queries changed": changes.queries_changed,
-        "pictures added": changes.images_added,
-        "pictures removed": changes.images_removed,
-        "pictures changed": changes.images_changed,
+        "images added": changes.images_added,
+        "images removed": changes.images_removed,
+        "images changed": changes.images_changed,
         "judgments added": changes.judgments_added,
         "judgments removed": changes.judgments_removed,
         "judgments changed": changes.judgments_changed,

@@ -20,7 +20,7 @@ class EvaluationParameters(EvaluationRequest):
     """What `querytruth evaluate` takes, and how long the run may take."""
 
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
-    workers: int = Field(2, ge=1, le=256, description="Worker processes for pictures.")
+    workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
     hours: float | None = Field(None, gt=0, description="Stop after so long.")
 
 

@@ -185,7 +185,7 @@ def _published_state(result: BuildResult) -> State[Any]:
     if not result.is_new:
         message = f"unchanged: {name} says the same, nothing was published{stored}"
         return Completed(name="Unchanged", message=message, data=result)
-    contents = f"{counts['images']:,} pictures, {counts['queries']:,} queries, {counts['judgments']:,} judgments"
+    contents = f"{counts['images']:,} images, {counts['queries']:,} queries, {counts['judgments']:,} judgments"
     return Completed(name="Published", message=f"published {name}: {contents}{stored}", data=result)
 
 

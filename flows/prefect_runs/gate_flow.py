@@ -30,7 +30,7 @@ class GateParameters(GateOptions):
     max_unknown: float | None = Field(
         None, ge=0, le=1, description="Share of the results that the set need not know (0.1)."
     )
-    workers: int = Field(2, ge=1, le=256, description="Worker processes for pictures.")
+    workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
     hours: float | None = Field(None, gt=0, description="Stop after so long.")
 
 

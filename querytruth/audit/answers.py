@@ -213,7 +213,7 @@ def export_sample(
     """Returns the pairs to judge: neither the set's grade, nor a judge's, nor a system, nor the stratum is shown.
     `texts`: by query id, `names`: file names by image id."""
     rows = sample.sort_values("order")[PAIR].assign(
-        text=sample["query_id"].map(texts), picture=sample["image_id"].map(names).fillna("")
+        text=sample["query_id"].map(texts), image=sample["image_id"].map(names).fillna("")
     )
     return replace(build_export(AUDIT_VIEW, rows, set_name, audit_id), grades=tuple(grades))
 

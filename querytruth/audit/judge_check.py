@@ -229,7 +229,7 @@ def _probe(
     near: Mapping[str, str],
     set_folder: Path,
 ) -> JsonRecord:
-    """Returns by probe what it changed, or how often a picture that does not fit was called relevant."""
+    """Returns by probe what it changed, or how often an image that does not fit was called relevant."""
     requests = _build_probes(asking.questions, list(people), near, set_folder)
     found: JsonRecord = {}
     for probe, by_pair in requests.items():

@@ -114,7 +114,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         + [{"stratum": "outside", "pairs": pool.outside_size, "to_judge": outside}],
         "judgments": judgments,
         "expected_width": None if size.queries or size.goal else round(expect_width(pool, allocation), 4),
-        "seconds_per_pair": ASSUMED_SECONDS if seconds is None else seconds,
+        "seconds_per_judgment": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
         "judge_calls": calls,
         "judge_cost": None if judge is None else _forecast_cost(judge, pooled, calls),

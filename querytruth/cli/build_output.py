@@ -14,8 +14,8 @@ _SHOWN_DISPUTES = 5
 
 def _gallery(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
-    known_count, total = plan["known_from_before"], plan["pictures"]
-    terminal.out.print(f"[bold]{total:,} pictures[/], {known_count:,} of them read before")
+    known_count, total = plan["known_from_before"], plan["images"]
+    terminal.out.print(f"[bold]{total:,} images[/], {known_count:,} of them read before")
     time = f"about {plan['seconds_about']:,.0f} s on this machine"
     disk = f"{plan['bytes_about'] / 1e6:,.0f} MB on disk at most"
     terminal.out.print(f"{plan['model_calls']} model calls, {time}, {disk}")
@@ -40,7 +40,7 @@ def _precision(plan: dict[str, Any]) -> None:
 
 def _recall(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
-    terminal.out.print(f"[bold]{plan['pictures']:,} pictures, {plan['captions']:,} captions[/]")
+    terminal.out.print(f"[bold]{plan['images']:,} images, {plan['captions']:,} captions[/]")
     again = plan["model_calls_again_at_most"]
     more = f", at most {again:,} more for captions asked again or pairs judged" if again else ""
     known_note = f"{plan['known_from_before']:,} answers are known from before"
@@ -70,8 +70,8 @@ def format_forecast(plan: dict[str, Any]) -> str:
 
 def _generated(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
-    query_note = f"{plan['queries']:,} queries, {plan['complete']:,} of them with all their pictures"
-    request_note = f"{plan['searches']:,} searches and at most {plan['pictures_at_most']:,} pictures to ask the web for"
+    query_note = f"{plan['queries']:,} queries, {plan['complete']:,} of them with all their images"
+    request_note = f"{plan['searches']:,} searches and at most {plan['images_at_most']:,} images to ask the web for"
     terminal.out.print(f"[bold]{query_note}[/]; {request_note}", soft_wrap=True)
     cost = f"about {plan['seconds_about']:,.0f} s where hosts are many, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(cost, soft_wrap=True)
@@ -80,7 +80,7 @@ def _generated(plan: dict[str, Any]) -> None:
 def _queries(plan: dict[str, Any]) -> None:
     terminal.print_funnel(plan["funnel"])
     strata = ", ".join(f"{one['drawn']:,} of {one['queries']:,} in {one['stratum']}" for one in plan["strata"])
-    text = f"{plan['queries']:,} queries ({strata}) on {plan['pictures']:,} pictures"
+    text = f"{plan['queries']:,} queries ({strata}) on {plan['images']:,} images"
     terminal.out.print(f"[bold]{text}[/], about {plan['bytes_about'] / 1e6:,.0f} MB on disk", soft_wrap=True)
 
 
@@ -144,9 +144,7 @@ def show_build_result(result: BuildResult) -> None:
     _show_disputes(result)
     if count := len(result.edited_waiting):
         about = "edited query has" if count == 1 else "edited queries have"
-        note = (
-            f"{count:,} {about} no relevant picture until a person says yes to one (review page, Queries: not judged)"
-        )
+        note = f"{count:,} {about} no relevant image until a person says yes to one (review page, Queries: not judged)"
         terminal.err.print(f"{note}; no figure counts them", markup=False, soft_wrap=True)
     if result.waiting_count:
         about = "decision waits" if result.waiting_count == 1 else "decisions wait"
@@ -175,12 +173,12 @@ def _format_contents(counts: dict[str, Any]) -> str:
         parts = [f"{counts['queries']:,} queries (by level {levels})", f"{counts['judgments']:,} judgments"]
     if counts["duplicate_groups"]:
         parts.insert(0, f"{counts['duplicate_groups']:,} of them with near-duplicates")
-    return ", ".join([f"{counts['images']:,} pictures", *parts])
+    return ", ".join([f"{counts['images']:,} images", *parts])
 
 
 def format_collection_summary(figures: dict[str, Any]) -> str:
     """Return the figures of a collection in one line."""
-    summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} pictures"
+    summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} images"
     if figures["same_picture_at_other_addresses"]:
         summary_text += f"; {figures['same_picture_at_other_addresses']:,} more are the same at other addresses"
     if figures["pictures_of_several_queries"]:
@@ -192,4 +190,4 @@ def format_collection_summary(figures: dict[str, Any]) -> str:
 def _format_nested_set(result: BuildResult) -> str:
     state = "published" if result.is_new else "unchanged"
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
-    return f"  within it [bold]{name}[/] {state}: {counts['images']:,} pictures, {counts['queries']:,} queries"
+    return f"  within it [bold]{name}[/] {state}: {counts['images']:,} images, {counts['queries']:,} queries"

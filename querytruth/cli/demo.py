@@ -66,14 +66,14 @@ def demo(
     with _one_server(prefect) as wait_until_ready:
         with translate_write_errors("write album", out, "or give --out another folder"), terminal.reported_run():
             album_images = write_sample_album(out / "album")
-        terminal.out.print(f"{len(album_images)} pictures in {out / 'album' / 'pictures'}", soft_wrap=True)
+        terminal.out.print(f"{len(album_images)} images in {out / 'album' / 'images'}", soft_wrap=True)
         wait_until_ready()
-        images = f"images={out / 'album' / 'pictures'}"
+        images = f"images={out / 'album' / 'images'}"
         is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
         tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
         is_intact &= _build_sample_set("recall", tables, out, out / "captions.html", prefect)
         check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
-        truth = f"{check.exactly_judged} of {check.queries} queries have just the pictures that their caption fits"
+        truth = f"{check.exactly_judged} of {check.queries} queries have just the images that their caption fits"
         terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
         is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
@@ -175,7 +175,7 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
         f"topics.options.replies={SAMPLE_DEFINITIONS_FOLDER / 'transcript.jsonl'}",
         f"topics.samples={SAMPLE_DEFINITIONS_FOLDER / 'topics.yaml'}",
         f"collect.options.index={out / 'album' / 'descriptions.csv'}",
-        f"collect.options.images={out / 'album' / 'pictures'}",
+        f"collect.options.images={out / 'album' / 'images'}",
     ]
     overrides = [*places, f"out={out / 'datasets'}"]
     definition: Any = load_definition(SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", overrides, "generated")
@@ -192,7 +192,7 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
     is_intact = _build_sample_set("generated", places, out, out / "queries.html", prefect)
     check = check_sample_queries(find_set(str(out / "datasets" / "sample-queries")), album_images)
     truth = f"in truth {check.truly_relevant} of {check.judged} judgments show what their query names"
-    terminal.out.print(f"{truth}; {check.unjudged_relevant} other pictures do, too, and are unjudged\n", soft_wrap=True)
+    terminal.out.print(f"{truth}; {check.unjudged_relevant} other images do, too, and are unjudged\n", soft_wrap=True)
     return is_intact
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where evaluated
 _REFERENCE_BASELINES = ("random", "oracle")  # floor and ceiling: warnings about them are expected
 _MAX_LEFT_OUT = 10  # ids; the result's folder lists all
-_DIRECTION_NAMES = {"text_to_image": "texts find pictures", "image_to_text": "pictures find texts"}
+_DIRECTION_NAMES = {"text_to_image": "texts find images", "image_to_text": "images find texts"}
 
 
 def show_results(results: Sequence[EvaluationResult]) -> None:

@@ -396,5 +396,5 @@ def _show(reading: ReviewImportResult, next_: str) -> None:
         [d.decision, d.text, d.image_id or "", d.new_text or ("" if d.relevance is None else d.relevance), d.note]
         for d in reading.decisions
     ]
-    terminal.print_table(f"{len(shown)} decisions", ["decision", "query", "picture", "new", "note"], shown)
+    terminal.print_table(f"{len(shown)} decisions", ["decision", "query", "image", "new", "note"], shown)
     terminal.out.print(f"{describe_import(reading) or 'no decisions'}. {next_}", markup=False)

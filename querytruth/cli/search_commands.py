@@ -71,7 +71,7 @@ def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[s
     ]
     terminal.print_table(f"{results.system}: {text}", ["rank", "id", "grade", "score"], rows)
     found = results.relevant_count - len(results.missed)
-    about = f"{found:,} of {results.relevant_count:,} relevant pictures found"
+    about = f"{found:,} of {results.relevant_count:,} relevant images found"
     terminal.out.print(about if results.is_query else "the set does not have this query: nothing is judged")
     terminal.out.print(f"page written: {page}", markup=False, soft_wrap=True)
 
@@ -101,6 +101,6 @@ def _try_service(request: TypedSearch, text: str, json: bool) -> None:
             )
     if (page := request.page) is not None:
         if set_ is None:
-            raise UsageError("--page", "shows the pictures of a set", "name a set before the text")
+            raise UsageError("--page", "shows the images of a set", "name a set before the text")
         write_trial_page(page, f"{described.name}: {text}", rows, set_, out)
         terminal.err.print(f"page written: {page}", markup=False, soft_wrap=True)

@@ -184,7 +184,7 @@ def _show_collection(result: CollectResult) -> None:
     failed = sorted(figures["fetched"]["failed"].items(), key=lambda item: (-item[1], item[0]))
     if failed:
         failure_counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in failed)
-        terminal.out.print(f"no picture: {failure_counts}", markup=False, soft_wrap=True)
+        terminal.out.print(f"no image: {failure_counts}", markup=False, soft_wrap=True)
     if result.pending:
         again = "the same command asks again for what may come yet"
         terminal.out.print(f"{result.pending:,} queries are pending: {again}", soft_wrap=True)
@@ -296,7 +296,7 @@ def _show(result: Any) -> None:
     status = "trained" if result.is_new else "was trained before"
     terminal.out.print(f"[bold]{result.folder}[/] {status}, {len(result.history)} epochs", soft_wrap=True)
     terminal.print_table(
-        "On the pictures kept back (95% intervals)", ["", *(title for title, _ in COLUMNS), CHANCE], rows
+        "On the images kept back (95% intervals)", ["", *(title for title, _ in COLUMNS), CHANCE], rows
     )
     if warning := warn_of_chance(result.chance):
         terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)

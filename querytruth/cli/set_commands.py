@@ -95,7 +95,7 @@ def _show_card(path: Path, place: str, manifest: dict[str, Any]) -> None:
             *([["queries", counts["queries"]]] if counts["queries"] else []),
             *[[f"  level {level}", number] for level, number in counts["by_level"].items()],
             *[[f"  {style}", number] for style, number in counts["by_style"].items()],
-            ["pictures", counts["images"]],
+            ["images", counts["images"]],
             *([["  of them with near-duplicates", counts["duplicate_groups"]]] if counts["duplicate_groups"] else []),
             *([["judgments", counts["judgments"]]] if counts["judgments"] else []),
             *[[f"  grade {grade}: {grades.get(grade, '')}", number] for grade, number in counts["by_grade"].items()],
@@ -233,14 +233,14 @@ def diff(
                     shown.append([f"… and {len(changes) - rows:,} more", *[""] * (len(_COLUMNS[name]) - 1)])
                 terminal.print_table(f"{name.capitalize()} {change}: {len(changes):,}", _COLUMNS[name], shown)
     if difference.judgments_with_them:
-        terminal.out.print(f"{difference.judgments_with_them:,} judgments came or went with their query or picture")
+        terminal.out.print(f"{difference.judgments_with_them:,} judgments came or went with their query or image")
     terminal.out.print(difference.comparability)
 
 
 _COLUMNS = {
     "queries": ["query", "text", "what"],
-    "images": ["picture", "what"],
-    "judgments": ["query", "picture", "what"],
+    "images": ["image", "what"],
+    "judgments": ["query", "image", "what"],
 }
 
 
@@ -342,7 +342,7 @@ def list_(out: OutOption = DATASETS_FOLDER, json: JsonOption = False) -> None:
     if json:
         terminal.print_json(sets)
     elif sets:
-        columns = ["name", "kind", "version", "queries", "pictures", "judgments"]
+        columns = ["name", "kind", "version", "queries", "images", "judgments"]
         terminal.print_table(f"Sets in {out}", columns, [list(one.values()) for one in sets])
     else:
         terminal.out.print(f"{out}: no published set", soft_wrap=True)

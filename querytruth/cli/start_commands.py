@@ -156,7 +156,7 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
 
 def _ask(request: InitRequest) -> InitRequest:
     """Ask on the terminal for what no option gives: images, endpoint, model and language."""
-    images, endpoint = request.images or _prompt("The images' folder", "pictures"), request.endpoint
+    images, endpoint = request.images or _prompt("The images' folder", "images"), request.endpoint
     if endpoint is None:
         endpoint = _prompt("The endpoint's address (empty: a model on this machine)", "") or None
     default = "qwen2.5vl" if endpoint else "Qwen/Qwen3-VL-8B-Instruct"

@@ -47,7 +47,9 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
         return
     rows: list[list[Any]] = [[row["stratum"], row["pairs"], row["to_judge"]] for row in planned["strata"]]
     terminal.print_table(f"Audit of {planned['set']}", ["stratum", "pairs", "to judge"], rows)
-    pace = f"{planned['seconds_per_pair']} s a pair" + (", assumed" if planned["pace_is_assumed"] else ", as logged")
+    pace = f"{planned['seconds_per_judgment']} s a pair" + (
+        ", assumed" if planned["pace_is_assumed"] else ", as logged"
+    )
     each = f" by {planned['people']} people each" if planned["people"] > 1 else ""
     work = f"{planned['judgments']:,} judgments{each}, about {planned['hours']} hours"
     terminal.out.print(f"{work} ({pace})", markup=False)

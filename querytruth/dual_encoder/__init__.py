@@ -1,4 +1,4 @@
-"""The trainable baseline: a picture encoder and a text encoder that meet in one space.
+"""The trainable baseline: an image encoder and a text encoder that meet in one space.
 
 In: a set. Out: a checkpoint that is an embedder like others, scores of the part that it never saw, curves, a report.
 After a report on a dual encoder trained on Flickr8k; docs/baselines.md says where this differs from it.

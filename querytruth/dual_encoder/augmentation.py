@@ -1,8 +1,8 @@
-"""Pictures changed at random, a batch at a time on whatever device they lie.
+"""Images changed at random, a batch at a time on whatever device they lie.
 
-All changes of geometry (crop, flip, rotation, perspective) are one map from the new picture's places to the old one's,
-so that each pixel is computed once; brightness, saturation and hue are one matrix per picture. What is drawn depends on
-the generator alone, never on the pictures.
+All changes of geometry (crop, flip, rotation, perspective) are one map from the new image's places to the old one's,
+so that each pixel is computed once; brightness, saturation and hue are one matrix per image. What is drawn depends on
+the generator alone, never on the images.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
-ENLARGEMENT = 1.15  # pictures are kept larger than they are shown, by so much
+ENLARGEMENT = 1.15  # images are kept larger than they are shown, by so much
 _LUMA = (0.299, 0.587, 0.114)
 _YIQ = ((0.299, 0.587, 0.114), (0.5959, -0.2746, -0.3213), (0.2115, -0.5227, 0.3112))
 
@@ -31,7 +31,7 @@ _COLOURS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Augmentation:
-    """The report's numbers. Shares (`flip`, `perspective` …) are of pictures; `crop` is the least share of the area
+    """The report's numbers. Shares (`flip`, `perspective` …) are of images; `crop` is the least share of the area
     that is kept; `rotation` in degrees; the jitters are around 1, that of the hue in turns."""
 
     crop: float = 0.6
@@ -50,7 +50,7 @@ class Augmentation:
 
 @dataclass(frozen=True, slots=True)
 class AugmentationParameters:
-    """What happens to each picture of a batch: `coordinate_maps` (n, 3, 3) from new to old places, both from -1 to 1;
+    """What happens to each image of a batch: `coordinate_maps` (n, 3, 3) from new to old places, both from -1 to 1;
     `colour_matrices` (n, 3, 3); `contrast` (n,); what is stretched and made grey (n,); `erased_boxes` (n, 4), edges
     from 0 to 1."""
 
@@ -79,7 +79,7 @@ def mentions_colours(text: str) -> bool:
 def sample_augmentation(
     count: int, generator: torch.Generator, rules: Augmentation, *, keep_orientation: Tensor, keep_colours: Tensor
 ) -> AugmentationParameters:
-    """Changes for `count` pictures. Where `keep_orientation` (count,) nothing is mirrored, where `keep_colours` no hue
+    """Changes for `count` images. Where `keep_orientation` (count,) nothing is mirrored, where `keep_colours` no hue
     changes and nothing becomes grey: a caption names what would no longer be so."""
     drawn = iter(torch.rand(32, count, generator=generator, dtype=torch.float64))
     crop = _crop(rules, next(drawn), next(drawn), next(drawn), next(drawn))
@@ -108,7 +108,7 @@ def apply_augmentation(pixels: Tensor, parameters: AugmentationParameters, size:
 
 
 def center_crop(pixels: Tensor, size: int) -> Tensor:
-    """The middle of pictures as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
+    """The middle of images as they are, normalised: (n, 3, size, size) of (n, side, side, 3)."""
     edge = (pixels.shape[1] - size) // 2
     cropped = pixels[:, edge : edge + size, edge : edge + size].permute(0, 3, 1, 2)
     # Channels first in memory as well: with channels last and one thread, torch 2.13's backward of a 1 x 1 convolution
@@ -129,7 +129,7 @@ def _matrix(count: int, **cells: Tensor) -> Tensor:
 
 
 def _crop(rules: Augmentation, area: Tensor, shape: Tensor, across: Tensor, down: Tensor) -> Tensor:
-    """A part of the area, from 3:4 to 4:3; the longer side is cut where it is longer than the picture's."""
+    """A part of the area, from 3:4 to 4:3; the longer side is cut where it is longer than the image's."""
     kept = _between(area, rules.crop, 1)
     ratio = torch.exp(_between(shape, math.log(3 / 4), math.log(4 / 3)))
     if rules.crop >= 1:
@@ -148,7 +148,7 @@ def _rotation(turn: Tensor) -> Tensor:
 
 
 def _perspective(inward: Tensor, bent: Tensor) -> Tensor:
-    """The corners of the picture come to lie further in by shares (n, 4, 2) of half its side."""
+    """The corners of the image come to lie further in by shares (n, 4, 2) of half its side."""
     corners = torch.tensor([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=torch.float64)
     seen = corners - corners * inward * bent[:, None, None]
     return _homography(seen, corners.expand_as(seen))

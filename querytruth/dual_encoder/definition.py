@@ -23,7 +23,7 @@ class SplitOptions(StrictModel):
     def _numbers_are_whole(self) -> SplitOptions:
         for value in (self.validation, self.test):
             if value >= 1 and value != int(value):
-                raise ValueError(f"{value} is neither a share nor a whole number of pictures")
+                raise ValueError(f"{value} is neither a share nor a whole number of images")
         return self
 
 
@@ -132,7 +132,7 @@ class TrainingDefinition(SetDefinition):
         if self.publish_to is not None:
             raise ValueError("models are stored on disk: give a folder as out, and no publish_to")
         if self.images.architecture in RECURRENT_ARCHITECTURES:
-            raise ValueError(f"images.architecture: {self.images.architecture} reads texts, not pictures")
+            raise ValueError(f"images.architecture: {self.images.architecture} reads texts, not images")
         if self.texts.architecture in RECURRENT_ARCHITECTURES and self.heads.pooling == "cls":
             raise ValueError("heads.pooling: cls is the first token's vector, which a gru or lstm has not filled yet")
         return self

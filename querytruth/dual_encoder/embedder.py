@@ -65,7 +65,7 @@ class DualEncoderEmbedder:
         from querytruth.dual_encoder.augmentation import center_crop
 
         filled = np.concatenate([pixels, np.repeat(pixels[-1:], self.batch - len(pixels), axis=0)])
-        with translate_environment_faults("embed pictures", self.name, torch), torch.inference_mode():
+        with translate_environment_faults("embed images", self.name, torch), torch.inference_mode():
             cropped = center_crop(torch.from_numpy(filled).to(self._device), self.size)
             rows: Vectors = self._model.encode_images(cropped).cpu().numpy()
         return rows[: len(pixels)]

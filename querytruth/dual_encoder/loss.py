@@ -100,8 +100,8 @@ def _beyond(ordered: Tensor, first: Tensor, own: Tensor, margin: float) -> Tenso
 
 @dataclass(frozen=True, slots=True)
 class TrainingBatch:
-    """Pairs of a picture and a text: `pixels` (n, side, side, 3) from 0 to 255, `token_ids` and `mask` (n, length),
-    `is_relevant` (texts, pictures); `keep_orientation` and `keep_colours` (n,): what no augmentation may change."""
+    """Pairs of an image and a text: `pixels` (n, side, side, 3) from 0 to 255, `token_ids` and `mask` (n, length),
+    `is_relevant` (texts, images); `keep_orientation` and `keep_colours` (n,): what no augmentation may change."""
 
     pixels: Tensor
     token_ids: Tensor
@@ -113,7 +113,7 @@ class TrainingBatch:
 
 @dataclass(frozen=True, slots=True)
 class StepRules:
-    """`size`: the side of pictures as the model sees them; `augmentation` None: pictures as they are; `clip`: the
+    """`size`: the side of images as the model sees them; `augmentation` None: images as they are; `clip`: the
     longest gradient."""
 
     size: int
@@ -124,7 +124,7 @@ class StepRules:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step came to: the loss, and the shares of texts and of pictures whose own one is the nearest."""
+    """What a step came to: the loss, and the shares of texts and of images whose own one is the nearest."""
 
     loss: float
     text_accuracy: float

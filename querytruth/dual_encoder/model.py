@@ -42,7 +42,7 @@ class ImageEncoder(nn.Module):
         self._has_class_token = any(name in _CLASS_TOKENS for name in names)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(pictures, width) of pixels (pictures, 3, side, side), normalised as ImageNet's are."""
+        """(images, width) of pixels (images, 3, side, side), normalised as ImageNet's are."""
         features: Tensor = self.backbone(pixel_values=pixels).last_hidden_state
         if features.ndim == 4:
             return features.float().mean(dim=(2, 3))
@@ -135,7 +135,7 @@ class DualEncoder(nn.Module):
 
     def __init__(
         self,
-        pictures: ImageEncoder,
+        images: ImageEncoder,
         texts: TransformerTextEncoder | RecurrentTextEncoder,
         *,
         pooling: str = "mean_max",
@@ -145,8 +145,8 @@ class DualEncoder(nn.Module):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        self.pictures, self.texts, self.pooling = pictures, texts, pooling
-        self.picture_map = nn.Linear(pictures.width, width)
+        self.pictures, self.texts, self.pooling = images, texts, pooling
+        self.picture_map = nn.Linear(images.width, width)
         self.text_map = nn.Linear(texts.width, width)
         self.picture_head = ProjectionHead(width, hidden, dimensions, dropout)
         self.text_head = ProjectionHead(width, hidden, dimensions, dropout)
@@ -164,11 +164,11 @@ class DualEncoder(nn.Module):
         return self.encode_images(pixels), self.encode_texts(ids, mask)
 
 
-def build_dual_encoder(pictures: nn.Module, texts: nn.Module | dict[str, Any], heads: dict[str, Any]) -> DualEncoder:
+def build_dual_encoder(images: nn.Module, texts: nn.Module | dict[str, Any], heads: dict[str, Any]) -> DualEncoder:
     """The model of two models of transformers, or, in place of the second, of a recurrent network's parameters;
     `heads`: what else DualEncoder takes."""
     text_encoder = RecurrentTextEncoder(**texts) if isinstance(texts, dict) else TransformerTextEncoder(texts)
-    return DualEncoder(ImageEncoder(pictures), text_encoder, **heads)
+    return DualEncoder(ImageEncoder(images), text_encoder, **heads)
 
 
 def _normalise(vectors: Tensor) -> Tensor:
@@ -209,7 +209,7 @@ def _max(hidden: Tensor, mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class UnfreezingStage:
-    """From `epoch` on these shares of each tower's layers are frozen, from the bottom. Of a picture tower the stem
+    """From `epoch` on these shares of each tower's layers are frozen, from the bottom. Of an image tower the stem
     counts as a layer (of a ResNet's five); of a text tower the blocks count, and `freezes_embeddings` says whether what
     lies below them is frozen. `rate_factor`: what the learning rate is multiplied by."""
 
@@ -238,7 +238,7 @@ def frozen_parameter_names(
     model: DualEncoder, stage: UnfreezingStage, *, images: bool = True, texts: bool = True
 ) -> set[str]:
     """The parameters that do not train in a stage. A tower that is not pretrained (`images`, `texts` false)
-    is never frozen. While any layer of the picture tower is frozen, so are the weights of all its batch norms."""
+    is never frozen. While any layer of the image tower is frozen, so are the weights of all its batch norms."""
     parts: list[nn.Module] = []
     if images:
         parts += _first(model.pictures.layers(), stage.frozen_image_share)
@@ -253,7 +253,7 @@ def frozen_parameter_names(
 def apply_unfreezing_stage(
     model: DualEncoder, stage: UnfreezingStage, *, images: bool = True, texts: bool = True
 ) -> None:
-    """Make the model ready to train in a stage. The statistics of a pretrained picture tower's batch norms stay as
+    """Make the model ready to train in a stage. The statistics of a pretrained image tower's batch norms stay as
     they are in every stage: batches are too small to measure them anew."""
     frozen = frozen_parameter_names(model, stage, images=images, texts=texts)
     for name, parameter in model.named_parameters():

@@ -104,7 +104,7 @@ def _image_tower(definition: TrainingDefinition) -> Any:
     model = checkpoints.load_pretrained_tower(tower.name)
     size = getattr(model.config, "image_size", definition.size)
     if size != definition.size:
-        raise UserError(_STAGE, tower.name, f"takes pictures of {size} pixels", f"say --set size={size}")
+        raise UserError(_STAGE, tower.name, f"takes images of {size} pixels", f"say --set size={size}")
     return model
 
 

@@ -57,7 +57,7 @@ def split_images(images: pd.DataFrame, validation: float, test: float, seed: int
     next part. Raises UserError where a part is empty."""
     ids = images["image_id"].astype("object")
     group = images["duplicate_group"].astype("object").where(images["duplicate_group"].notna(), ids)
-    # A group is known by its lowest picture: names of groups may depend on how they were found.
+    # A group is known by its lowest image: names of groups may depend on how they were found.
     lowest = ids.groupby(group).transform("min")
     sizes = lowest.value_counts()
     shuffled = sorted(sizes.index, key=lambda name: (stable_hash(str(seed), "split", str(name)), name))
@@ -72,7 +72,7 @@ def split_images(images: pd.DataFrame, validation: float, test: float, seed: int
     parts = pd.Series(lowest.map(part_of).to_numpy(), index=pd.Index(ids, name="image_id"), name="part")
     for part in SPLIT_PARTS:
         if not (parts == part).any():
-            raise UserError("split", part, f"has none of the {len(ids)} pictures", "give a larger set, or other shares")
+            raise UserError("split", part, f"has none of the {len(ids)} images", "give a larger set, or other shares")
     return parts
 
 
@@ -81,8 +81,8 @@ def _count(share: float, images: int) -> int:
 
 
 def assign_queries_to_parts(queries: pd.DataFrame, qrels: pd.DataFrame, parts: pd.Series) -> pd.Series:
-    """Per query, by query_id, the part that it belongs to: that of the picture it was written of, else of its relevant
-    picture with the lowest id. A query without either is in none and left out."""
+    """Per query, by query_id, the part that it belongs to: that of the image it was written of, else of its relevant
+    image with the lowest id. A query without either is in none and left out."""
     relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id"]].astype("object")
     first = relevant.groupby("query_id")["image_id"].min()
     ids = queries["query_id"].astype("object")
@@ -97,7 +97,7 @@ def assign_queries_to_parts(queries: pd.DataFrame, qrels: pd.DataFrame, parts: p
 def select_relevant_pairs(
     part: str, part_of_query: pd.Series, part_of_image: pd.Series, qrels: pd.DataFrame
 ) -> pd.DataFrame:
-    """The relevant pairs (query_id, image_id) whose query and picture both belong to a part, in order."""
+    """The relevant pairs (query_id, image_id) whose query and image both belong to a part, in order."""
     relevant = qrels.loc[qrels["relevance"] > 0, ["query_id", "image_id"]].astype("object")
     inside = (relevant["query_id"].map(part_of_query) == part) & (relevant["image_id"].map(part_of_image) == part)
     return relevant[inside.to_numpy()].sort_values(["query_id", "image_id"]).reset_index(drop=True)
@@ -171,7 +171,7 @@ def load_split_set(definition: TrainingDefinition) -> SplitSet:
     if not relevant["query_id"].isin(queries["query_id"]).any():
         known = ", ".join(sorted(tables.queries["language"].unique())) or "none"
         fix = f"name a set with queries; this one's languages: {known}"
-        raise UserError(_STAGE, definition.set, "has no query with a relevant picture to train on", fix)
+        raise UserError(_STAGE, definition.set, "has no query with a relevant image to train on", fix)
     part_of_image = split_images(tables.images, definition.split.validation, definition.split.test, definition.seed)
     part_of_query = assign_queries_to_parts(queries, tables.qrels, part_of_image)
     unassigned = queries[~queries["query_id"].isin(part_of_query.index)]
@@ -194,7 +194,7 @@ class PixelTable:
     is_known: NDArray[np.bool_]
 
 
-@step("read pictures")
+@step("read images")
 def read_pixels(stored: StoredSet, side: int) -> PixelTable:
     """Returns every image of the set squashed to side x side. They are stored beside the sets: decoded once, not in
     every epoch and for every model."""
@@ -208,10 +208,10 @@ def read_pixels(stored: StoredSet, side: int) -> PixelTable:
     assert stored_pixels is not None
     rows, known = stored_pixels
     if not known.all():
-        current_run().reporter.log(f"{int((~known).sum())} of {len(ids)} pictures cannot be read, and are left out")
+        current_run().reporter.log(f"{int((~known).sum())} of {len(ids)} images cannot be read, and are left out")
     if not known.any():
-        reason = "none of its pictures is at hand"
-        raise UserError("read pictures", stored.path, reason, "restore them, or build the set with `render`")
+        reason = "none of its images is at hand"
+        raise UserError("read images", stored.path, reason, "restore them, or build the set with `render`")
     return PixelTable(ids, rows, known)
 
 
@@ -222,7 +222,7 @@ def _decode(places: list[ImageLocation], side: int, rows: NDArray[np.uint8]) -> 
     known = np.zeros(len(places), dtype=bool)
     at_hand = [number for number, place in enumerate(places) if place.location is not None]
     jobs = [PixelsJob(str(places[number].location), MAX_IMAGE_SIDE, places[number].sha256) for number in at_hand]
-    with current_run().reporter.bar("read pictures", len(jobs), "pictures") as advance:
+    with current_run().reporter.bar("read images", len(jobs), "images") as advance:
         shown = DecodedImages(jobs, advance)
         for drawn, image in enumerate(shown):
             number = at_hand[drawn + len(shown.failures)]

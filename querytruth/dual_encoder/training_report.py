@@ -26,7 +26,7 @@ def render_training_report(
     lines = [
         f"# {definition.title or definition.name}",
         "",
-        f"Trained on {split['set']}: {images['train']} pictures learned from, {images['validation']} to choose the "
+        f"Trained on {split['set']}: {images['train']} images learned from, {images['validation']} to choose the "
         f"epoch by, {images['test']} kept back.",
         "",
         *format_scores_table(figures, chance),
@@ -63,7 +63,7 @@ def list_score_rows(figures: Figures, chance: Mapping[str, float]) -> list[list[
 def warn_of_chance(chance: Mapping[str, float]) -> str:
     """Returns a warning where a random order gets much of a figure, because few images were kept back; else ""."""
     easy = [f"{title} {chance[metric]:.3f}" for title, metric in ROWS if chance.get(metric, 0) >= _MUCH]
-    return f"a random order gets {', '.join(easy)}: so few pictures say little, raise split.test" if easy else ""
+    return f"a random order gets {', '.join(easy)}: so few images say little, raise split.test" if easy else ""
 
 
 def format_interval(figure: Sequence[float]) -> str:

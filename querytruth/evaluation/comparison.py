@@ -109,7 +109,7 @@ def find_warnings(
     warnings = []
     sizes = np.ones(len(per_query)) if clusters is None else pd.Series(clusters).value_counts().to_numpy(np.float64)
     if len(per_query) < statistics.FEWEST_QUERIES or statistics.count_effective(sizes) < statistics.FEWEST_CLUSTERS:
-        groups = "" if len(sizes) == len(per_query) else f", of {len(sizes)} topics or pictures"
+        groups = "" if len(sizes) == len(per_query) else f", of {len(sizes)} topics or images"
         detail = f"{len(per_query)} queries{groups}: too few to say: the intervals allow for all that was not seen"
         warnings.append(EvaluationWarning("few_queries", "", detail))
     for place, metric in enumerate(metrics):
@@ -178,9 +178,9 @@ def find_ignored_families(shortcuts: pd.DataFrame, queries: pd.DataFrame | None)
         ignored = int((rows[SHORTCUT_COLUMNS[1]] > _MOST).sum())
         if 1 - statistics.bound_proportion(len(rows) - ignored, len(rows)) > _MOST:
             detail = (
-                f"{ignored:,} of {len(rows):,} questions keep most of the wrong pictures that they get without "
+                f"{ignored:,} of {len(rows):,} questions keep most of the wrong images that they get without "
                 f"{_DROPPED.get(str(family), 'it')}, {rows[SHORTCUT_COLUMNS[0]].mean():.0%} all of the first "
-                f"{SHORTCUT_DEPTH} pictures"
+                f"{SHORTCUT_DEPTH} images"
             )
             warnings.append(EvaluationWarning("ignored_family", str(family), detail))
     return warnings

@@ -52,13 +52,13 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
     """Encodes the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
     the digest of their content: no image and no text is encoded twice with the same weights."""
     if (stored := judged.stored) is None:
-        raise UserError("evaluate", name, "needs pictures and texts, which bare judgments lack", "name a set")
+        raise UserError("evaluate", name, "needs images and texts, which bare judgments lack", "name a set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
     vector_folder = stored.path.parent.parent / ".vectors"
     images = encode_images(embedder, locate_images(stored), vector_folder, ledger)
     if not images.is_known.any():
-        reason = f"none of the {len(images.ids):,} pictures is at hand"
-        raise UserError("encode pictures", judged.description["name"], reason, "restore them, or build with `render`")
+        reason = f"none of the {len(images.ids):,} images is at hand"
+        raise UserError("encode images", judged.description["name"], reason, "restore them, or build with `render`")
     queries = stored.tables.queries
     text_vectors = embed_texts(embedder, queries["text"].tolist(), vector_folder)
     texts = EncodedItems(to_id_array(queries["query_id"]), text_vectors, np.ones(len(queries), dtype=bool))
@@ -109,7 +109,7 @@ def encode_images(
 
     fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}"
     wanted = sorted(by_key)
-    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode pictures", "pictures")
+    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode images", "images")
     row_of_key = {key: place for place, key in enumerate(wanted)}
     ids = pa.array([place.image_id for place in places], pa.large_string())
     side = _expand_rows(ids, np.array([row_of_key.get(key, -1) for key in keys], dtype=np.int64), *encoded)

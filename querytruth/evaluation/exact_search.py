@@ -59,7 +59,7 @@ def build_vector_gallery(vectors: Vectors, image_ids: Sequence[str]) -> VectorGa
     if len(vectors) != len(image_ids):
         raise ValueError(f"{len(vectors)} vectors for {len(image_ids)} ids")
     if not len(vectors):
-        raise UserError(_STAGE, "gallery", "holds no vectors", "give pictures to search among")
+        raise UserError(_STAGE, "gallery", "holds no vectors", "give images to search among")
     lengths = _norms(vectors)
     if (bad := ~np.isfinite(lengths)).any():
         name = image_ids[int(np.flatnonzero(bad)[0])]
@@ -95,7 +95,7 @@ def search_exact(
 def check_query_vectors(queries: Vectors, gallery: VectorGallery) -> Vectors:
     """Returns the queries (n, d) as FAISS takes them. Raises UserError where one is not finite or has another d."""
     if queries.shape[1] != gallery.vectors.shape[1]:
-        reason = f"have {queries.shape[1]} dimensions, those of the pictures {gallery.vectors.shape[1]}"
+        reason = f"have {queries.shape[1]} dimensions, those of the images {gallery.vectors.shape[1]}"
         raise UserError(_STAGE, "vectors of the queries", reason, "encode both with one model")
     if (bad := ~np.isfinite(_norms(queries))).any():
         row = int(np.flatnonzero(bad)[0])

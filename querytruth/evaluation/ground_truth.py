@@ -196,7 +196,7 @@ def _in_gallery(image: Codes, images: pa.Array, gallery: pa.Array) -> tuple[Code
     place = find_positions(gallery, images)
     if (lost := mark_occurring(image, len(images)) & (place < 0)).any():
         name = images[int(np.flatnonzero(lost)[0])].as_py()
-        raise UserError(_STAGE, name, "is judged, but no picture of the gallery", "run lint on the set")
+        raise UserError(_STAGE, name, "is judged, but no image of the gallery", "run lint on the set")
     return place[image], gallery
 
 

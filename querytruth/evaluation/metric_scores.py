@@ -60,12 +60,16 @@ CONVENTIONS = {
 
 
 def expected_by_chance(metric: Metric, truth: ground_truth.GroundTruth, gallery: int) -> FloatArray:
-    """Returns the expected value per query (queries,) for a random order of `gallery` images, judged ones included."""
+    """Returns the expected value per query (queries,) for a random order of `gallery` images, judged ones included; NaN
+    for a metric that has no closed form below."""
     empty = np.empty(0, dtype=np.int64)
     whole = Hits(empty, empty, empty.astype(np.int16), empty, truth.relevant_grades, truth.counts_by_level)
     relevant = whole.relevant_counts
     cut = relevant if metric.cut == "r" else np.full(len(relevant), metric.cut or gallery)
-    return _EXPECTATIONS[metric.name](whole, cut, np.minimum(cut, gallery), gallery, metric)
+    expect = _EXPECTATIONS.get(metric.name)
+    if expect is None:
+        return np.full(len(relevant), np.nan)
+    return expect(whole, cut, np.minimum(cut, gallery), gallery, metric)
 
 
 def _precision(whole: Hits, cut: RowIndices, seen: RowIndices, gallery: int, _metric: Metric) -> FloatArray:

@@ -151,7 +151,7 @@ def _refuse_unknown_images(
     if truth.is_gallery and (strange := place[image] < 0).any():
         at = int(np.flatnonzero(strange)[0])
         reason = f"image {image_ids[image[at]]} is not in the gallery"
-        raise UserError(_STAGE, queries[query[at]], reason, "rank the pictures of this set")
+        raise UserError(_STAGE, queries[query[at]], reason, "rank the images of this set")
 
 
 def _break_ties(

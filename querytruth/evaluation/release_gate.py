@@ -64,7 +64,7 @@ class GatedFigure:
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """The verdict on one figure. `low` and `high`: the ends of the 90% interval of the difference, each of which is a
+    """The verdict on one figure. `low` and `high`: the ends of the interval of the difference, each of which is a
     one-sided bound at 5%. `p_not_worse` and `p_worse` are corrected for all checks of the gate. IDENTICAL: no query
     differs, and there are too few to rule out the margin. `further_queries`: how many more, in clusters like these,
     decide with a power of 80% if the difference is as measured; None where the check is decided, or where no number

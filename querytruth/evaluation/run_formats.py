@@ -109,10 +109,10 @@ def read_image_texts(path: Path, images: pd.DataFrame) -> pd.DataFrame:
     text = next((name for name in _TEXTS if name in names), None)
     if by is None or text is None:
         reason = f"has the columns {', '.join(names) or 'none'}"
-        raise UserError(_TEXTS_STAGE, path, reason, f"name the pictures {' or '.join(_NAMES)}, the texts {_TEXTS[0]}")
+        raise UserError(_TEXTS_STAGE, path, reason, f"name the images {' or '.join(_NAMES)}, the texts {_TEXTS[0]}")
     known = dict(zip(images[by], images["image_id"], strict=True))
     rows = [row for _, row in iterate_rows(path, (by, text), stage=_TEXTS_STAGE)]
     texts = [(known[row[by]], row[text]) for row in rows if row[by] in known and row[text]]
     if not texts:
-        raise UserError(_TEXTS_STAGE, path, f"has no text of a picture of this set by its {by}", "check the names")
+        raise UserError(_TEXTS_STAGE, path, f"has no text of an image of this set by its {by}", "check the names")
     return pd.DataFrame(texts, columns=["image_id", "text"])

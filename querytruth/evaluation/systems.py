@@ -27,7 +27,7 @@ SCORES = ("likeness", "distance")  # of a run or a matrix: the highest, or the l
 BASELINES = ("random", "oracle", "lexical")
 IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")  # columns that a run may name images by
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
-_LABELS_WARNING = "the pictures' words are their labels, which the truth is made of: a search does not have these"
+_LABELS_WARNING = "the images' words are their labels, which the truth is made of: a search does not have these"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
     """Returns the system of a run that names images by another column of the set (IMAGE_NAMES). Raises UserError for an
     unknown column, and for judgments without one."""
     if ids not in IMAGE_NAMES:
-        raise UserError("evaluate", ids, "is no column that names pictures", suggest_choice(ids, list(IMAGE_NAMES)))
+        raise UserError("evaluate", ids, "is no column that names images", suggest_choice(ids, list(IMAGE_NAMES)))
     if judged.stored is None:
         raise UserError("evaluate", ids, "needs a set: bare judgments name no images", "leave --ids out")
     images = read_named_images(judged.stored.path)
@@ -236,7 +236,7 @@ def _is_transposed(read: SimilarityMatrix, view: EvaluationView) -> bool:
     """Whether the columns of a matrix are the queries of this view."""
     rows, columns = (set(ids) & set(view.query_ids.to_pylist()) for ids in (read.row_ids, read.column_ids))
     if not rows and not columns:
-        what = "text" if view.spec.direction == evaluation_result.TEXT_TO_IMAGE else "picture"
+        what = "text" if view.spec.direction == evaluation_result.TEXT_TO_IMAGE else "image"
         raise UserError("read similarities", what, "is named by neither rows nor columns", "check the two lists of ids")
     return len(columns) > len(rows)
 
@@ -267,7 +267,7 @@ def _load_image_texts(judged: JudgedSet, file: Path | None) -> tuple[pd.DataFram
     """Return image_id and text, a row each, and their source: `file`; else the captions of the set (`captions`); else
     the labels of each image, which the truth is made of (`labels`); else the file names (`file_names`)."""
     if (images := judged.images) is None:
-        raise UserError("evaluate", "lexical", "needs a set's pictures, which bare judgments lack", "name a set")
+        raise UserError("evaluate", "lexical", "needs a set's images, which bare judgments lack", "name a set")
     if file is not None:
         return read_image_texts(file, images), file.name
     if "caption" in images and images["caption"].notna().any():

@@ -19,9 +19,9 @@ from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, is_square_mode
 
 _KEYS = {"query_id": "query", "image_id": "image"}
 _GRADES = {"1": "right, as the publisher says"}
-CAPTION_GRADES = {"1": "the text was written of this picture"}
+CAPTION_GRADES = {"1": "the text was written of this image"}
 SINGLE_IMAGE_LIMITATION = (
-    "Only the picture that a text was written of counts as right, though the text may fit others as well."
+    "Only the image that a text was written of counts as right, though the text may fit others as well."
 )
 CaptionLine = tuple[str, str, str]  # the text's id, the text, the image's id
 
@@ -97,7 +97,7 @@ def read_token_lines(path: Path) -> list[CaptionLine]:
             query, text = text_files.split_id_and_text(line, path, number)
             if "#" not in query:
                 raise text_files.import_error(
-                    f"{path} line {number}", f"begins with {query[:60]!r}, which is no picture#number"
+                    f"{path} line {number}", f"begins with {query[:60]!r}, which is no image#number"
                 )
             caption_lines.append((query, text, query.partition("#")[0]))
     return caption_lines
@@ -150,7 +150,7 @@ def read_base64_images(
     for number, line in text_files.iterate_lines(path):
         image, tab, text = line.partition("\t")
         if not tab or not image.strip():
-            raise text_files.import_error(f"{path} line {number}", "is no id and picture with a tab between them")
+            raise text_files.import_error(f"{path} line {number}", "is no id and image with a tab between them")
         data = decode_base64_image(text)
         if isinstance(data, str):
             rejections.append(("image", image.strip(), data, f"{path.name} line {number}"))

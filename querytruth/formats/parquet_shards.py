@@ -145,7 +145,7 @@ def extract_images(
             continue
         kind = batch.schema.field("image").type
         if not pa.types.is_struct(kind) or kind.get_field_index("bytes") < 0:
-            raise import_error("column 'image'", f"is {kind}, and no picture as Hugging Face writes them")
+            raise import_error("column 'image'", f"is {kind}, and no image as Hugging Face writes them")
         data = batch.column("image").field("bytes")
         places += [put(image.as_py()) if image.is_valid else None for image in data]
         yield batch.drop_columns(["image"])

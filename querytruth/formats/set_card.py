@@ -16,28 +16,28 @@ from querytruth.sets.benchmark_set import Tables, make_canary
 from querytruth.sets.manifest_notes import describe_certificate
 
 POLICY_TEXTS = {
-    "drop": "A caption that also fits another picture is left out.",
-    "merge": "Where a caption also fits other pictures, those are relevant, like its own.",
-    "recaption": "A caption that also fits other pictures was requested again, with their captions in the prompt.",
-    "review": "A caption that also fits other pictures stays, and people judge each pair.",
-    "judge": "A judge was asked about the nearest pictures of each caption; those that it is sure of count.",
+    "drop": "A caption that also fits another image is left out.",
+    "merge": "Where a caption also fits other images, those are relevant, like its own.",
+    "recaption": "A caption that also fits other images was requested again, with their captions in the prompt.",
+    "review": "A caption that also fits other images stays, and people judge each pair.",
+    "judge": "A judge was asked about the nearest images of each caption; those that it is sure of count.",
 }
 _THEN = {
     "drop": "A caption that is still ambiguous is left out.",
-    "merge": "For a caption that is still ambiguous, all those pictures are relevant.",
+    "merge": "For a caption that is still ambiguous, all those images are relevant.",
     "review": "A caption that is still ambiguous stays, and people judge each pair.",
 }
 OUTCOME_TEXTS = {
     "dropped": "left out",
-    "merged": "the other pictures are relevant, too",
+    "merged": "the other images are relevant, too",
     "marked": "left for people to judge",
     "asked_again": "unambiguous with its new caption",
-    "kept": "unambiguous, because the other pictures have new captions",
+    "kept": "unambiguous, because the other images have new captions",
     "rescued": "still ambiguous, and in the set because of a person's override",
 }
 _LEFT_OUT = {
-    "too_many_rivals": "left out: it fits more pictures than are listed",
-    "repeated_query": "left out: another query has the same text and the same relevant pictures",
+    "too_many_rivals": "left out: it fits more images than are listed",
+    "repeated_query": "left out: another query has the same text and the same relevant images",
 }
 _SYNTHETIC = (
     "Its queries were made, not typed by people who search: they order systems, and absolute figures may be biased "
@@ -45,12 +45,12 @@ _SYNTHETIC = (
 )
 _CONDITIONS = re.compile(r"cc-by(-nc)?(-nd|-sa)?")
 _KINDS = {
-    "gallery": "pictures to search in: what queries are made for, and what answers them",
-    "precision": "one query, many right pictures, from annotated objects",
+    "gallery": "images to search in: what queries are made for, and what answers them",
+    "precision": "one query, many right images, from annotated objects",
     "queries": "queries of a search log, judged by people",
-    "recall": "captions as queries, each of which finds the picture that it was written of",
-    "generated": "queries about topics and objects, and pictures that were found for them on the web",
-    "imported": "queries, pictures and judgments as another collection has them",
+    "recall": "captions as queries, each of which finds the image that it was written of",
+    "generated": "queries about topics and objects, and images that were found for them on the web",
+    "imported": "queries, images and judgments as another collection has them",
 }
 _SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 _AMBIGUOUS = 8  # captions shown
@@ -78,7 +78,7 @@ def describe_outcome(example: dict[str, Any], ledger: pd.DataFrame) -> str:
 def describe_comparisons(ambiguity: dict[str, Any]) -> list[str]:
     """Returns the comparisons that found confusable images; the captions are always compared."""
     seen = ambiguity["seen"]
-    ways = {"captions": "nearness of captions", "pictures": "nearness of pictures", "descriptions": "descriptions"}
+    ways = {"captions": "nearness of captions", "pictures": "nearness of images", "descriptions": "descriptions"}
     return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
 
 
@@ -216,27 +216,27 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     limitations = [*manifest["known_limitations"], *list_biases(manifest["kind"]), *describe_shortcuts(tables)]
     yield from (f"- {_plain(limitation)}" for limitation in limitations)
     yield "\n## Licences\n"
-    yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its pictures:\n"
+    yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its images:\n"
     yield from _licences(tables)
 
 
 def _collected(collection: dict[str, Any]) -> Iterator[str]:
     """Yields where the images of a search come from, and how many are relevant to several queries or found twice."""
     fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
-    yield "## Where the pictures come from\n"
+    yield "## Where the images come from\n"
     days = sorted({day[:10] for day in (fetched["first"], fetched["last"]) if day})
     hosts = "1 host" if fetched["hosts"] == 1 else f"{fetched['hosts']:,} hosts"
     when = f", fetched from {hosts} ({' to '.join(days)})" if days else ""
     by_people = " that people chose" if collection.get("choices_of_people") else ""
-    summary = f"Of {chosen:,} queries{by_people}, {collection['queries']:,} found enough pictures."
+    summary = f"Of {chosen:,} queries{by_people}, {collection['queries']:,} found enough images."
     yield f"Found by `{_plain(collection['search'])}`{when}. {summary}"
     if fetched["hosts"]:
-        yield "Every picture's address, web page and caption, and where the search names them its licence and creator,"
+        yield "Every image's address, web page and caption, and where the search names them its licence and creator,"
         yield "stand in `images.parquet`.\n"
     else:
-        yield "No picture was fetched from the web: the search has them on this machine.\n"
+        yield "No image was fetched from the web: the search has them on this machine.\n"
     figures = [collection[name] for name in ("pictures_of_several_queries", "same_picture_at_other_addresses")]
-    columns = ["pictures right for several queries", "more addresses with the same picture"]
+    columns = ["images right for several queries", "more addresses with the same image"]
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])
 
 
@@ -255,21 +255,21 @@ def _images_alone(counts: dict[str, Any], tables: Tables) -> Iterator[str]:
     placed, dated = int(images["latitude"].notna().sum()), int(images["taken_at"].notna().sum())
     left_out = len(duplicates) - int(duplicates["is_representative"].sum())
     figures = [counts["images"], placed, dated, counts["duplicate_groups"], left_out]
-    columns = ["pictures", "with a place", "with a time", "groups of duplicates", "pictures left out for them"]
+    columns = ["images", "with a place", "with a time", "groups of duplicates", "images left out for them"]
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])
 
 
 def _judged(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     counts = manifest["counts"]
     if nested := manifest["notes"].get("nested"):
-        yield f"The first {nested['size']:,} pictures of `{nested['of']}`, and its queries that they answer.\n"
+        yield f"The first {nested['size']:,} images of `{nested['of']}`, and its queries that they answer.\n"
     spread = counts["relevant_per_query"]
     span = f"{spread['least']:,} to {spread['most']:,}, median {spread['median']:g}"
     sizes = [f"{counts[part]:,}" for part in ("queries", "images", "judgments")]
-    yield from _table(["queries", "pictures", "judgments", "right pictures a query"], [[*sizes, span]])
+    yield from _table(["queries", "images", "judgments", "right images a query"], [[*sizes, span]])
     yield "## Examples\n"
     traits = ["language", "level"] if manifest["kind"] == "precision" else ["language", "style"]
-    yield from _table(["query", *traits, "right pictures"], _examples(tables, traits))
+    yield from _table(["query", *traits, "right images"], _examples(tables, traits))
     yield "## What the grades mean\n"
     yield from (f"- **{_plain(grade)}**: {_plain(meaning)}" for grade, meaning in manifest["grades"].items())
     yield "\nA pair that is not listed was never judged.\n"
@@ -295,7 +295,7 @@ def _ambiguous(ambiguity: dict[str, Any], tables: Tables) -> Iterator[str]:
         for name, part in (("before", before), ("after", after))
     ]
     yield from _table(["", "queries", "ambiguous", "share"], figures)
-    yield f"Confusable pictures were found by {_plain(', '.join(describe_comparisons(ambiguity)))}.\n"
+    yield f"Confusable images were found by {_plain(', '.join(describe_comparisons(ambiguity)))}.\n"
     for sentences in describe_measurement(ambiguity):
         yield f"{_plain(sentences)}\n"
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))

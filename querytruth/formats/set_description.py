@@ -94,7 +94,7 @@ def graded_relevance(tables: Tables) -> str:
 def judged_zeros(tables: Tables) -> str:
     """Describes judgments with grade 0."""
     number = int((tables.qrels["relevance"] == 0).sum())
-    return f"{number:,} pictures judged not relevant (they look unjudged)" if number else ""
+    return f"{number:,} images judged not relevant (they look unjudged)" if number else ""
 
 
 def several_relevant_images(tables: Tables) -> str:
@@ -103,14 +103,14 @@ def several_relevant_images(tables: Tables) -> str:
     number, split = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     if not number:
         return ""
-    return f"{number:,} queries with several right pictures (split into {split:,}, each with one of them)"
+    return f"{number:,} queries with several right images (split into {split:,}, each with one of them)"
 
 
 def no_relevant_image(tables: Tables) -> str:
     """Describes queries without a relevant image."""
     answered = tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique()
     number = int((~tables.queries["query_id"].isin(set(answered))).sum())
-    return f"{number:,} queries without a right picture (left out)" if number else ""
+    return f"{number:,} queries without a right image (left out)" if number else ""
 
 
 def whitespace_in_texts(tables: Tables) -> str:
@@ -147,7 +147,7 @@ CHANGED_BY_SINGLE_ANSWERS = (several_relevant_images, graded_relevance, judged_z
 NO_METADATA = (
     "languages, styles, levels and labels of queries",
     families_and_twins,
-    "what is known of pictures",
+    "what is known of images",
     "who judged and why",
 )
 # What even formats with all tables leave out: how the set was built.

@@ -138,8 +138,8 @@ def require_images(stored: StoredSet) -> None:
     """Raises UserError where the set lacks images."""
     lacking = int(stored.tables.images["path"].isna().sum())
     if lacking or not len(stored.tables.images):
-        reason = f"{lacking:,} of {len(stored.tables.images):,} pictures are not at hand, and this format holds them"
-        next_step = "build the set with its pictures, give --images where they lie outside it, or choose trec or beir"
+        reason = f"{lacking:,} of {len(stored.tables.images):,} images are not at hand, and this format holds them"
+        next_step = "build the set with its images, give --images where they lie outside it, or choose trec or beir"
         raise UserError(_STAGE, stored.path, reason, next_step)
 
 
@@ -174,7 +174,7 @@ def write_images(stored: StoredSet, out: Path) -> dict[str, str]:
 
 
 def _read_inside(folder: Path, image_id: str, path: str, sha256: str | None) -> SetImage:
-    item, next_step = f"{image_id} {path}", "run verify on the set, restore the picture"
+    item, next_step = f"{image_id} {path}", "run verify on the set, restore the image"
     data = _read(str(contained_path(folder, path, _STAGE)), item)
     if sha256 is None:
         raise UserError(_STAGE, item, "is not in the list of the set's checksums", next_step)
@@ -186,11 +186,11 @@ def _read_inside(folder: Path, image_id: str, path: str, sha256: str | None) -> 
 def _read_outside(image_id: str, path: str, sha256: Any) -> SetImage:
     item = f"{image_id} {path}"
     if source_names.is_web_url(path):
-        raise UserError(_STAGE, path, "is on the web", "fetch the pictures first, then build the set from them")
+        raise UserError(_STAGE, path, "is on the web", "fetch the images first, then build the set from them")
     data = _read(path, item)
     if isinstance(sha256, str) and hashlib.sha256(data).hexdigest() != sha256:
-        reason = "is not the picture any more that the set was built from"
-        raise UserError(_STAGE, item, reason, "restore the picture, or build the set again")
+        reason = "is not the image any more that the set was built from"
+        raise UserError(_STAGE, item, reason, "restore the image, or build the set again")
     return _identify(image_id, data, item)
 
 
@@ -199,11 +199,11 @@ def _read(location: str, item: str) -> bytes:
         return read_bounded(location, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
-        raise UserError(_STAGE, item, f"cannot be read ({why})", "restore the picture") from None
+        raise UserError(_STAGE, item, f"cannot be read ({why})", "restore the image") from None
 
 
 def _identify(image_id: str, data: bytes, item: str) -> SetImage:
     kind = sniff_format(data)
     if kind is None:
-        raise UserError(_STAGE, item, "is no picture", "run verify on the set, restore the picture")
+        raise UserError(_STAGE, item, "is no image", "run verify on the set, restore the image")
     return SetImage(image_id, data, IMAGE_SUFFIXES[kind])

@@ -188,7 +188,7 @@ def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> 
     if action.image_id is None:
         relevance = None
         if kind == "grade":
-            raise ActionError("a grade is for a picture")
+            raise ActionError("a grade is for an image")
     elif kind == "edit":
         raise ActionError("only a query's text can be edited")
     elif kind == "keep":
@@ -210,7 +210,7 @@ def _check_texts(action: Action, cards: QueryCards) -> None:
     """Raises ActionError for a query or image that the version does not have, a query that asks something else, and a
     text that has changed."""
     if not cards.has_target((action.query_id, action.image_id)):
-        raise ActionError("this query or picture is not in the set")
+        raise ActionError("this query or image is not in the set")
     equivalent = {entry.query_id: entry for entry in cards.get_group(action.query_id).members}
     for seen in (action, *action.others):
         if (entry := equivalent.get(seen.query_id)) is None:

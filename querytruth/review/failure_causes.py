@@ -180,7 +180,7 @@ def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: Fa
     groups = {context.duplicate_groups[name] for name in right if name in context.duplicate_groups}
     same = [one for one in before if context.duplicate_groups.get(one.item_id) in groups]
     if same:
-        description = "A near-duplicate of a right picture: it should be right, too."
+        description = "A near-duplicate of a right image: it should be right, too."
         yield FailureCause("near_duplicate", description, _ranks(same))
     moments = [context.moments[name] for name in right if name in context.moments]
     timed = [
@@ -188,7 +188,7 @@ def _near_duplicates(query: SelectedQuery, before: list[RankedItem], context: Fa
     ]
     shots = [one for one, moment in timed if any(_is_twin(moment, other) for other in moments)]
     if shots:
-        yield FailureCause("same_moment", "Taken within a minute of a right picture, at its place.", _ranks(shots))
+        yield FailureCause("same_moment", "Taken within a minute of a right image, at its place.", _ranks(shots))
 
 
 def _is_twin(one: CaptureMoment, other: CaptureMoment) -> bool:

@@ -87,7 +87,7 @@ class CaptionCards:
         """Return a caption for the log. Raises ActionError where the image, the language or the text is invalid."""
         if not self.has_image(image_id) or language not in CAPTION_LANGUAGES:
             languages = ", ".join(CAPTION_LANGUAGES)
-            raise ActionError(f"this picture is not in the gallery, or the language is none of {languages}")
+            raise ActionError(f"this image is not in the gallery, or the language is none of {languages}")
         lines = clean_text(text, "the text").split("\n")
         text = "\n".join(line.strip() for line in lines if line.strip())
         return HumanCaption(image_id, language, text, self.reviewer, at)
@@ -157,7 +157,7 @@ class DuplicateCards:
     def get_key_for_any_pair(self, one: str, other: str) -> str:
         """Return the key of any two images of the version. Raises ActionError where they cannot be a pair."""
         if one == other or one not in self._names or other not in self._names:
-            raise ActionError("that takes two different pictures of this set")
+            raise ActionError("that takes two different images of this set")
         first, second = sorted((one, other))
         return (self._by_images.get((first, second)) or self._make_pair(first, second)).key
 
@@ -203,7 +203,7 @@ class DuplicateCards:
         """Return a decision for the log. Raises ActionError where the key, the decision or the note is invalid."""
         pair = self._pair(key)
         if pair is None or decision not in ("same", "different"):
-            raise ActionError("these two pictures are not in the set, or the decision is neither same nor different")
+            raise ActionError("these two images are not in the set, or the decision is neither same nor different")
         note = clean_text(note, "the note")
         return ImagePairDecision(pair.images, decision, note, self._state.reviewer, "duplicates", at)
 

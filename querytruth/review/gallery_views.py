@@ -179,7 +179,7 @@ def _item_of(reject: rejection_table.RejectedItem, seen: str, files: RejectionFi
     if reject.group.kind == "image":
         return _image_id(reject.item, seen.partition(_SEPARATOR)[2], files)
     if reject.group.kind == "caption" and not reject.item_id:
-        raise ActionError("several captions go by this name, or its picture is gone from the set")
+        raise ActionError("several captions go by this name, or its image is gone from the set")
     return reject.item_id or reject.item
 
 

@@ -1,4 +1,4 @@
-"""The plots of a gallery and of a generator's course: pictures by time, by place and by score, and curves."""
+"""The plots of a gallery and of a generator's course: images by time, by place and by score, and curves."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,13 +34,13 @@ def draw_timeline(taken_at: pd.Series) -> PlotData | None:
         if first <= day <= last:
             start = day if unit == "day" else day.replace(day=1, month=day.month if unit == "month" else 1)
             bars[start] = bars.get(start, 0) + number
-    values = [{"at": f"{start.isoformat()}T00:00", "pictures": number} for start, number in sorted(bars.items())]
+    values = [{"at": f"{start.isoformat()}T00:00", "images": number} for start, number in sorted(bars.items())]
     units = {"day": ("yearmonthdate", "%Y-%m-%d"), "month": ("yearmonth", "%Y-%m"), "year": ("year", "%Y")}
     time_unit, form = units[unit]
     encoding = {
         "x": {"field": "at", "type": "temporal", "timeUnit": time_unit, "title": None,
               "axis": {"format": form, "grid": False, "labelOverlap": True}},
-        "y": _number("pictures", tickCount=3),
+        "y": _number("images", tickCount=3),
     }  # fmt: skip
     spec = {
         "width": _WIDE,
@@ -49,7 +49,7 @@ def draw_timeline(taken_at: pd.Series) -> PlotData | None:
         "mark": {"type": "bar", "color": vega_lite.ACCENT},
         "encoding": encoding,
     }
-    what = translate("Pictures by %(unit)s, from %(first)s to %(last)s", unit=translate(unit), first=first, last=last)
+    what = translate("Images by %(unit)s, from %(first)s to %(last)s", unit=translate(unit), first=first, last=last)
     return {
         "unit": unit,
         "first": first.isoformat(),
@@ -98,20 +98,20 @@ def draw_places(latitude: pd.Series, longitude: pd.Series) -> PlotData | None:
     _, inverse, counts = np.unique(cells[0] * _ROWS + cells[1], return_inverse=True, return_counts=True)
     xs, ys = (np.bincount(inverse, values) / counts for values in (east, north))
     points = [
-        {"east": float(x), "north": float(y), "pictures": int(n)}
+        {"east": float(x), "north": float(y), "images": int(n)}
         for n, x, y in sorted(zip(counts, xs, ys, strict=True), reverse=True)  # small dots lie on large ones
     ]
     turned = "(datum.value + 540) % 360 - 180"
     encoding = {
         "x": _degrees("east", f"format(abs({turned}), '.6~') + ({turned} < 0 ? '° W' : '° E')"),
         "y": _degrees("north", "format(abs(datum.value), '.6~') + (datum.value < 0 ? '° S' : '° N')"),
-        "size": {"field": "pictures", "type": "quantitative", "legend": None, "scale": {"range": [30, 300]}},
+        "size": {"field": "images", "type": "quantitative", "legend": None, "scale": {"range": [30, 300]}},
     }
     mark = {"type": "point", "filled": True, "color": vega_lite.ACCENT, "opacity": 0.75}
     height = min(max(_PHONE * spans[1] / (spans[0] * shrink), 140), 240)
     spec = {"width": _PHONE, "height": height, "data": {"values": points}, "mark": mark, "encoding": encoding}
-    what = translate("Places of %(pictures)s pictures", pictures=len(north))
-    return {"pictures": len(north), "points": points, "svg": vega_lite.draw_svg(spec, what)}
+    what = translate("Places of %(images)s images", images=len(north))
+    return {"images": len(north), "points": points, "svg": vega_lite.draw_svg(spec, what)}
 
 
 def _degrees(field: str, label: str) -> vega_lite.VegaSpec:
@@ -147,14 +147,14 @@ def draw_histogram(name: str, counts: Sequence[int], cuts: Sequence[Mapping[str,
         {
             "from": n / bins,
             "to": (n + 1) / bins,
-            "pictures": number,
+            "images": number,
             "out": any(((n + 0.5) / bins < cut["value"]) == (cut["passes"] in ("over", "at least")) for cut in cuts),
         }
         for n, number in enumerate(counts)
     ]
     colour = {"condition": {"test": "datum.out", "value": "var(--mark)"}, "value": vega_lite.ACCENT}
     x = {**_number("from", tickCount=3, grid=False), "scale": {"domain": [0, 1]}}
-    encoding = {"x": x, "x2": {"field": "to"}, "y": _number("pictures", tickCount=3), "color": colour}
+    encoding = {"x": x, "x2": {"field": "to"}, "y": _number("images", tickCount=3), "color": colour}
     rule = {"type": "rule", "color": vega_lite.WARM, "strokeDash": [4, 3], "strokeWidth": 1.5}
     layers = [
         {"data": {"values": bars}, "mark": {"type": "bar", "binSpacing": 0.5}, "encoding": encoding},

@@ -21,9 +21,9 @@ CardKeys = Annotated[list[ShortText], Field(max_length=20)]
 DecisionState = Literal["all", "open", "decided"]
 Judgment = tuple[str, int, str, str]  # image id, relevance, judge, evidence
 QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
-    "ambiguous": "a caption that fits other pictures, too, or a picture that may be right waits for a judgment",
-    "few_images": "a quarter or less of the right pictures that is usual in this set",
-    "near_the_cut": "at least half of the right pictures have only the lowest grade",
+    "ambiguous": "a caption that fits other images, too, or an image that may be right waits for a judgment",
+    "few_images": "a quarter or less of the right images that is usual in this set",
+    "near_the_cut": "at least half of the right images have only the lowest grade",
     "worded_by_model": "a chat model worded a text of it anew",
 }
 _WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1, "worded_by_model": 1}

@@ -33,7 +33,7 @@ _DEPTH = 10  # or the cut next to it
 _EXPLAINED = {
     "right": "right ones, the more the better",
     "negatives": "explicit negatives among the first results, the fewer the better",
-    "kept": "wrong pictures that stay when number, size, place, “without” or attribute is added, the fewer the better",
+    "kept": "wrong images that stay when number, size, place, “without” or attribute is added, the fewer the better",
 }
 _AXIS = {"ticks": False, "domain": False, "labelPadding": 8}  # beside a dot at 0
 _Q: VegaSpec = {"type": "quantitative"}

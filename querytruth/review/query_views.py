@@ -201,7 +201,7 @@ def image_finder_routes(session: ReviewSession, tables: Tables, similar: Similar
     @routes.get("/api/finder/similar")
     def by_image(query: query_queue.ShortText, image_id: query_queue.ShortText) -> dict[str, Any]:
         if not cards.has_image(image_id):
-            raise HTTPException(404, "this picture is not in the set")
+            raise HTTPException(404, "this image is not in the set")
         return answer(query, *similar.find_by_image(image_id))
 
     @routes.post("/api/finder/file")

@@ -59,7 +59,7 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, syste
         known = run["query_id"].isin(tables.queries["query_id"])
         known &= run["image_id"].isin(tables.images["image_id"])
         if not known.any():
-            reason = "names no query and no picture of the set"
+            reason = "names no query and no image of the set"
             raise UserError("review", path, reason, "give a run of this set")
         if not known.all():
             notes.append(f"{path}: {int((~known).sum()):,} of {len(run):,} results are not of this set, and left out")

@@ -211,7 +211,7 @@ def image_routes(path: str, is_known: Callable[[str], bool], load_image: ImageLo
     def one(side: int, image_id: str) -> Response:
         jpeg = load_image(image_id, side) if side in IMAGE_SIDES and is_known(image_id) else None
         if jpeg is None:
-            raise HTTPException(404, "no such picture is at hand")
+            raise HTTPException(404, "no such image is at hand")
         return Response(jpeg, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
 
     return routes

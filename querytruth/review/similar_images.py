@@ -33,7 +33,7 @@ from querytruth.sets.set_thumbnails import ThumbnailCache, ThumbnailSource
 
 _SAME_BITS = 6  # the largest distance of perceptual hashes of one image, as the default of `near_duplicates`
 _WAIT = 20.0  # seconds for the hashes; then those that are there are compared
-_NOTHING_AT_HAND = "the pictures of this set are not at hand, so that none can be compared"
+_NOTHING_AT_HAND = "the images of this set are not at hand, so that none can be compared"
 
 
 class SimilarImageSearch:
@@ -51,7 +51,7 @@ class SimilarImageSearch:
 
     def find_by_image(self, image_id: str) -> tuple[FoundImages, str]:
         """Returns the most similar images, and a remark on what is not compared yet. Raises ActionError where the
-        picture cannot be compared."""
+        image cannot be compared."""
         row = self._row[image_id]
         if self._vectors is not None and self._vectors[row].any():
             cosines = self._vectors @ self._vectors[row]
@@ -59,7 +59,7 @@ class SimilarImageSearch:
             return [(self._ids[other], f"cosine {cosines[other]:.2f}") for other in order], ""
         remark = self._wait_for_hashes()
         if not self._is_hashed[row]:
-            raise ActionError("this picture has too little structure to be compared, or is not at hand")
+            raise ActionError("this image has too little structure to be compared, or is not at hand")
         bits = np.bitwise_count(self._hashes ^ self._hashes[row]).astype(np.int64)
         bits[~self._is_hashed] = 65
         order = [other for other in np.argsort(bits, kind="stable")[: MAX_FOUND_IMAGES + 1] if other != row]
@@ -75,7 +75,7 @@ class SimilarImageSearch:
             return [(image_id, "stands for this near-duplicate")], ""
         remark, scanned = self._wait_for_hashes(), _scan_bytes(data)
         if scanned.phash is None or scanned.outline is None:
-            raise ActionError("this picture has too little structure to be compared, and no picture has its bytes")
+            raise ActionError("this image has too little structure to be compared, and no image has its bytes")
         bits = np.bitwise_count(self._hashes ^ np.uint64(scanned.phash)).astype(np.int64)
         bits[~self._is_hashed] = 65
         near = np.flatnonzero(bits <= _SAME_BITS)
@@ -86,7 +86,7 @@ class SimilarImageSearch:
         if not len(near):
             nearest = int(bits.argmin())
             raise ActionError(
-                f"this picture is not in the gallery: no picture has its bytes, and the most similar one, "
+                f"this image is not in the gallery: no image has its bytes, and the most similar one, "
                 f"{self._name(nearest)}, differs in {bits[nearest]} of 64 bits (at most {_SAME_BITS} count as the same)"
             )
         order = near[np.argsort(bits[near], kind="stable")].tolist()
@@ -136,7 +136,7 @@ class SimilarImageSearch:
             if not self._is_hashed.any():
                 raise ActionError(_NOTHING_AT_HAND)
             return ""
-        return f"{self._read_count:,} of {len(self._ids):,} pictures are compared so far; search again for the rest"
+        return f"{self._read_count:,} of {len(self._ids):,} images are compared so far; search again for the rest"
 
     def _read_hashes(self) -> None:
         """Fills the hashes from the file beside the versions, or computes them and writes it."""
@@ -152,7 +152,7 @@ class SimilarImageSearch:
             outlines = pa.array([outline.tobytes() for outline in self._outlines], pa.binary(64))
             known = {"image_id": self._ids, "phash": self._hashes, "is_hashed": self._is_hashed, "outline": outlines}
             with suppress(OSError, UserError):  # the next page computes them again
-                write_checked(contained_path(folder, name, "find pictures"), pa.table(known))
+                write_checked(contained_path(folder, name, "find images"), pa.table(known))
         finally:
             self._ready.set()
 
@@ -175,7 +175,7 @@ def _scan_bytes(data: bytes) -> ScannedImage:
         (scanned,) = read_images_in_workers([str(file)])
     if not isinstance(scanned, ScannedImage) or scanned.reason:
         reason = str(scanned.reason).replace("_", " ")
-        raise ActionError(f"this file is no picture that can be read ({reason})")
+        raise ActionError(f"this file is no image that can be read ({reason})")
     return scanned
 
 

@@ -1,10 +1,10 @@
 """The sample album: 240 drawn scenes, near-duplicates and faulty files, with everything that is true of them.
 
 In come the files of data/ (data/README.md says how they were made), each checked against data/sha256.txt. Out go the
-pictures with their facts, the tables and annotations that the demo builds its sets of, and scores of such sets against
+images with their facts, the tables and annotations that the demo builds its sets of, and scores of such sets against
 the album's truth. In reading order: album.py reads the data; caption_evaluation.py asks of a recall set whether its
-queries have just the pictures that their captions fit; query_evaluation.py asks of a generated set whether its judged
-pictures show what their queries name. The demo: album_files.py writes the album and answers in place of a model,
+queries have just the images that their captions fit; query_evaluation.py asks of a generated set whether its judged
+images show what their queries name. The demo: album_files.py writes the album and answers in place of a model,
 demo_log.py judges a search log, demo_search.py runs two search services on the album, demo_trust.py certifies a set
 whose truth is known. stand_in_servers.py: a caption endpoint and a search for the walk of docs/first-hour.md.
 """

@@ -1,4 +1,4 @@
-"""Reads the album: its pictures with what is true of them, and the tables and annotations of all or some of them."""
+"""Reads the album: its images with what is true of them, and the tables and annotations of all or some of them."""
 
 import csv
 import hashlib
@@ -65,15 +65,15 @@ def read_album(scenes: int | None = None) -> list[AlbumImage]:
 def read_table(
     name: Literal["captions", "descriptions", "fitting"], images: Iterable[AlbumImage]
 ) -> list[dict[str, str]]:
-    """The rows about these pictures. captions and descriptions (all that is to be seen): file_name, language (zh, en),
-    caption; fitting: file_name, fits (another picture that its caption is true of)."""
+    """The rows about these images. captions and descriptions (all that is to be seen): file_name, language (zh, en),
+    caption; fitting: file_name, fits (another image that its caption is true of)."""
     kept = {image.file_name for image in images}
     rows = csv.DictReader(io.StringIO(_read_data(f"{name}.csv").decode()))
     return [row for row in rows if {row["file_name"], row.get("fits", row["file_name"])} <= kept]
 
 
 def read_annotations(images: Iterable[AlbumImage]) -> dict[str, Any]:
-    """The boxes of these pictures as COCO's JSON, with the ids and names of Objects365; faulty files are listed like
+    """The boxes of these images as COCO's JSON, with the ids and names of Objects365; faulty files are listed like
     any other, with boxes that are only claimed."""
     names = {image.file_name for image in images}
     coco: dict[str, Any] = json.loads(_read_data("annotations.json"))

@@ -27,9 +27,9 @@ def write_sample_album(folder: Path, scenes: int | None = None) -> list[AlbumIma
     (the other images that each caption fits), of all scenes or of the first ones. The same call writes the same
     files."""
     album_images = read_album(scenes)
-    with current_run().reporter.bar("write the sample album", len(album_images), "pictures") as advance:
+    with current_run().reporter.bar("write the sample album", len(album_images), "images") as advance:
         for image in album_images:
-            write_atomically(folder / "pictures" / image.file_name, image.data, sync=False)
+            write_atomically(folder / "images" / image.file_name, image.data, sync=False)
             advance(1)
     for name in ("captions", "descriptions", "fitting"):
         _write_table(folder / f"{name}.csv", read_table(name, album_images))

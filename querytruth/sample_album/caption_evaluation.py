@@ -1,4 +1,4 @@
-"""How well a set made of the album's captions knows which of them fit several pictures."""
+"""How well a set made of the album's captions knows which of them fit several images."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from querytruth.sets.benchmark_set import Tables
 
 @dataclass(frozen=True, slots=True)
 class CaptionEvaluation:
-    """`ambiguous`: captions of the gallery's pictures, in all languages of the set, that fit another picture, too. Of
-    the set's queries: `reported` as ambiguous (by several relevant pictures, or a suspicion), `truly_ambiguous`: those
-    that are, `correctly_reported`: both; `exactly_judged`: those whose relevant pictures are just the ones that the
+    """`ambiguous`: captions of the gallery's images, in all languages of the set, that fit another image, too. Of
+    the set's queries: `reported` as ambiguous (by several relevant images, or a suspicion), `truly_ambiguous`: those
+    that are, `correctly_reported`: both; `exactly_judged`: those whose relevant images are just the ones that the
     caption fits."""
 
     ambiguous: int
@@ -32,8 +32,8 @@ class CaptionEvaluation:
 
 
 def evaluate_captions(tables: Tables, fitting: Iterable[tuple[str, str]]) -> CaptionEvaluation:
-    """`fitting` are pairs of file names: a picture, and another that its caption fits, too. One that is the same
-    picture as the caption's own, or is not in the gallery, does not count."""
+    """`fitting` are pairs of file names: an image, and another that its caption fits, too. One that is the same
+    image as the caption's own, or is not in the gallery, does not count."""
     gallery, queries = tables.images, tables.queries
     name = dict(zip(gallery["image_id"], gallery["file_name"], strict=True))
     truth = _fitting_by_image(tables, fitting)
@@ -56,7 +56,7 @@ def evaluate_captions(tables: Tables, fitting: Iterable[tuple[str, str]]) -> Cap
 
 
 def _fitting_by_image(tables: Tables, fitting: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """Per picture of the gallery those that its caption fits, itself first."""
+    """Per image of the gallery those that its caption fits, itself first."""
     images = tables.images
     group = dict(zip(images["file_name"], images["duplicate_group"].fillna(images["image_id"]), strict=True))
     truth = {image: {image} for image in group}

@@ -11,8 +11,8 @@ from querytruth.sets.benchmark_set import Tables
 
 @dataclass(frozen=True, slots=True)
 class QueryEvaluation:
-    """Of the set's relevant pictures, `judged`, those that show what their query asks for, `truly_relevant`;
-    `unjudged_relevant`: pictures of the set that show it, too, and are not judged; `unparsed_queries`: queries in other
+    """Of the set's relevant images, `judged`, those that show what their query asks for, `truly_relevant`;
+    `unjudged_relevant`: images of the set that show it, too, and are not judged; `unparsed_queries`: queries in other
     words than the album's."""
 
     judged: int
@@ -44,7 +44,7 @@ def _words_of_queries() -> tuple[dict[str, str], dict[str, str], re.Pattern[str]
 
 
 def evaluate_queries(tables: Tables, album: Iterable[AlbumImage]) -> QueryEvaluation:
-    """The judgments of a set made of the album's pictures, each beside the scene that was drawn."""
+    """The judgments of a set made of the album's images, each beside the scene that was drawn."""
     fitting_by_query = find_fitting_images(tables, album)
     relevant = tables.qrels[tables.qrels["relevance"] > 0]
     relevant_ids = relevant.groupby("query_id")["image_id"].agg(set).to_dict()

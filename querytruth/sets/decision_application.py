@@ -193,7 +193,7 @@ def _staleness_reason(
     if decision.text not in known.get(decision.query_id, {text}) and decision.new_text != text:
         return f"the query now reads {text!r}"
     if decision.image_id is not None and decision.image_id not in images:
-        return "the picture is not in the set any more"
+        return "the image is not in the set any more"
     return ""
 
 
@@ -238,14 +238,13 @@ _QRELS = ("query_id", "image_id", "relevance", "judged_by", "evidence")
 def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> tuple[int, str, str]:
     """Returns relevance, judge and evidence after all decisions on a judgment; versions published in between have no
     influence. A keep leaves the evidence as it is."""
-    before = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
-    relevance, evidence = before
+    relevance, evidence = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
     for decision in log_entries:
         by = decision.note or f"{decision.decision} by {decision.reviewer or 'a person'}"
         if decision.decision != "keep":
             relevance, evidence = (decision.relevance or 0) if decision.decision == "grade" else 0, by
         elif decision.relevance is None:
-            relevance, evidence = before[0], before[1] or by
+            evidence = evidence or by  # whatever grade is there by then, published or not
         elif decision.relevance != relevance or not evidence:
             relevance, evidence = decision.relevance, by
     return relevance, "human", evidence

@@ -88,25 +88,25 @@ def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
 
 _FIX_IMAGE = "fix or replace the file, then build again"
 _FIX_SOURCE = "fix the files that were imported, then import again"
-_SAME_BYTES = "nothing is lost: the other picture is the same to the byte"
+_SAME_BYTES = "nothing is lost: the other image is the same to the byte"
 _IN_THE_POOL = "nothing is lost: it was found already"
 _LARGEST_SET = "decide in the largest set, of which this one is a part"
 _PAGE_BEFORE = "say otherwise on the page of the version before (querytruth review NAME/v1), then build again"
-_SITE_SAYS_NO = "its site does not want it fetched: the pictures after it stand in for it"
+_SITE_SAYS_NO = "its site does not want it fetched: the images after it stand in for it"
 _LABEL_RULES = "a rule of the definition rejects it: see searchable.min_images, searchable.count and area_ratio"
 
 # What to do, by stage and kind; below it by reason, where the advice differs.
 _ADVICE: dict[tuple[str, str], str] = {
     ("list", "image"): "fix the name or the list that names it, then build again",
     ("scan", "image"): _FIX_IMAGE,
-    ("duplicates", "image"): "say in Duplicates that the two are not the same picture",
+    ("duplicates", "image"): "say in Duplicates that the two are not the same image",
     ("select", "image"): "raise select.count, then build again",
     ("log", "line"): "nothing is asked of it: fix the line where it is a question, then build again",
     ("questions", "line"): "nothing is lost: its question stands once, with all lines that ask it counted",
     ("draw", "query"): "raise sample.count, then build again",
     ("render", "image"): _FIX_IMAGE,
     ("name", "image"): "give the file a name in UTF-8, then build again",
-    ("ambiguity", "caption"): "nothing is lost: another query reads the same and has the same right pictures",
+    ("ambiguity", "caption"): "nothing is lost: another query reads the same and has the same right images",
     ("judge", "pair"): "a person decides it: judge it in the review page, then build again",
     ("size", "image"): _LARGEST_SET,
     ("answers", "caption"): _LARGEST_SET,
@@ -135,34 +135,34 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("search", "query"): "the image search gives no answer to it: reword it in the table of the objects",
     ("results", "result"): "nothing lies there: the results after it stand in for it",
     ("batches", "query"): "lower collect.keep, or raise collect.first, then build again",
-    ("images", "result"): "no picture could be had there: the results after it stand in for it",
-    ("answers", "query"): "pictures of it could not be rendered: lower collect.keep, then build again",
+    ("images", "result"): "no image could be had there: the results after it stand in for it",
+    ("answers", "query"): "images of it could not be rendered: lower collect.keep, then build again",
     ("image split", "image"): "decide in the set that the training took this part of",
     ("query split", "query"): "decide in the set that the training took this part of",
 }
 _ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
     ("list", "image", "listed_twice"): "nothing is lost: it is listed twice, and counts once",
     ("duplicates", "image", "exact_duplicate"): _SAME_BYTES,
-    ("review", "query", "no_relevant_left"): f"people left it no right picture: {_PAGE_BEFORE}",
+    ("review", "query", "no_relevant_left"): f"people left it no right image: {_PAGE_BEFORE}",
     ("images", "image", "same_bytes"): _SAME_BYTES,
     ("images", "image", "listed_in_another_file"): "nothing is lost: another of the annotation files lists it, too",
     ("images", "image", "image_missing"): "put the file where the annotations say, then build again",
-    ("boxes", "box", "image_not_accepted"): "its picture was not accepted: see the stage images",
+    ("boxes", "box", "image_not_accepted"): "its image was not accepted: see the stage images",
     ("boxes", "box", "crowd"): "a rule of the definition rejects it: see boxes.crowd",
     ("boxes", "box", "fake"): "a rule of the definition rejects it: see boxes.fake",
     ("detections", "detection", "below_score"): "a rule of the definition rejects it: see detections.at_least",
-    ("detections", "detection", "label_annotated"): "nothing is lost: the annotations have this label in the picture",
-    ("detections", "detection", "image_not_accepted"): "its picture was not accepted: see the stage images",
-    ("labels", "label", "no_images"): "no picture bears it: annotate some, then build again",
-    ("parents", "parent", "no_images"): "no picture bears it: annotate some, then build again",
+    ("detections", "detection", "label_annotated"): "nothing is lost: the annotations have this label in the image",
+    ("detections", "detection", "image_not_accepted"): "its image was not accepted: see the stage images",
+    ("labels", "label", "no_images"): "no image bears it: annotate some, then build again",
+    ("parents", "parent", "no_images"): "no image bears it: annotate some, then build again",
     ("imported_images", "image", "same_bytes"): _SAME_BYTES,
     ("rows", "row", "known"): _IN_THE_POOL,
     ("rows", "row", "repeated"): _IN_THE_POOL,
     ("choice", "object", "repeated"): "nothing is lost: people gave another object the same words",
     ("results", "result", "repeated_url"): "nothing is lost: the query has it at a better rank",
-    ("images", "result", "not_needed"): "the pictures before it were enough: raise collect.keep to have more",
+    ("images", "result", "not_needed"): "the images before it were enough: raise collect.keep to have more",
     ("images", "result", "query_dropped"): "its query was rejected: rescue that",
-    ("images", "result", "near_duplicate"): "the query has the other one, and a further picture in its place",
+    ("images", "result", "near_duplicate"): "the query has the other one, and a further image in its place",
     ("images", "result", "exact_duplicate"): _SAME_BYTES,
     ("images", "result", "forbidden_by_robots"): _SITE_SAYS_NO,
     ("images", "result", "forbidden_by_robots_tag"): _SITE_SAYS_NO,

@@ -1,6 +1,6 @@
 """Decisions of people, as lines of a set's logs.
 
-A line's id is the digest of its text, so the stored names and values never change: `pictures` for the images of a
+A line's id is the digest of its text, so the stored names and values never change: `images` for the images of a
 pair, `rescue` for an override.
 
 Effective decisions of a log: those that nobody undid.
@@ -268,9 +268,9 @@ def _declared_types(kind: type[Decision]) -> dict[str, tuple[type, ...]]:
 
 def _parse_images(images: object) -> tuple[str, str]:
     if not isinstance(images, list) or len(images) != 2 or any(type(image) is not str for image in images):
-        raise ValueError("pictures are not two ids")
+        raise ValueError("images are not two ids")
     if images[0] >= images[1]:
-        raise ValueError("the pictures are one, or not sorted")
+        raise ValueError("the images are one, or not sorted")
     return images[0], images[1]
 
 

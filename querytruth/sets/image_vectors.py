@@ -132,7 +132,7 @@ class KeptVectors:
         new = [one for one in stored if one.sha256 not in here]
         with (
             bucket.open_transfer_bar("read vectors", sum(one.size for one in new)) as advance,
-            translate_write_errors("embed pictures", self._local),
+            translate_write_errors("embed images", self._local),
         ):
 
             def fetch(one: KeptObject) -> None:
@@ -191,13 +191,13 @@ class ImageToEmbed(NamedTuple):
     sha256: str
 
 
-@step("embed pictures")
+@step("embed images")
 def find_similar_pairs(
     frame: pd.DataFrame, locations: Sequence[Any], name: str, cosine: float | None, folder: Path
 ) -> tuple[RowIndices, Provenance]:
     """The rows (n, 2) of the images with at least that cosine, and the model and its cut. `cosine` None: 0.95, or the
     embedder's own where that lies over the background of the images. Raises UserError for a cut among random pairs."""
-    # The same file under two names is one picture, whose vector is asked for once.
+    # The same file under two names is one image, whose vector is asked for once.
     rows = np.flatnonzero(~frame["image_id"].duplicated().to_numpy())
     embedder = load_image_text_embedder(name)
     images = []
@@ -218,11 +218,11 @@ def choose_image_cut(
     """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else the
     `usual` one, or the embedder's own where that is higher. Raises UserError for a cut among random pairs."""
     background = measure_image_background(vectors)
-    cut = choose_cosine_cut("embed pictures", key, given, usual, background, embedder.name)
+    cut = choose_cosine_cut("embed images", key, given, usual, background, embedder.name)
     return [ThresholdRecord(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
 
 
-@step("embed pictures")
+@step("embed images")
 def embed_images(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path) -> ImageVectors:
     """Returns the vectors of images with ids of their own, stored below the set's `folder`."""
     return _embed_with_cache(embedder, images, folder)
@@ -252,9 +252,9 @@ def _embed_with_cache(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed
         return _encode(embedder, [by_id[image_id] for image_id in new_ids], advance)
 
     ids = [image.image_id for image in images]
-    store = safe_paths.contained_path(folder, ".vectors", "embed pictures")
+    store = safe_paths.contained_path(folder, ".vectors", "embed images")
     vectors, known = encode_with_cache(
-        ids, embedder.dimensions, encode, store, embedder.fingerprint, "embed pictures", "pictures"
+        ids, embedder.dimensions, encode, store, embedder.fingerprint, "embed images", "images"
     )
     return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
 

@@ -38,11 +38,11 @@ class JudgmentAdditions:
             raise InvalidAddition(f"query_id: {query_id!r} is no query of the set")
         if row["text"].strip() not in ("", text.strip()) and not ignores_changes:
             raise InvalidAddition(f"text: {query_id} reads {text!r}; leave the cell empty")
-        named = {self._find_image(column, cell) for column in ("image_id", "picture") if (cell := row[column].strip())}
+        named = {self._find_image(column, cell) for column in ("image_id", "image") if (cell := row[column].strip())}
         if not named:
-            raise InvalidAddition("image_id: give the id or the file name of a picture")
+            raise InvalidAddition("image_id: give the id or the file name of an image")
         if len(named) > 1:
-            raise InvalidAddition(f"picture: it is {max(named)}, and image_id names {min(named)}")
+            raise InvalidAddition(f"image: it is {max(named)}, and image_id names {min(named)}")
         return {**row, "query_id": query_id, "image_id": named.pop(), "text": text, "relevance": ""}
 
     def is_judged(self, query_id: str, image_id: str) -> bool:
@@ -62,11 +62,11 @@ class JudgmentAdditions:
         if not exact and (named := self._names.get(cell)) in self._image_ids:
             return str(named)
         if not exact:
-            raise InvalidAddition(f"{column}: {cell!r} is neither the id nor the file name of a picture of the set")
+            raise InvalidAddition(f"{column}: {cell!r} is neither the id nor the file name of an image of the set")
         if len(exact) > 1:
             shown = ", ".join(f"{image_id} ({candidates[image_id]})" for image_id in sorted(exact)[:_SHOWN_CANDIDATES])
             more = ", …" if len(exact) > _SHOWN_CANDIDATES else ""
-            raise InvalidAddition(f"{column}: {len(exact)} pictures are named {cell!r}; give the id: {shown}{more}")
+            raise InvalidAddition(f"{column}: {len(exact)} images are named {cell!r}; give the id: {shown}{more}")
         return exact[0]
 
     @cached_property

@@ -22,7 +22,7 @@ from querytruth.backends.images.source_names import is_url
 from querytruth.errors import UserError
 from querytruth.sets.kept_work import KeptObject, KeptObjects
 
-_STAGE = "scan pictures"
+_STAGE = "scan images"
 _KIND = "parquet"
 _MOST_TRIED = 3  # stored parts of one name: more than one where builds ran at once
 
@@ -75,7 +75,7 @@ def check_is_here(location: str) -> None:
     """Raises UserError where a local file or folder is not on this machine."""
     if not is_url(location) and not Path(location).exists():
         reason = "is not on this machine, which does a part of the build"
-        raise UserError(_STAGE, location, reason, "put the pictures into a bucket, or where all workers see them")
+        raise UserError(_STAGE, location, reason, "put the images into a bucket, or where all workers see them")
 
 
 def _fetch_earlier(

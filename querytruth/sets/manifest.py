@@ -75,7 +75,7 @@ class InputRecord:
     @classmethod
     def of_set(cls, manifest: Mapping[str, Any]) -> InputRecord:
         """Returns the record of a published set."""
-        counts = {"pictures": manifest["counts"]["images"], "queries": manifest["counts"]["queries"]}
+        counts = {"images": manifest["counts"]["images"], "queries": manifest["counts"]["queries"]}
         counts = {kind: count for kind, count in counts.items() if count}  # a gallery has no queries
         return cls(f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"], counts)
 

@@ -48,7 +48,7 @@ def write_review_csv(export: ReviewExport, path: Path, version_folder: Path | No
 def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list[FileLink | str]:
     """Returns for each row of the table at `path` the link to its image, or an empty text."""
     relative = Path(os.path.relpath(version_folder.resolve(), path.parent.resolve())).as_posix()
-    shown = export.rows["examples" if export.view == "queries" else "picture"]
+    shown = export.rows["examples" if export.view == "queries" else "image"]
     rendered = map(_RENDERED_IMAGE.match, shown)
     return [FileLink(f"{relative}/{found[0]}") if found else "" for found in rendered]
 

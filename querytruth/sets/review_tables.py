@@ -21,7 +21,7 @@ QUERY_EXPORT_COLUMNS = ["query_id", "text", "language", "style", "level", "label
 
 
 QUERY_EXPORT_COLUMNS += ["relevant", "not_relevant", "examples"]
-JUDGMENT_EXPORT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "picture"]
+JUDGMENT_EXPORT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "image"]
 DEFAULT_GRADES = (0, 1, 2)
 _EXAMPLES = 3
 _FIRST_ROW = 3  # in a spreadsheet: below the line of the export's name and the columns' names
@@ -101,7 +101,7 @@ def export_judgments(
     sampled = tables.qrels.iloc[sample_rows(tables.qrels, sample)]
     chosen = pd.concat([waiting.astype("object"), sampled.astype("object")], ignore_index=True)
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
-    rows = chosen.assign(text=chosen["query_id"].map(texts), picture=chosen["image_id"].map(_image_names(tables)))
+    rows = chosen.assign(text=chosen["query_id"].map(texts), image=chosen["image_id"].map(_image_names(tables)))
     return replace(build_export("judgments", rows[JUDGMENT_EXPORT_COLUMNS], set_name, digest, sample), grades=grades)
 
 

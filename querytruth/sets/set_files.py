@@ -264,5 +264,5 @@ def read_intact_digests(folder: Path) -> Mapping[str, Collection[str]] | None:
     rendered images as its record has them. None for another folder, which has no list. Raises UserError."""
     if (folder / "manifest.json").is_file():
         return {path: (sha256,) for path, sha256 in read_image_digests(folder, read_manifest(folder)).items()}
-    with translate_read_errors("read pictures", folder, "fix that, then run the same command"):
+    with translate_read_errors("read images", folder, "fix that, then run the same command"):
         return read_recorded_digests(folder) or None

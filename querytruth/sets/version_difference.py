@@ -18,7 +18,7 @@ from querytruth.sets.benchmark_set import Tables
 RowDict = dict[str, Any]
 _SHOWN = 3  # reasons
 # Where the image is gone and the ledger does not mention it: its source does not list it.
-_UNEXPLAINED = {"pictures": "not listed", "queries": "whose picture is not listed"}
+_UNEXPLAINED = {"images": "not listed", "queries": "whose image is not listed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _judgment_pairs(rows: pd.DataFrame) -> list[RowDict]:
 
 
 class VersionLosses(NamedTuple):
-    """`kind`: queries, or pictures for a set without queries. `lost_count` of the `total` items of the last version are
+    """`kind`: queries, or images for a set without queries. `lost_count` of the `total` items of the last version are
     gone; `reasons` describes them with the most frequent reason first."""
 
     kind: str
@@ -177,7 +177,7 @@ class VersionLosses(NamedTuple):
 def find_losses(before: Tables, after: Tables) -> VersionLosses:
     """Returns the lost queries of the version `before` (its images, if it has no queries). What a person dropped,
     or called the same as another image, is not lost."""
-    items, names, kind = before.images.rename(columns={"image_id": "id"}), before.images, "pictures"
+    items, names, kind = before.images.rename(columns={"image_id": "id"}), before.images, "images"
     kept_ids = after.images["image_id"]
     if len(before.queries):
         items, kind = before.queries.rename(columns={"query_id": "id"}), "queries"
@@ -193,7 +193,7 @@ def find_losses(before: Tables, after: Tables) -> VersionLosses:
     known_reasons = _read_reasons(after.ledger)
     reasons, places = Counter[str](), Counter[str]()
     for item in lost.to_dict("records"):
-        image_id = item["id"] if kind == "pictures" else item["source_image_id"]
+        image_id = item["id"] if kind == "images" else item["source_image_id"]
         file_name = file_names.get(image_id)
         keys = [item["id"], item["source_id"], file_name, image_id, *_labels(item)]
         is_image_gone = image_id in file_names and image_id not in kept_images
@@ -223,7 +223,7 @@ def _labels(item: dict[str, Any]) -> list[str]:
 
 
 def _place(topic: Any, file_name: Any) -> Iterator[str]:
-    """Yields the topic of a query, or the folder of a picture; nothing where it has neither."""
+    """Yields the topic of a query, or the folder of an image; nothing where it has neither."""
     if isinstance(topic, str) and topic:
         yield topic
     elif isinstance(file_name, str) and (folder := str(PurePosixPath(file_name).parent)) != ".":

@@ -127,7 +127,7 @@ def test_file_names_that_give_the_answer_away(name: str) -> None:
 
 
 def captions(*texts: str, **more: str) -> Tables:
-    """A caption for each of so many pictures; `more` are captions of the first, by language."""
+    """A caption for each of so many images; `more` are captions of the first, by language."""
     asked = [(f"q{n}", text, "zh", f"img{n}") for n, text in enumerate(texts)]
     asked += [(f"r{language}", text, language, "img0") for language, text in more.items()]
     queries = pd.DataFrame(asked, columns=["query_id", "text", "language", "source_image_id"])
@@ -256,7 +256,7 @@ def answered(counts: dict[str, int], queries: int) -> Tables:
 
 
 def test_an_image_that_is_right_for_nearly_everything() -> None:
-    """In any set, an imported one, too: a card that hosts send for pictures that are gone."""
+    """In any set, an imported one, too: a card that hosts send for images that are gone."""
     usual = {f"image {n}": 1 for n in range(30)}
     (found,) = [one for one in lint_tables(answered(usual | {"gone": 18}, 20)) if one.check == "implausible_answer"]
     assert found.severity == "warning" and found.examples == ("gone (true for 18 of 20 queries)",)

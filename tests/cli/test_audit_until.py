@@ -294,8 +294,8 @@ def test_a_page_that_is_killed_at_any_moment_goes_on_to_the_certificate(run: Run
     assert len(truth & (known | own)) / len(truth) >= stated["recall_at_least"]
 
 
-def test_a_judge_in_process_sees_the_pictures_of_an_audit(run: Run, tmp_path: Path) -> None:
-    """From the command: an embedder scores the pool, its check asks it about grey pictures, and nothing is believed
+def test_a_judge_in_process_sees_the_images_of_an_audit(run: Run, tmp_path: Path) -> None:
+    """From the command: an embedder scores the pool, its check asks it about grey images, and nothing is believed
     below 30 answers."""
     audited = make_audited_set(tmp_path)
     model = save_dual_encoder("clip", tmp_path / "clip")

@@ -49,10 +49,10 @@ def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> Non
         assert (plan["queries"], plan["searches"], len(server.asked)) == (3, 3, 0)
         shown = run(tmp_path, "collect", "g.yaml")
         said = " ".join(shown.stdout.split())
-        assert "3 queries keep 9 pictures; licences: not stated 9" in said
-        assert "no picture: 3 not found, 3 timeout" in said
+        assert "3 queries keep 9 images; licences: not stated 9" in said
+        assert "no image: 3 not found, 3 timeout" in said
         assert "then: querytruth build generated g.yaml" in said
-        assert "pictures from 1 host," in shown.stderr and "/s)" in shown.stderr
+        assert "images from 1 host," in shown.stderr and "/s)" in shown.stderr
         asked = len(server.asked)
         collected = told(tmp_path, "collect", "g.yaml", "--offline")
         assert collected["fetched"] == 0 and collected["figures"]["pictures"] == 9
@@ -61,7 +61,7 @@ def test_collect_then_build_then_prove_it_without_the_web(tmp_path: Path) -> Non
         assert len(server.asked) == asked
     again = run(tmp_path, "build", "generated", "g.yaml", "--offline").stdout
     assert "unchanged: nothing published" in " ".join(again.split())
-    assert "3 queries keep 9 pictures" in " ".join(again.split())
+    assert "3 queries keep 9 images" in " ".join(again.split())
     proof = run(tmp_path, "rebuild", "web", "--check", through=False).stdout
     assert "rebuilt to the same content digest" in " ".join(proof.split())
     page = run(tmp_path, "show", "web", "--page", "web.html", through=False)

@@ -67,7 +67,7 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_
     (tmp_path / "tiny.yaml").write_text(json.dumps(definition))
     built = json.loads(run("build", "precision", "tiny.yaml", "--json").stdout)
     assert built["counts"]["images"] == 100
-    assert "100 pictures" in run("build", "precision", "tiny.yaml").stdout
+    assert "100 images" in run("build", "precision", "tiny.yaml").stdout
     assert "intact" in run("verify", "tiny").stdout
     run("lint", "tiny")
 

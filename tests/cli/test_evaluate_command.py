@@ -33,7 +33,7 @@ def qrels(path: Path, queries: int = 40) -> Path:
 
 
 def album(place: Path, sizes: str = "[]") -> None:
-    """Eight pictures whose captions letters can spell."""
+    """Eight images whose captions letters can spell."""
     (place / "album").mkdir()
     for number, word in enumerate(WORDS):
         noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
@@ -98,7 +98,7 @@ def test_a_model_from_disk_and_never_twice(run: Run, tmp_path: Path, kind: str) 
     model = save_dual_encoder(kind, tmp_path / "model")
     once = json.loads(run("evaluate", "album", "--model", model, "--json", "--no-page")[0])["results"][0]
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "datasets" / ".vectors").rglob("*.parquet")}
-    assert len(kept) == 2, "pictures and texts"
+    assert len(kept) == 2, "images and texts"
     again = json.loads(run("evaluate", "album", "--model", model, "--json", "--no-page")[0])["results"][0]
     assert again == once
     assert kept == {path: path.stat().st_mtime_ns for path in (tmp_path / "datasets" / ".vectors").rglob("*.parquet")}
@@ -151,7 +151,7 @@ def test_a_matrix_both_ways_and_the_mean_of_the_two(run: Run, tmp_path: Path) ->
     assert [result["direction"] for result in told["results"]] == ["text_to_image", "image_to_text"]
     assert told["mean_of_directions"] == {"m": {"hit@1": 1}}
     out, _ = run(*words, "--direction", "both", "--no-page", "--metrics", "hit@1")
-    assert "texts find pictures" in out and "pictures find texts" in out and "both ways" in out
+    assert "texts find images" in out and "images find texts" in out and "both ways" in out
 
 
 def test_a_run_of_distances_is_refused_with_the_option_that_reads_it(run: Run, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_wrong_call_ends_with_2(run: Run, words: list[str], says: str) -> None
         (["--run", "good.trec", "--metrics", "ndgc@10"], "did you mean 'ndcg'?", 2),
         (["--run", "good.trec", "--metrics", "recall@10"], "has two meanings", 2),
         (["--baseline", "oracle", "--k", "5", "--metrics", "ndcg@10"], "is less than 10", 1),
-        (["--model", "nowhere"], "needs pictures and texts", 1),
+        (["--model", "nowhere"], "needs images and texts", 1),
         (["--model", "nowhere", "--index", "lsh"], "not one of its values", 2),
     ],
 )

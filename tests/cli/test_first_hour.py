@@ -130,11 +130,11 @@ def test_a_doctor_finds_another_model(run: Run, tmp_path: Path) -> None:
         assert "may not have a model 'tiny'" in printed and "it has large" in printed
 
 
-def test_a_doctor_finds_a_server_that_is_down_and_pictures_that_are_gone(run: Run, tmp_path: Path) -> None:
+def test_a_doctor_finds_a_server_that_is_down_and_images_that_are_gone(run: Run, tmp_path: Path) -> None:
     words = definition(run, tmp_path, f"{unused_url()}/v1")
     (tmp_path / "photos" / "one.jpg").unlink()
     printed, _ = run(*words, code=1)
-    assert "nothing may listen there" in printed and "lists no picture" in printed
+    assert "nothing may listen there" in printed and "lists no image" in printed
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_the_walk_of_the_page_works_as_typed(run: Run, tmp_path: Path) -> None:
         process.kill()
         process.communicate()
     plan, evaluated = (printed[one] for one in printed if "--plan" in one or " evaluate " in one)
-    assert "12 pictures, 12 captions" in plan and "exact duplicate" in plan and "cannot be decoded" in plan
+    assert "12 images, 12 captions" in plan and "exact duplicate" in plan and "cannot be decoded" in plan
     assert "photos/v2" in evaluated and "my-search" in evaluated
     assert "published in" in printed["querytruth apply photos"] and (tmp_path / "search.html").is_file()
     assert "intact" in printed["querytruth verify photos"]

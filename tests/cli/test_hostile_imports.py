@@ -15,7 +15,7 @@ _CASES = list(hostile_imports())
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set of four pictures, with which the others are compared."""
+    """A set of four images, with which the others are compared."""
     return publish_small_set(tmp_path_factory.mktemp("whole"), small_tables()).path.parent
 
 

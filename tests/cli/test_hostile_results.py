@@ -58,7 +58,7 @@ def _list_stored_commands(version: Path, whole: Path) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole set of four pictures with a result, an audit and a list of overlaps."""
+    """A whole set of four images with a result, an audit and a list of overlaps."""
     folder = tmp_path_factory.mktemp("template")
     stored = publish_small_set(folder, strangers_tables())
     result = stored.path.parent / "evaluations" / "v1" / "oracle"

@@ -17,7 +17,7 @@ _CASES = list(hostile_cases())
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole set of four pictures, as a stranger would publish it."""
+    """A whole set of four images, as a stranger would publish it."""
     return publish_small_set(tmp_path_factory.mktemp("template"), strangers_tables()).path.parent
 
 

@@ -75,9 +75,9 @@ def test_four_answers_make_a_definition_that_can_be_built(tmp_path: Path) -> Non
 def test_enter_alone_takes_what_stands_in_brackets(tmp_path: Path) -> None:
     typist = answer(tmp_path, ["", "", "", ""])
     assert typist.leave() == 0
-    assert "(pictures)" in typist.screen and "(Qwen/Qwen3-VL-8B-Instruct)" in typist.screen
+    assert "(images)" in typist.screen and "(Qwen/Qwen3-VL-8B-Instruct)" in typist.screen
     definition = read_definition(tmp_path)
-    assert definition.images == str(tmp_path / "pictures") and definition.captions.model == "qwen_vl"
+    assert definition.images == str(tmp_path / "images") and definition.captions.model == "qwen_vl"
     assert definition.captions.prompt == ["zh/caption"]
 
 

@@ -17,14 +17,14 @@ Run = Callable[..., tuple[str, str]]
 
 @pytest.fixture
 def annotated(tmp_path: Path) -> Path:
-    """Eight pictures, half of them annotated in each of two files; a folder without any of them."""
-    for folder in ("pictures", "elsewhere"):
+    """Eight images, half of them annotated in each of two files; a folder without any of them."""
+    for folder in ("images", "elsewhere"):
         (tmp_path / folder).mkdir()
     for number in range(8):
         noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        picture = Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC)
-        picture.save(tmp_path / "pictures" / f"{number}.png")
-    picture.save(tmp_path / "elsewhere" / "holiday.png")
+        image = Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC)
+        image.save(tmp_path / "images" / f"{number}.png")
+    image.save(tmp_path / "elsewhere" / "holiday.png")
     for name, numbers in (("first", range(4)), ("second", range(4, 8))):
         images = [{"id": n, "file_name": f"{n}.png", "width": 160, "height": 120} for n in numbers]
         boxes = [{"id": n, "image_id": n, "category_id": 1 + n % 2, "bbox": [10, 10, 100, 90]} for n in numbers]
@@ -34,11 +34,11 @@ def annotated(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_without_the_annotated_pictures_stops_the_plan_and_the_build(run: Run, annotated: Path) -> None:
+def test_a_folder_without_the_annotated_images_stops_the_plan_and_the_build(run: Run, annotated: Path) -> None:
     run("init", "precision", "--annotations", "first.json", "--images", "elsewhere", "--out", "pets.yaml")
     for words in (["--plan"], []):
         _, err = run("build", "precision", "pets.yaml", *words, code=1)
-        assert "has none of the 4 annotated pictures (4 image missing)" in err and "Next: give the folder" in err
+        assert "has none of the 4 annotated images (4 image missing)" in err and "Next: give the folder" in err
     assert not (annotated / "datasets" / "first" / "v1").exists()
 
 
@@ -53,7 +53,7 @@ def test_two_annotation_files_give_one_set(run: Run, annotated: Path) -> None:
 def test_a_file_where_sets_are_to_lie(run: Run, annotated: Path, more: list[str]) -> None:
     (annotated / "FILE").write_text("mine")
     for out in ("FILE", "FILE/below"):
-        _, err = run("build", "gallery", "--set", "images=pictures", "--set", f"out={out}", *more, code=1)
+        _, err = run("build", "gallery", "--set", "images=images", "--set", f"out={out}", *more, code=1)
         assert "FILE (read definition): is a file, where sets need a folder. Next: give another folder as out" in err
     assert (annotated / "FILE").read_text() == "mine"
 
@@ -62,7 +62,7 @@ def test_a_file_where_sets_are_to_lie(run: Run, annotated: Path, more: list[str]
 @pytest.mark.thorough
 def test_verify_names_the_one_file_that_is_damaged(run: Run, annotated: Path, name: str) -> None:
     """And not the images, which only an undamaged table lists."""
-    run("init", "precision", "--annotations", "first.json", "--images", "pictures", "--out", "pets.yaml")
+    run("init", "precision", "--annotations", "first.json", "--images", "images", "--out", "pets.yaml")
     run("build", "precision", "pets.yaml", "--set", "searchable.min_images=1", "--set", "render.size=32")
     version = annotated / "datasets" / "first" / "v1"
     damaged = bytearray((version / name).read_bytes())

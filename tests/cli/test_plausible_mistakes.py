@@ -41,7 +41,7 @@ FILES = {
     "precision.yaml": "name: p\nkind: precision\nannotations: gone.json\nlabels: coco80\n",
     "broken.json": "{",
     "precision_broken.yaml": "name: p\nkind: precision\nannotations: broken.json\nlabels: coco80\n",
-    "captions.csv": "picture,text\none.jpg,a dog\n",
+    "captions.csv": "image,text\none.jpg,a dog\n",
     "empty.trec": "",
     "short.trec": "q Q0 image\n",
     "number.trec": "q Q0 image 1 high tag\n",
@@ -277,7 +277,7 @@ def test_a_mistake_is_answered_with_what_was_meant(
     assert said in capsys.readouterr().err
 
 
-def test_a_definition_of_pictures_that_are_not_there_yet_says_so(
+def test_a_definition_of_images_that_are_not_there_yet_says_so(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

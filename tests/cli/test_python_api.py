@@ -181,7 +181,7 @@ def test_typed_definitions_dicts_and_files_build_the_same_version(
         f"{{kind: gallery, name: album, images: photos, near_duplicates: {{distance: null}}, out: {tmp_path / 'sets'}}}"
     )
     assert not qt.build("album.yaml").is_new
-    assert qt.plan(typed)["pictures"] == 4
+    assert qt.plan(typed)["images"] == 4
     assert qt.load(first).diff(again).comparability == "the versions say the same: figures are comparable"
 
 

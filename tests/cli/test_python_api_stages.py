@@ -33,7 +33,7 @@ def test_one_query_on_a_run(tmp_path: Path) -> None:
         qt.load(small.path).search(text)
 
 
-def test_a_table_names_pictures_as_it_is_told_and_a_folder_of_runs_is_not_one_system(tmp_path: Path) -> None:
+def test_a_table_names_images_as_it_is_told_and_a_folder_of_runs_is_not_one_system(tmp_path: Path) -> None:
     small = publish_small_set(tmp_path, small_tables())
     right = small.tables.qrels.query("relevance == 2").iloc[0]
     names = small.tables.images.set_index("image_id")["file_name"]

@@ -17,14 +17,14 @@ CAPTIONS = {"a": "公园里有一只棕色的狗", "b": "一只棕色的狗，�
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    (tmp_path / "pictures").mkdir()
+    (tmp_path / "images").mkdir()
     for number, name in enumerate(CAPTIONS):
         noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(tmp_path / "pictures" / f"{name}.png")
+        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(tmp_path / "images" / f"{name}.png")
     with (tmp_path / "captions.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["file_name", "caption"], *[[f"{n}.png", text] for n, text in CAPTIONS.items()]])
     (tmp_path / "album.yaml").write_text(
-        "name: album\nkind: recall\nimages: pictures\nrender: {size: 64}\n"
+        "name: album\nkind: recall\nimages: images\nrender: {size: 64}\n"
         "captions: {model: captions_file, options: {path: captions.csv}}\n"
         "ambiguity: {policy: review, text_embedder: char_ngrams}\nsizes: [2]\n"
     )
@@ -42,8 +42,8 @@ def run(tmp_path: Path) -> Run:
 @pytest.mark.slow
 def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) -> None:
     plan = json.loads(run("build", "recall", "album.yaml", "--plan", "--json").stdout)
-    assert (plan["pictures"], plan["captions"], plan["model_calls"]) == (3, 3, 0)
-    assert "3 pictures, 3 captions" in run("build", "recall", "album.yaml", "--plan").stdout
+    assert (plan["images"], plan["captions"], plan["model_calls"]) == (3, 3, 0)
+    assert "3 images, 3 captions" in run("build", "recall", "album.yaml", "--plan").stdout
     built = json.loads(run("build", "recall", "album.yaml", "--json").stdout)
     assert all(
         (tmp_path / one["page"]).is_file() and "shown/v1.html" in one["page"] for one in (built, *built["smaller"])
@@ -77,7 +77,7 @@ def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_what_cannot_be_is_one_line(run: Run, tmp_path: Path) -> None:
-    assert run("init", "recall", "--images", "pictures").stdout.endswith("--plan\n")
+    assert run("init", "recall", "--images", "images").stdout.endswith("--plan\n")
     assert "is no chat model" in run("build", "recall", "album.yaml", "--set", "captions.model=qwn_vl", code=1).stderr
     assert "is no prompt" in run("build", "recall", "album.yaml", "--set", "captions.prompt=zh/poem", code=1).stderr
     gallery = ["--set", "gallery=nowhere", "--set", "images=null", "--set", "render=null"]

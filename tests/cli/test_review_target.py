@@ -65,5 +65,5 @@ def test_a_file_that_names_no_set_is_one_line_too(said: Said, tmp_path: Path, te
 def test_a_gallery_goes_on_with_captions_or_with_what_was_said_of_images() -> None:
     assert suggest_next_command("album", ["Captions", "Decisions"]) == "querytruth build recall DEFINITION"
     assert suggest_next_command("album", ["Captions", "Duplicates", "Decisions"]).endswith(
-        "pictures: querytruth build gallery DEFINITION"
+        "images: querytruth build gallery DEFINITION"
     )

@@ -1,4 +1,4 @@
-"""A gallery on disk becomes one file with its pictures inside, whatever has become of the files since."""
+"""A gallery on disk becomes one file with its images inside, whatever has become of the files since."""
 
 import base64
 import io
@@ -35,7 +35,7 @@ COLOURS = {FIRST: "red", SECOND: "lime", TWIN: "blue", WIDE: "yellow"}
 
 
 def album(folder: Path) -> Path:
-    """Two pictures, a twin of the first and one that is too wide, each of its own colour."""
+    """Two images, a twin of the first and one that is too wide, each of its own colour."""
     for name, colour in COLOURS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(make_jpeg(colour))
@@ -50,7 +50,7 @@ def published(
     refused: str = "x.jpg",
     rendered: bool = True,
 ) -> Path:
-    """A gallery of the album's first two pictures, built from `images`; `items` are its files by other names."""
+    """A gallery of the album's first two images, built from `images`; `items` are its files by other names."""
     names = {name: name for name in COLOURS} | (items or {})
     frame, ledger = scan_table(2), Ledger()
     ledger.record_stage("list", "image", 5, 4, rejection_rows([refused], "rejected", "link_out_of_folder"))
@@ -82,7 +82,7 @@ def page_of(path: Path) -> str:
 
 
 def seen_on(html: str) -> set[str]:
-    """The album's pictures that are to be seen on the page, told by their colours."""
+    """The album's images that are to be seen on the page, told by their colours."""
     found = set()
     for data in re.findall(r'url\("data:image/jpeg;base64,([^"]+)"\)', html):
         middle = Image.open(io.BytesIO(base64.b64decode(data))).resize((1, 1)).tobytes()
@@ -118,7 +118,7 @@ def test_files_behind_a_url_are_seen(tmp_path: Path) -> None:
 def test_without_its_source_the_set_shows_what_it_holds_and_names_the_rest(tmp_path: Path, images: str | None) -> None:
     html = page_of(published(tmp_path, images))
     assert seen_on(html) == {FIRST, SECOND}
-    assert named_on(html) == [TWIN], "a reason without a single picture is a list of names"
+    assert named_on(html) == [TWIN], "a reason without a single image is a list of names"
     assert WIDE in ParsedPage(html).text
 
 
@@ -128,7 +128,7 @@ def test_a_set_whose_images_are_gone_has_a_page_of_names(tmp_path: Path) -> None
 
 
 def test_what_no_build_has_opened_no_page_opens(tmp_path: Path) -> None:
-    """Here the list's stage refused a picture that lies outside: the page must not show it all the same."""
+    """Here the list's stage refused an image that lies outside: the page must not show it all the same."""
     secret = tmp_path / "secret.jpg"
     secret.write_bytes(make_jpeg("black"))
     html = page_of(published(tmp_path, album(tmp_path / "album"), refused=str(secret)))
@@ -154,7 +154,7 @@ def test_a_file_that_crashes_the_decoder_costs_its_own_thumbnail(
 
 
 def test_what_is_no_image_has_no_thumbnail_and_nothing_waits_for_it(tmp_path: Path) -> None:
-    files = {"text": b"a picture of nothing", "empty": b"", "cut": make_jpeg()[:300]}
+    files = {"text": b"an image of nothing", "empty": b"", "cut": make_jpeg()[:300]}
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     os.mkfifo(tmp_path / "pipe")

@@ -22,7 +22,7 @@ BODIES = [b"<html>one</html>", b"\xff\xd8" + bytes(5000), b"<html>three</html>"]
 def page(number: int) -> tuple[WebRequest, FetchedResource, bytes]:
     body, url = BODIES[number], f"https://example.org/{number}"
     resource = FetchedResource(url, 200, {}, hashlib.sha256(body).hexdigest(), len(body))
-    return WebRequest(url, "picture"), resource, body
+    return WebRequest(url, "image"), resource, body
 
 
 def store_pages(folder: Path) -> None:

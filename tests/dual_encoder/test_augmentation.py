@@ -1,4 +1,4 @@
-"""What augmentation does to pictures whose every pixel is known."""
+"""What augmentation does to images whose every pixel is known."""
 
 from dataclasses import fields, replace
 
@@ -64,7 +64,7 @@ def test_a_crop_holds_at_least_its_share_of_the_area() -> None:
     wide, high = drawn.coordinate_maps[:, 0, 0], drawn.coordinate_maps[:, 1, 1]
     assert float((wide * high).min()) > 0.55 and float(wide.max()) <= 1 and float(high.max()) <= 1
     edges = torch.stack([drawn.coordinate_maps[:, 0, 2].abs() + wide, drawn.coordinate_maps[:, 1, 2].abs() + high])
-    assert float(edges.max()) <= 1 + 1e-6, "nothing outside of the picture"
+    assert float(edges.max()) <= 1 + 1e-6, "nothing outside of the image"
 
 
 def test_a_rotation_by_a_right_angle_turns_the_pixels() -> None:

@@ -49,7 +49,7 @@ def test_the_bottom_of_trained_towers_stays_in_the_first_epochs(folder: Path, tm
     with active_run(BuildRun(workers=1)):
         done = train_dual_encoder(definition(folder, *more, "steps.epochs=1", "steps.batch=8", "steps.rate=0.01"))
     kept = read_checkpoint(str(done.folder))[1]
-    towers = {"pictures": folder / "resnet", "texts": folder / "bert"}
+    towers = {"images": folder / "resnet", "texts": folder / "bert"}
     before = {
         f"{side}.backbone.{name}": value
         for side, place in towers.items()
@@ -57,7 +57,7 @@ def test_the_bottom_of_trained_towers_stays_in_the_first_epochs(folder: Path, tm
     }
     moved = {name for name, value in before.items() if not value.equal(kept[name])}
     assert moved and all(re.search(r"encoder\.stages\.3\.|encoder\.layer\.(8|9|10|11)\.", name) for name in moved)
-    assert not any("normalization" in name for name in moved if name.startswith("pictures"))
+    assert not any("normalization" in name for name in moved if name.startswith("images"))
     assert done.history[0]["stage"] == 1
     assert dual_encoder.load(EmbedderOptions(name=str(done.folder))).encode_texts(["abc"]).shape == (
         1,
@@ -73,7 +73,7 @@ def test_a_tokenizer_of_another_language_is_refused(folder: Path) -> None:
 
 def test_a_vit_takes_images_of_its_own_size_and_bert_no_longer_texts(folder: Path) -> None:
     assert create_initial_model(definition(folder, images="vit"), ["abc"]).is_image_tower_pretrained
-    with pytest.raises(UserError, match="takes pictures of 32 pixels"):
+    with pytest.raises(UserError, match="takes images of 32 pixels"):
         create_initial_model(definition(folder, "size=48", images="vit"), ["abc"])
     with pytest.raises(UserError, match="takes 16 tokens at most"):
         create_initial_model(definition(folder, "max_length=17"), ["abc"])
@@ -168,7 +168,7 @@ def test_the_starter_says_the_defaults(tmp_path: Path) -> None:
     text = render_starter("training", None, None, tmp_path)
     (tmp_path / "training.yaml").write_text(text, encoding="utf-8")
     found = load_definition(tmp_path / "training.yaml", [], "training")
-    bare = load_definition(None, ["name=my-pictures", "title=my-pictures", "set=my-captions"], "training")
+    bare = load_definition(None, ["name=my-images", "title=my-images", "set=my-captions"], "training")
     assert found == bare
     of_sets_alone = {"out", "publish_to", "publish_places", "work", "lose_at_most"}
     assert set(yaml.safe_load(text)) == set(TrainingDefinition.model_fields) - of_sets_alone

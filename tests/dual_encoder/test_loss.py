@@ -23,7 +23,7 @@ def vectors(count: int, seed: int, dimensions: int = 8) -> Tensor:
 
 
 def right_for(images: list[int]) -> Tensor:
-    """Which texts are right for which pictures, where the n-th text is of picture `pictures[n]`."""
+    """Which texts are right for which images, where the n-th text is of image `images[n]`."""
     return torch.tensor([[one == other for other in images] for one in images])
 
 
@@ -61,7 +61,7 @@ def slow(images: Tensor, texts: Tensor, right: Tensor, weight: float, rules: Los
 @pytest.mark.parametrize(
     "images",
     [list(range(64)), [0, 0, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8], [0, 1], [0, 0], list(range(40)) + list(range(40))],
-    ids=["all different", "some twice", "two", "one picture alone", "each twice"],
+    ids=["all different", "some twice", "two", "one image alone", "each twice"],
 )
 @pytest.mark.thorough
 def test_the_loss_is_that_of_the_slow_reference(rules: LossRules, images: list[int]) -> None:
@@ -72,7 +72,7 @@ def test_the_loss_is_that_of_the_slow_reference(rules: LossRules, images: list[i
 
 
 def test_a_text_may_be_right_for_another_image_and_not_the_other_way_round() -> None:
-    """As merged captions are: "a dog" fits the brown dog's picture, too; "a brown dog" fits no other."""
+    """As merged captions are: "a dog" fits the brown dog's image, too; "a brown dog" fits no other."""
     of_images, of_texts, right = vectors(6, 1), vectors(6, 2), torch.eye(6, dtype=torch.bool)
     right[0, 1] = right[0, 2] = right[3, 5] = True
     fast = contrastive_loss(of_images.float(), of_texts.float(), right, weight=0.5)
@@ -98,11 +98,11 @@ def test_each_margin_term_by_hand() -> None:
 
 
 def test_captions_of_one_image_are_never_each_others_negatives() -> None:
-    """However near the second caption comes to the first one's copy of the picture, nothing pushes it away."""
+    """However near the second caption comes to the first one's copy of the image, nothing pushes it away."""
     of_images, of_texts = vectors(4, 5), vectors(4, 6).requires_grad_()
     alone = contrastive_loss(of_images, of_texts, torch.ones(4, 4, dtype=torch.bool), weight=0.5)
     alone.backward()
-    assert alone.item() == 0 and not of_texts.grad.any(), "four captions of one picture say nothing about each other"
+    assert alone.item() == 0 and not of_texts.grad.any(), "four captions of one image say nothing about each other"
     right, near = right_for([0, 0, 1, 2]), of_texts.detach().clone()
     near[1] = of_images[0]
     blind = torch.eye(4, dtype=torch.bool)

@@ -39,7 +39,7 @@ def test_an_image_tower_of_maps_gives_the_mean_over_all_places() -> None:
 @pytest.mark.parametrize("texts", ["bert", "gru"])
 @pytest.mark.thorough
 def test_a_step_in_mixed_precision_has_finite_gradients(kind: torch.dtype, texts: str) -> None:
-    """A batch with two captions of one picture, under autocast as a GPU would run it."""
+    """A batch with two captions of one image, under autocast as a GPU would run it."""
     model = make_encoder(texts=texts)
     right = torch.tensor([[True, True, False], [True, True, False], [False, False, True]])
     with torch.autocast("cpu", dtype=kind):

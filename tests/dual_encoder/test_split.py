@@ -1,4 +1,4 @@
-"""Nothing of what is tested was seen: by picture, by near-duplicate, by query."""
+"""Nothing of what is tested was seen: by image, by near-duplicate, by query."""
 
 import numpy as np
 import pandas as pd
@@ -46,11 +46,11 @@ def test_a_number_of_images_is_met_and_another_seed_draws_others() -> None:
     assert parts.value_counts().to_dict() == {"train": 55, "test": 30, "validation": 15}
     assert not split_images(images, 15, 30, 1).equals(parts)
     grown = split_images(image_frame([None] * 101), 15, 30, 0)
-    assert (grown[parts.index] != parts).sum() <= 2, "one more picture moves hardly any other"
+    assert (grown[parts.index] != parts).sum() <= 2, "one more image moves hardly any other"
 
 
 def test_a_part_without_images_is_an_error() -> None:
-    with pytest.raises(UserError, match=r"validation .split.: has none of the 3 pictures"):
+    with pytest.raises(UserError, match=r"validation .split.: has none of the 3 images"):
         split_images(image_frame([None] * 3), 0.1, 0.4, 0)
 
 
@@ -61,14 +61,14 @@ def test_a_query_is_at_home_with_its_own_image_and_pairs_never_cross() -> None:
     )
     qrels = pd.DataFrame(
         [
-            ("q_1", "img_a", 1), ("q_1", "img_b", 1),  # written of a test picture, right for one that is trained on
+            ("q_1", "img_a", 1), ("q_1", "img_b", 1),  # written of a test image, right for one that is trained on
             ("q_2", "img_c", 2), ("q_2", "img_b", 1),
             ("q_3", "img_a", 1), ("q_3", "img_c", 1), ("q_4", "img_a", 0),
         ],
         columns=["query_id", "image_id", "relevance"],
     )  # fmt: skip
     home = assign_queries_to_parts(queries, qrels, parts)
-    assert home.to_dict() == {"q_1": "test", "q_2": "test", "q_3": "train"}, "q_4 has no relevant picture"
+    assert home.to_dict() == {"q_1": "test", "q_2": "test", "q_3": "train"}, "q_4 has no relevant image"
     train = select_relevant_pairs("train", home, parts, qrels)
     assert train.to_numpy().tolist() == [["q_3", "img_a"], ["q_3", "img_c"]]
     assert select_relevant_pairs("test", home, parts, qrels).to_numpy().tolist() == [["q_1", "img_b"], ["q_2", "img_b"]]

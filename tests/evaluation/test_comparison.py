@@ -81,7 +81,7 @@ def test_warnings() -> None:
     assert codes([1, 0] * 9, 0.01) == {"few_queries"}
     alike = warnings_of(middling, {}, np.repeat(["fruit", "cars"], 50))
     assert [(one.code, one.detail.partition(":")[0]) for one in alike] == [
-        ("few_queries", "100 queries, of 2 topics or pictures")
+        ("few_queries", "100 queries, of 2 topics or images")
     ]
     assert "95% of the queries" in warnings_of([1] * 95 + [0] * 5, {})[0].detail
 

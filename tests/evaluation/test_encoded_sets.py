@@ -1,4 +1,4 @@
-"""Models and kept vectors on small sets: real tiny models of the real classes, each picture and text encoded once."""
+"""Models and kept vectors on small sets: real tiny models of the real classes, each image and text encoded once."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,8 +46,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
-    """How many pictures and texts CLIP encoded."""
-    done = {"pictures": 0, "texts": 0}
+    """How many images and texts CLIP encoded."""
+    done = {"images": 0, "texts": 0}
 
     def watched(name: str, kind: str) -> None:
         real = getattr(clip.ClipEmbedder, name)
@@ -59,7 +59,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
         monkeypatch.setattr(clip.ClipEmbedder, name, told)
 
-    watched("encode_images", "pictures")
+    watched("encode_images", "images")
     watched("encode_texts", "texts")
     yield done
 
@@ -72,7 +72,7 @@ def draw(folder: Path, names: list[str], suffix: str = "png") -> None:
 
 
 def album(place: Path, names: tuple[str, ...] = ("dog", "cat", "cow", "car", "bus")) -> JudgedSet:
-    """A picture and a caption each, rendered into the set."""
+    """An image and a caption each, rendered into the set."""
     draw(place / "album", list(names))
     rows = ["file_name,language,caption", *[f"{name}.png,en,one {name} on the beach" for name in names]]
     (place / "captions.csv").write_text("\n".join(rows))
@@ -85,7 +85,7 @@ def album(place: Path, names: tuple[str, ...] = ("dog", "cat", "cow", "car", "bu
 
 
 def by_reference(place: Path) -> JudgedSet:
-    """The same, but the set only says where the pictures lie."""
+    """The same, but the set only says where the images lie."""
     tables = set_files.read_set(album(place).stored.path).tables  # type: ignore[union-attr]
     paths = [str(place / "album" / name) for name in tables.images["file_name"]]
     far = Tables(tables.queries, tables.images.assign(path=paths), tables.qrels)
@@ -100,7 +100,7 @@ def result(
 
 
 def cosines(judged: JudgedSet, model: Path) -> pd.DataFrame:
-    """Texts by pictures, by the model itself, of the files as anybody would open them."""
+    """Texts by images, by the model itself, of the files as anybody would open them."""
     assert judged.stored is not None
     embedder = clip.load(clip.ClipOptions(name=str(model)))
     places = locate_images(judged.stored)
@@ -131,14 +131,14 @@ def test_a_model_on_disk_ranks_the_sets_images(
 def test_the_second_time_nothing_is_encoded(tmp_path: Path, models: dict[str, Path], counted: dict[str, int]) -> None:
     judged = album(tmp_path)
     first = result(judged, systems.make_vector_system(encode_set(str(models["clip"]), judged)))
-    made, counted["texts"] = counted["pictures"], 0
+    made, counted["texts"] = counted["images"], 0
     assert made == 5
     again = result(judged, systems.make_vector_system(encode_set(str(models["clip"]), judged)))
-    assert counted == {"pictures": 5, "texts": 0}
+    assert counted == {"images": 5, "texts": 0}
     pd.testing.assert_frame_equal(first.ranked, again.ranked)
     grown = album(tmp_path, ("dog", "cat", "cow", "car", "bus", "ape"))
     encode_set(str(models["clip"]), grown)
-    assert counted["pictures"] == 6, "the next version shares its pictures with this one"
+    assert counted["images"] == 6, "the next version shares its images with this one"
 
 
 @pytest.mark.thorough
@@ -158,7 +158,7 @@ def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: 
     judged = by_reference(tmp_path)
     (tmp_path / "album" / "dog.png").unlink()
     draw(tmp_path / "album", ["cat"])
-    (tmp_path / "album" / "cow.png").write_bytes(b"no picture")
+    (tmp_path / "album" / "cow.png").write_bytes(b"no image")
     encoded = encode_set(str(models["clip"]), judged)
     lost = score_system(build_evaluation_view(judged, TEXT_TO_IMAGE, METRICS, ()), systems.make_vector_system(encoded))
     names = dict(zip(judged.images["image_id"], judged.images["file_name"], strict=True))  # type: ignore[index]
@@ -171,14 +171,14 @@ def test_images_that_are_gone_or_changed_are_told_and_cannot_be_found(tmp_path: 
     assert pq.read_table(tmp_path / "result" / "ledger.parquet").num_rows == 3
     for path in (tmp_path / "album").iterdir():
         path.unlink()
-    with pytest.raises(UserError, match="none of the 5 pictures is at hand"):
+    with pytest.raises(UserError, match="none of the 5 images is at hand"):
         encode_set(str(save_dual_encoder("clip", tmp_path / "other", seed=1)), judged)
 
 
 @pytest.mark.thorough
 def test_a_model_of_texts_alone_is_refused(tmp_path: Path) -> None:
     judged = album(tmp_path)
-    with pytest.raises(UserError, match="reads texts, but no pictures"):
+    with pytest.raises(UserError, match="reads texts, but no images"):
         encode_set(str(save_text_model(tmp_path / "model")), judged)
 
 

@@ -37,7 +37,7 @@ def found(queries: Vectors, vectors: Vectors, ids: list[str], k: int, threads: i
 @given(st.integers(0, 2**31), st.integers(1, 60), st.integers(1, 80), st.sampled_from([2, 16]))
 @settings(max_examples=60, deadline=None)
 def test_the_nearest_images_in_order_ties_by_id(seed: int, count: int, k: int, dimensions: int) -> None:
-    """Whole numbers for coordinates: many pictures have the same score, and some the same vector."""
+    """Whole numbers for coordinates: many images have the same score, and some the same vector."""
     rng = np.random.default_rng(seed)
     vectors = rng.integers(-1, 2, (count, dimensions)).astype(np.float32)
     queries = rng.integers(-1, 2, (5, dimensions)).astype(np.float32)
@@ -107,7 +107,7 @@ def test_broken_vectors_are_refused() -> None:
         build_vector_gallery(np.ones((2, 4), np.float32), ["a"])
     with pytest.raises(UserError, match=r"query in row 1 .*not finite"):
         found(broken[1:2], np.ones((2, 4), np.float32), ["a", "b"], 1)
-    with pytest.raises(UserError, match=r"queries .*have 3 dimensions, those of the pictures 4"):
+    with pytest.raises(UserError, match=r"queries .*have 3 dimensions, those of the images 4"):
         found(np.ones((1, 3), np.float32), np.ones((2, 4), np.float32), ["a", "b"], 1)
     with pytest.raises(UserError, match="holds no vectors"):
         build_vector_gallery(np.ones((0, 4), np.float32), [])

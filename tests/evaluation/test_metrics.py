@@ -191,7 +191,7 @@ def test_ties_go_to_the_highest_id() -> None:
 
 
 def test_a_constant_scorer_gets_chance() -> None:
-    """One right picture among ten, at every place in turn: whatever rule decides ties, one query in ten is right."""
+    """One right image among ten, at every place in turn: whatever rule decides ties, one query in ten is right."""
     images = [f"img{n}" for n in range(10)]
     found = ranked(
         {f"q{n}": {images[n]: 1} for n in range(10)}, {f"q{n}": dict.fromkeys(images, 1.0) for n in range(10)}
@@ -245,7 +245,7 @@ def test_an_image_that_is_not_in_the_gallery_is_refused() -> None:
     with pytest.raises(UserError, match=r"q \(read run\): image c is not in the gallery"):
         rank_run(run_table({"q": {"b": 1.0, "c": 0.5}}), truth)
     assert compute_metric(rank_run(run_table({"q": {"b": 1.0, "a": 0.5}}), truth), parse_metric("rr")).tolist() == [0.5]
-    with pytest.raises(UserError, match=r"z .*is judged, but no picture of the gallery"):
+    with pytest.raises(UserError, match=r"z .*is judged, but no image of the gallery"):
         index_qrels(qrels_table({"q": {"a": 1, "z": 0}}), gallery=["a", "b"])
 
 

@@ -47,7 +47,7 @@ def test_nothing_is_cut_off_where_the_whole_gallery_came_back() -> None:
 
 
 def calibrated(queries: int, shift: float = 0.0) -> RankedRun:
-    """Ten pictures a query, half of them right; right ones score higher by 1, half of the queries by `shift` more."""
+    """Ten images a query, half of them right; right ones score higher by 1, half of the queries by `shift` more."""
     rng = np.random.default_rng(1)
     qrels = {f"q{n}": {f"i{k}": k % 2 for k in range(10)} for n in range(queries)}
     run = {

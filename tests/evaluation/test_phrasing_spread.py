@@ -16,7 +16,7 @@ from querytruth.evaluation.evaluation_result import (
 QUERIES = pd.DataFrame(
     [
         ("q1", "dog", "en", ["dog"], None, None),
-        ("q2", "a picture of a dog", "en", ["dog"], None, None),
+        ("q2", "an image of a dog", "en", ["dog"], None, None),
         ("q3", "show me dogs", "en", ["dog"], None, None),
         ("q4", "狗", "zh", ["dog"], None, None),
         ("q5", "two dogs", "en", ["dog"], "count/2", None),

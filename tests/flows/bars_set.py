@@ -1,4 +1,4 @@
-"""A recall set of 48 drawn pictures: bars of four colours in three places, a caption each."""
+"""A recall set of 48 drawn images: bars of four colours in three places, a caption each."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ PLACES = {"left": (0, 24), "middle": (36, 60), "right": (72, 96)}
 
 
 def draw_bars(folder: Path, copies: int = 4) -> None:
-    """A bar on noise per picture, and a caption that says which."""
+    """A bar on noise per image, and a caption that says which."""
     folder.mkdir()
     rows = ["file_name,language,caption"]
     number = 0
@@ -26,7 +26,7 @@ def draw_bars(folder: Path, copies: int = 4) -> None:
                 pixels = np.array(Image.fromarray(small).resize((96, 72), Image.Resampling.BICUBIC))
                 pixels[:, left:right] = shade
                 Image.fromarray(pixels).save(folder / f"{number:03}.png")
-                rows.append(f"{number:03}.png,en,a {colour} bar {place} on picture number {copy} of {number}")
+                rows.append(f"{number:03}.png,en,a {colour} bar {place} on image number {copy} of {number}")
                 number += 1
     (folder.parent / "captions.csv").write_text("\n".join(rows), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""A small web on this machine: three image searches in the shapes of real ones, and pictures of which every second one
+"""A small web on this machine: three image searches in the shapes of real ones, and images of which every second one
 has a fault of its own."""
 
 import csv
@@ -43,8 +43,8 @@ ENDPOINTS = {"baidu": "/acjson", "openverse": "/v1/images/", "wikimedia_commons"
 
 
 class FakeImageWeb:
-    """Answers searches and serves pictures. `kinds`: what the results of every query are, by rank; '' is a good
-    picture of its own. `reported`: by query how many results there are said to be; `patience`: the seconds for which a
+    """Answers searches and serves images. `kinds`: what the results of every query are, by rank; '' is a good
+    image of its own. `reported`: by query how many results there are said to be; `patience`: the seconds for which a
     busy host wants to be left alone."""
 
     patience = 3600
@@ -172,7 +172,7 @@ EXPECTED_FETCHED = {
 
 @lru_cache(maxsize=4096)
 def render_image(path: str, size: tuple[int, int] = (160, 120)) -> bytes:
-    """A picture of its own for every path."""
+    """An image of its own for every path."""
     return draw_image(stable_hash(path) % 2**32, size)
 
 

@@ -110,16 +110,16 @@ def test_a_recall_set_of_a_gallery_in_the_bucket_is_built_on_another_machine(
 ) -> None:
     url = object_service.url
     enter("here")
-    pictures = {
+    images = {
         "kind": "gallery",
-        "name": "pictures",
+        "name": "images",
         "images": str(album / "album"),
         "render": {"size": 64},
         "out": url,
     }
-    assert qt.build(pictures).result.url == f"{url}/pictures/v1"
+    assert qt.build(images).result.url == f"{url}/pictures/v1"
     enter("there")
-    done = qt.build(recall_keys(album, url, images=None, render=None, gallery="pictures", sizes=[]))
+    done = qt.build(recall_keys(album, url, images=None, render=None, gallery="images", sizes=[]))
     assert done.result.url == f"{url}/album/v1"
     assert done.result.manifest["configuration"]["gallery"] == "pictures/v1"
 

@@ -99,12 +99,12 @@ def test_the_starter_is_a_definition_that_loads_with_the_defaults(tmp_path: Path
 
 
 def test_the_gallery_starter_loads_with_the_defaults_and_shows_every_key(tmp_path: Path) -> None:
-    text = render_starter("gallery", None, str(tmp_path / "My Pictures"), tmp_path)
+    text = render_starter("gallery", None, str(tmp_path / "My Images"), tmp_path)
     (tmp_path / "gallery.yaml").write_text(text)
     found = load_definition(tmp_path / "gallery.yaml", [], "gallery")
     bare = load_definition(
         None,
-        [f"images={tmp_path / 'My Pictures'}", "name=my-pictures", "title=my-pictures", "filter.max_side=10000"],
+        [f"images={tmp_path / 'My Images'}", "name=my-images", "title=my-images", "filter.max_side=10000"],
         "gallery",
     )
     assert found == bare
@@ -124,11 +124,11 @@ def test_paths_on_the_command_line_are_relative_to_where_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = load_definition(None, ["name=a", "images=pictures"], "gallery")
-    assert isinstance(found, GalleryDefinition) and found.images == str(tmp_path / "pictures")
+    found = load_definition(None, ["name=a", "images=images"], "gallery")
+    assert isinstance(found, GalleryDefinition) and found.images == str(tmp_path / "images")
 
 
-RECALL = "name: pets\nkind: recall\nimages: pictures\n"
+RECALL = "name: pets\nkind: recall\nimages: images\n"
 
 
 def recall(tmp_path: Path, text: str, *overrides: str) -> RecallDefinition:
@@ -140,7 +140,7 @@ def recall(tmp_path: Path, text: str, *overrides: str) -> RecallDefinition:
 
 def test_of_a_recall_set_the_defaults_are_the_articles(tmp_path: Path) -> None:
     found = recall(tmp_path, RECALL)
-    assert found.images == str(tmp_path / "pictures")
+    assert found.images == str(tmp_path / "images")
     assert (found.captions.model, found.captions.prompt, found.captions.per_image) == ("qwen_vl", ["zh/caption"], 1)
     assert (found.ambiguity.rivals, found.ambiguity.text_embedder) == (5, "BAAI/bge-small-zh-v1.5")
     assert (found.sizes, found.descriptions, found.replies) == ([], None, None)
@@ -166,11 +166,11 @@ def test_paths_within_options_are_beside_the_definition_and_names_stay(tmp_path:
         (RECALL + "gallery: album\n", r"give either gallery, a published set, or images"),
         ("name: pets\n", r"give either gallery, a published set, or images"),
         (
-            RECALL.replace("images: pictures", "gallery: a") + "filter: {min_side: 9}\n",
+            RECALL.replace("images: images", "gallery: a") + "filter: {min_side: 9}\n",
             r"filter belongs to the gallery",
         ),
         (
-            RECALL.replace("images: pictures", "gallery: a") + "select: {count: 9}\n",
+            RECALL.replace("images: images", "gallery: a") + "select: {count: 9}\n",
             r"select.count belongs to the gallery",
         ),
         (RECALL + "ambiguity: {policy: ask}\n", r"key 'ambiguity.policy'"),
@@ -185,11 +185,11 @@ def test_a_faulty_recall_definition_is_one_line(tmp_path: Path, text: str, line:
 
 
 def test_the_recall_starter_says_the_defaults(tmp_path: Path) -> None:
-    text = render_starter("recall", None, str(tmp_path / "My Pictures"), tmp_path)
+    text = render_starter("recall", None, str(tmp_path / "My Images"), tmp_path)
     found = recall(tmp_path, text)
     plain = recall(
         tmp_path,
-        "name: my-pictures\ntitle: my-pictures\nkind: recall\nimages: My Pictures\nfilter: {max_side: 10000}\n",
+        "name: my-images\ntitle: my-images\nkind: recall\nimages: My Images\nfilter: {max_side: 10000}\n",
     )
     assert found.captions.options == {"name": "Qwen/Qwen3-VL-8B-Instruct"}
     assert found.model_copy(update={"captions": plain.captions}) == plain

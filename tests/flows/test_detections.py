@@ -149,7 +149,7 @@ def test_the_reviewer_meets_the_candidates_first_with_the_detected_box(
     cards = QueryCards(tables, {"1": "", "2": ""}, ReviewState[QueryDecision]("lin", frozenset()))
     first = filter_groups(cards.groups, QueryFilter(), cards.text_of, cards.is_decided)[0]
     image = cards.build_query_card(first.key)["images"][0]
-    assert cards.text_of(first.members[0]) in ("dog", "a picture of a dog")
+    assert cards.text_of(first.members[0]) in ("dog", "an image of a dog")
     assert (image["relevance"], image["name"]) == (None, "holiday/0003.jpg")
     assert image["boxes"] == [{"label": "dog", "place": 0, "sides": [0.01, 0.0125, 0.51, 0.5125], "score": 0.8}]
 

@@ -47,7 +47,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recall set of 48 pictures with a caption each, in `sets/bars`."""
+    """A recall set of 48 images with a caption each, in `sets/bars`."""
     folder = tmp_path_factory.mktemp("training")
     write_bars_set(folder)
     return folder
@@ -85,7 +85,7 @@ def test_a_training_leaves_a_model_its_history_and_the_images_that_it_never_saw(
     history = json.loads((bars.folder / "training_history.json").read_text())
     assert [one["epoch"] for one in history["epochs"]] == [1, 2, 3]
     assert history["epochs"][-1]["loss"] < history["epochs"][0]["loss"]
-    assert history["pictures"] == {"train": 28, "validation": 8, "test": 12} and history["set"] == "bars/v1"
+    assert history["images"] == {"train": 28, "validation": 8, "test": 12} and history["set"] == "bars/v1"
     best = max(one["validation"]["mean"]["hit@1"] for one in history["epochs"])
     assert history["epochs"][history["best"] - 1]["validation"]["mean"]["hit@1"] == best
     rates = [one["rate"] for one in history["epochs"]]
@@ -95,7 +95,7 @@ def test_a_training_leaves_a_model_its_history_and_the_images_that_it_never_saw(
     report = (bars.folder / "report.md").read_text()
     chance = json.loads((bars.folder / "figures.json").read_text())["chance"]
     assert chance == bars.chance and chance["hit@10"] == pytest.approx(10 / 12) and "| chance (mean) |" in report
-    assert "Warning: a random order gets R@5 0.417, R@10 0.833, MRR 0.259: so few pictures say little" in report
+    assert "Warning: a random order gets R@5 0.417, R@10 0.833, MRR 0.259: so few images say little" in report
     assert not (bars.folder / ".state.pt").exists(), "what only a training under way needs is gone"
 
 
@@ -130,7 +130,7 @@ def _results(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.thorough
 def test_the_validation_figures_are_those_of_the_kept_weights(bars: TrainingResult) -> None:
-    """What the log says of the best epoch is what the checkpoint does, on the same pictures by the usual way."""
+    """What the log says of the best epoch is what the checkpoint does, on the same images by the usual way."""
     embedder = load_image_text_embedder(str(bars.folder))
     assert embedder.dimensions == 12 and embedder.fingerprint.startswith("bars-model@files:")
     album = [Image.open(path) for path in sorted((bars.folder.parents[1] / "album").iterdir())[:5]]
@@ -180,8 +180,8 @@ def test_a_damaged_checkpoint_is_refused(place: Path, bars: TrainingResult, tmp_
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["split.test=200"], "has none of the 48 pictures"),
-        (["languages=[zh]"], "has no query with a relevant picture to train on"),
+        (["split.test=200"], "has none of the 48 images"),
+        (["languages=[zh]"], "has no query with a relevant image to train on"),
         (["device=nowhere"], "nowhere.*: cannot be used"),
         (['texts={"architecture": "gru", "options": {"depht": 2}}'], "texts.options.depht.*: is unknown"),
         (['images={"architecture": "no-such-net"}'], "no-such-net.*: cannot be made"),
@@ -228,7 +228,7 @@ def test_an_image_that_is_no_more_is_left_out_and_the_others_keep_their_places(p
             for number in (0, 4, 21, 47):
                 expected = dual_encoder.prepare_image(Image.open(files[number]), 40)
                 assert np.array_equal(found.rows[number], expected)
-    assert told == ["2 of 48 pictures cannot be read, and are left out"] * 2
+    assert told == ["2 of 48 images cannot be read, and are left out"] * 2
 
 
 def test_near_duplicates_and_merged_captions_are_right_for_each_others_texts(place: Path) -> None:

@@ -29,7 +29,7 @@ Spoil = Callable[[pytest.MonkeyPatch, Path], None]
 
 @pytest.fixture
 def define(tmp_path: Path, make_world: Make) -> MakeDefinition:
-    """A definition of each kind, with pictures in the folder `album` or `photos`."""
+    """A definition of each kind, with images in the folder `album` or `photos`."""
 
     def make(kind: str) -> Path:
         if kind == "precision":
@@ -54,7 +54,7 @@ def refused_line(kind: str, file: Path, *overrides: str) -> str:
     return str(refused.value)
 
 
-def remove_pictures(place: Path) -> None:
+def remove_images(place: Path) -> None:
     for name in ("album", "photos"):
         shutil.rmtree(place / name, ignore_errors=True)
 
@@ -63,7 +63,7 @@ def unmount_before_the_scan(monkeypatch: pytest.MonkeyPatch, place: Path) -> Non
     locate = ImageSource.locate_all
 
     def locate_after_unmount(self: ImageSource, items: list[str]) -> object:
-        remove_pictures(place)
+        remove_images(place)
         return locate(self, items)
 
     monkeypatch.setattr(ImageSource, "locate_all", locate_after_unmount)
@@ -73,14 +73,14 @@ def unmount_before_rendering(monkeypatch: pytest.MonkeyPatch, place: Path) -> No
     locate = rendering.locate_rendered
 
     def locate_after_unmount(*given: object) -> object:
-        remove_pictures(place)
+        remove_images(place)
         return locate(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(rendering, "locate_rendered", locate_after_unmount)
 
 
 def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    remove_pictures(place)
+    remove_images(place)
     (place / "album").mkdir()
     for number in range(3):
         (place / "album" / f"{number}.jxl").write_bytes(JPEG_XL)
@@ -90,13 +90,13 @@ def leave_only_jpeg_xl(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "line"),
     [
-        (leave_only_jpeg_xl, "no picture is left of 3 pictures (3 not an image)"),
-        (unmount_before_the_scan, "no picture is left of 5 pictures (5 missing)"),
-        (unmount_before_rendering, "no picture is left of 5 pictures (5 cannot be rendered)"),
+        (leave_only_jpeg_xl, "no image is left of 3 images (3 not an image)"),
+        (unmount_before_the_scan, "no image is left of 5 images (5 missing)"),
+        (unmount_before_rendering, "no image is left of 5 images (5 cannot be rendered)"),
     ],
 )
 @pytest.mark.thorough
-def test_pictures_none_of_which_can_be_read_publish_nothing(
+def test_images_none_of_which_can_be_read_publish_nothing(
     kind: str, spoil: Spoil, line: str, define: MakeDefinition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = define(kind)
@@ -107,33 +107,33 @@ def test_pictures_none_of_which_can_be_read_publish_nothing(
 @pytest.mark.parametrize("kind", ["gallery", "recall"])
 def test_a_filter_that_keeps_none_publishes_nothing(kind: str, define: MakeDefinition) -> None:
     line = refused_line(kind, define(kind), "filter.min_side=4000")
-    assert "no picture is left of 5 pictures (5 too small)" in line and "Next: loosen `filter`" in line
+    assert "no image is left of 5 images (5 too small)" in line and "Next: loosen `filter`" in line
 
 
 @pytest.mark.parametrize("kind", ["gallery", "recall"])
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
-        ("list.csv", "path\n", "lists no picture"),
-        ("list.txt", "", "lists no picture"),
-        ("list.txt", "gone.jpg\n", "no picture is left of 1 pictures (1 missing)"),
+        ("list.csv", "path\n", "lists no image"),
+        ("list.txt", "", "lists no image"),
+        ("list.txt", "gone.jpg\n", "no image is left of 1 images (1 missing)"),
     ],
 )
-def test_a_table_without_a_picture_publishes_nothing(
+def test_a_table_without_an_image_publishes_nothing(
     kind: str, name: str, text: str, line: str, define: MakeDefinition, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(text)
     assert line in refused_line(kind, define(kind), f"images={tmp_path / name}")
 
 
-def test_captions_of_other_pictures_publish_nothing(tmp_path: Path) -> None:
+def test_captions_of_other_images_publish_nothing(tmp_path: Path) -> None:
     assert "got no reply to any of 5 questions" in refused_line("recall", write(tmp_path, {}))
 
 
 @pytest.mark.parametrize(
     ("emptied", "line"),
     [
-        ("images", "has none of the 0 annotated pictures"),
+        ("images", "has none of the 0 annotated images"),
         ("annotations", "no query is left of 5 labels (5 no images)"),
         ("categories", "is no list of categories"),
     ],
@@ -152,11 +152,11 @@ def test_annotations_without_content_publish_nothing(
     ("spoil", "line"),
     [
         (leave_only_jpeg_xl, "is no folder"),
-        (unmount_before_the_scan, "has none of the 60 annotated pictures (60 missing)"),
+        (unmount_before_the_scan, "has none of the 60 annotated images (60 missing)"),
         (unmount_before_rendering, "cannot_be_rendered (No such file or directory), one of 60"),
     ],
 )
-def test_annotated_pictures_that_go_away_publish_nothing(
+def test_annotated_images_that_go_away_publish_nothing(
     spoil: Spoil, line: str, define: MakeDefinition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = define("precision")
@@ -166,18 +166,18 @@ def test_annotated_pictures_that_go_away_publish_nothing(
 
 @pytest.mark.parametrize("kind", ["gone", "page", "half"])
 @pytest.mark.thorough
-def test_a_collection_without_a_usable_picture_publishes_nothing(
+def test_a_collection_without_a_usable_image_publishes_nothing(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow_loopback(monkeypatch)
     collect_with_decisions(tmp_path, "web", 2)
-    expected = pytest.raises(UserError, match="no query has enough pictures")
+    expected = pytest.raises(UserError, match="no query has enough images")
     with loopback(FakeImageWeb([kind] * 3)) as server, active_run(BuildRun()), expected:
         build_set(make_collection(tmp_path, server.url, first=3, keep=1))
     assert not list(tmp_path.glob("**/v1"))
 
 
-@pytest.mark.parametrize(("rows", "line"), [("", "lists no picture"), ("0.jpg,https://a/0,\n", "no query is left")])
+@pytest.mark.parametrize(("rows", "line"), [("", "lists no image"), ("0.jpg,https://a/0,\n", "no query is left")])
 def test_a_publishers_table_without_content_publishes_nothing(tmp_path: Path, rows: str, line: str) -> None:
     source = tmp_path / "wukong_test.csv"
     source.write_text("dir,url,text\n" + rows, "utf-8")

@@ -65,7 +65,7 @@ def test_a_recall_set_is_the_same_wherever_it_is_built(digest_of: Digest, tmp_pa
     draw(tmp_path / "pattern", [f"照片 {n:02}" for n in range(IMAGES)])
 
     def answer(asked: ReceivedRequest) -> CannedResponse:
-        number = stable_hash(asked.body.decode()) % 6  # of eight pictures some have the same caption
+        number = stable_hash(asked.body.decode()) % 6  # of eight images some have the same caption
         return said(f"街边有{make_word(number)}")
 
     def here(n: int, shuffled: bool = False) -> Path:

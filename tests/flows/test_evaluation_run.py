@@ -41,7 +41,7 @@ def draw(path: Path, number: int) -> None:
 
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
-    """A recall set of eight pictures with captions that letters can spell."""
+    """A recall set of eight images with captions that letters can spell."""
     words = ["dog", "cat", "cow", "car", "bus", "tree", "boat", "bird"]
     for number, word in enumerate(words):
         draw(tmp_path / "album" / f"{word}.png", number)
@@ -59,7 +59,7 @@ def album(tmp_path: Path) -> Path:
 
 
 def qrels_file(folder: Path, queries: int = 40) -> Path:
-    """Judgments of 60 pictures: four relevant ones a query, of grade 1 or 2, and as many judged 0."""
+    """Judgments of 60 images: four relevant ones a query, of grade 1 or 2, and as many judged 0."""
     rng = random.Random(5)
     lines = []
     for number in range(queries):

@@ -33,7 +33,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 
 
 def scene(seed: int, size: tuple[int, int] = (160, 120)) -> Image.Image:
-    """A picture with structure that no other seed has."""
+    """An image with structure that no other seed has."""
     noise = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
 
@@ -61,7 +61,7 @@ def pile(folder: Path) -> Path:
     scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
     scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
     scene(50, (600, 60)).save(folder / "banner.png")
-    (folder / "notes.txt").write_text("no picture")
+    (folder / "notes.txt").write_text("no image")
     (folder / "torn.jpg").write_bytes((folder / "day 0" / "04.jpg").read_bytes()[:-900])
     os.mkfifo(folder / "pipe.jpg")
     (folder.parent / "outside.jpg").write_bytes(data)
@@ -151,7 +151,7 @@ def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
 def test_places_and_times_are_told_and_chosen_by(tmp_path: Path) -> None:
     path = definition(tmp_path, pile(tmp_path / "pile"), select={"count": 3})
     tables = set_files.read_set(build(path).path).tables
-    assert sorted(tables.images["latitude"]) == [10.0, 11.0, 12.0], "three pictures of three places"
+    assert sorted(tables.images["latitude"]) == [10.0, 11.0, 12.0], "three images of three places"
     assert set(tables.images["longitude"]) == {20.0}
     assert all(time.startswith("2024-05-0") for time in tables.images["taken_at"])
     larger = set_files.read_set(build(path, "select.count=8", "name=larger").path).tables
@@ -362,7 +362,7 @@ def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
     with active_run(BuildRun()):
         plan = plan_set(load_definition(path, [], "gallery"))
     assert not (tmp_path / "sets").exists()
-    assert (plan["pictures"], plan["known_from_before"], plan["model_calls"]) == (19, 0, 0)
+    assert (plan["images"], plan["known_from_before"], plan["model_calls"]) == (19, 0, 0)
     assert plan["seconds_about"] > 0 and plan["bytes_about"] > 0
     build(path)
     with active_run(BuildRun()):
@@ -376,7 +376,7 @@ def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
     path = definition(folder, folder)
     first, second = build(path), build(path, "title=again")
     assert first.manifest["counts"]["images"] == second.manifest["counts"]["images"] == 5
-    assert stages(second.manifest)["list"]["entered"] == 6, "five pictures and the definition"
+    assert stages(second.manifest)["list"]["entered"] == 6, "five images and the definition"
 
 
 @pytest.mark.parametrize("runner", ["threads", "dask", "ray"])
@@ -390,14 +390,14 @@ def test_under_prefect_the_same_steps_give_the_same_digest(
     calm = build(definition(tmp_path / "calm", folder))
     printed = under_prefect("gallery", definition(tmp_path / "engine", folder), runner)
     assert f"digest {calm.manifest['content_digest']}" in printed
-    assert "scan pictures" in printed
+    assert "scan images" in printed
 
 
 def test_sources_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not there"):
         build(definition(tmp_path, tmp_path / "gone"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="lists no picture"):
+    with pytest.raises(UserError, match="lists no image"):
         build(definition(tmp_path, tmp_path / "empty"))
     with pytest.raises(UserError, match="password"):
         build(definition(tmp_path, "s3://key:secret@bucket/album"))
@@ -414,7 +414,7 @@ def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
     logged: list[str] = []
     with active_run(BuildRun(Lines(), 1)):
         build_set(load_definition(definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}), [], "gallery"))
-    assert any("1 pictures are left out: a side reaches 600 pixels" in line for line in logged), logged
+    assert any("1 images are left out: a side reaches 600 pixels" in line for line in logged), logged
 
 
 def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path: Path) -> None:
@@ -438,9 +438,9 @@ def test_a_starter_lets_24_megapixels_pass(tmp_path: Path) -> None:
         assert load_definition(file, [], kind).filter.max_side == 10_000  # type: ignore[union-attr]
 
 
-def test_a_filter_that_rejects_every_picture_publishes_nothing(tmp_path: Path) -> None:
+def test_a_filter_that_rejects_every_image_publishes_nothing(tmp_path: Path) -> None:
     for n in range(3):
         photo(tmp_path / "photos" / f"{n}.jpg", n)
-    with pytest.raises(UserError, match=r"no picture is left of 3 pictures \(3 too small\).*Next: loosen `filter`"):
+    with pytest.raises(UserError, match=r"no image is left of 3 images \(3 too small\).*Next: loosen `filter`"):
         build(definition(tmp_path, tmp_path / "photos", filter={"min_side": 500}))
     assert not list((tmp_path / "sets").glob("pile/v*"))

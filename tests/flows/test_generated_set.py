@@ -128,7 +128,7 @@ def test_a_rebuild_says_which_input_is_another_and_never_asks_the_web(make: Make
         first = build(wanted)
         shutil.rmtree(wanted.out / "web" / "pages")
         asked = len(server.asked)
-        with pytest.raises(UserError, match=r"no query has enough pictures .*not_fetched"):
+        with pytest.raises(UserError, match=r"no query has enough images .*not_fetched"):
             rebuild_tables(first.path)
         assert len(server.asked) == asked
         body = next(path for path in _bodies(wanted, build(wanted)) if path.stat().st_size > 1000)
@@ -258,7 +258,7 @@ def test_killed_at_any_moment_it_goes_on_and_fetches_nothing_twice_that_was_kept
 
 
 class Impatient:
-    """A person who presses Ctrl-C after so many pictures."""
+    """A person who presses Ctrl-C after so many images."""
 
     def __init__(self, after: int) -> None:
         self.after = after
@@ -270,7 +270,7 @@ class Impatient:
         from contextlib import nullcontext
 
         def advance(count: int) -> None:
-            self.after -= count * (title == "fetch pictures")
+            self.after -= count * (title == "fetch images")
             if self.after < 0:
                 raise KeyboardInterrupt
 
@@ -296,12 +296,12 @@ def test_a_plan_tells_what_would_be_asked_and_asks_nothing(make: Make) -> None:
         plan = plan_set(wanted)
         assert not server.asked
         assert (plan["queries"], plan["complete"], plan["searches"]) == (QUERIES, 0, QUERIES)
-        assert plan["pictures_at_most"] == QUERIES * 10 and plan["seconds_about"] > 0
+        assert plan["images_at_most"] == QUERIES * 10 and plan["seconds_about"] > 0
         build(wanted)
         asked = len(server.asked)
         plan = plan_set(wanted)
         assert len(server.asked) == asked
-    assert (plan["complete"], plan["searches"], plan["pictures_at_most"], plan["seconds_about"]) == (QUERIES, 0, 0, 0)
+    assert (plan["complete"], plan["searches"], plan["images_at_most"], plan["seconds_about"]) == (QUERIES, 0, 0, 0)
 
 
 @pytest.mark.thorough
@@ -317,7 +317,7 @@ def test_a_full_disk_is_one_line_and_the_next_run_goes_on(make: Make, monkeypatc
         wanted = make(server.url)
         with monkeypatch.context() as patched:
             patched.setattr("os.fsync", full)
-            told = r"pages \(collect pictures\): cannot be written \(No space left on device\). Next: fix that, then"
+            told = r"pages \(collect images\): cannot be written \(No space left on device\). Next: fix that, then"
             with pytest.raises(UserError, match=told):
                 build(wanted)
         assert not list((wanted.out / "web").glob("v*"))
@@ -347,7 +347,7 @@ def test_a_service_that_turns_us_away_stops_the_stage_which_can_go_on(make: Make
 
 
 def test_without_the_web_and_without_pages_it_says_so(make: Make) -> None:
-    with pytest.raises(UserError, match=r"no query has enough pictures \(4 not_fetched\). Next: run without --offline"):
+    with pytest.raises(UserError, match=r"no query has enough images \(4 not_fetched\). Next: run without --offline"):
         build(make("http://127.0.0.1:9"), offline=True)
 
 
@@ -356,7 +356,7 @@ def test_the_table_says_what_became_of_every_query_and_runs_nothing(make: Make, 
     with loopback(FakeImageWeb(KINDS, reported={stages[1][0]: 99})) as server, active_run(BuildRun()):
         result = run_collect_stage(make(server.url), "g.yaml")
     mark, *lines = result.file.read_text("utf-8-sig").splitlines()
-    assert mark == "query_id,text,topic,reported,pictures,outcome,detail"
+    assert mark == "query_id,text,topic,reported,images,outcome,detail"
     outcomes = {cells[1]: (cells[3], cells[4], cells[5]) for cells in (line.split(",") for line in lines)}
     assert outcomes[stages[1][0]] == ("99", "0", "too_few_results")
     assert set(outcomes.values()) == {("99", "0", "too_few_results"), ("1500", "5", "kept")}
@@ -404,13 +404,13 @@ def test_under_prefect_it_is_the_same_set(
     wanted = of_an_album(make, tmp_path, stages[1])
     (tmp_path / "g.yaml").write_text(wanted.model_dump_json())
     told = under_prefect("generated", tmp_path / "g.yaml")
-    assert "'fetch pictures'" in told and "'assign pictures'" in told
+    assert "'fetch images'" in told and "'assign images'" in told
     whole = of_an_album(make, tmp_path, stages[1], "again")
     assert f"digest {build(whole).manifest['content_digest']} " in told
 
 
 def of_an_album(make: Make, folder: Path, texts: list[str], out: str = "sets") -> GeneratedDefinition:
-    """The set of a local album in which every query finds six pictures, and the first one a file that is gone."""
+    """The set of a local album in which every query finds six images, and the first one a file that is gone."""
     rows = ["file_name,caption"]
     for number in range(6 * QUERIES):
         (folder / f"{number}.jpg").write_bytes(draw_image(number))

@@ -120,7 +120,7 @@ def test_a_split_that_is_not_there_is_no_set_without_judgments(tmp_path: Path) -
         qt.import_set("beir", tmp_path, tmp_path / "sets/beir", split="dev")
 
 
-def test_a_run_may_name_pictures_by_the_end_of_their_paths(tmp_path: Path) -> None:
+def test_a_run_may_name_images_by_the_end_of_their_paths(tmp_path: Path) -> None:
     import_folder("beir", tmp_path, QRELS)
     by_id = qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")
     names = {name: f"/srv/archive/{file}" if name < "d4" else file.rpartition("/")[2] for name, file in FILES.items()}
@@ -141,7 +141,7 @@ def test_a_table_of_a_program_may_have_the_publishers_ids(tmp_path: Path) -> Non
     assert of_table["rr@10"] == qt.evaluate("beir", run=write_run(tmp_path / "a.trec"), out=tmp_path / "sets")["rr@10"]
 
 
-def test_a_name_that_could_be_several_pictures_is_refused_with_examples() -> None:
+def test_a_name_that_could_be_several_images_is_refused_with_examples() -> None:
     table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["a/x.jpg", "b/x.jpg", "c/y.jpg"]})
 
     with pytest.raises(UserError, match=re.escape("1 names could be several images (x.jpg is img_1 or img_2)")):
@@ -150,7 +150,7 @@ def test_a_name_that_could_be_several_pictures_is_refused_with_examples() -> Non
     assert copies.ids == {"x.jpg": "img_1", "y.jpg": "img_3"}
 
 
-def test_a_name_without_its_extension_is_the_picture_s_unless_there_are_two() -> None:
+def test_a_name_without_its_extension_is_the_image_s_unless_there_are_two() -> None:
     table = pd.DataFrame({"image_id": ["img_1", "img_2", "img_3"], "file_name": ["t/000113.jpg", "x.jpg", "x.png"]})
 
     assert match_names(["000113"], set(), table, "image_id").ids == {"000113": "img_1"}

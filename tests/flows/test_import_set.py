@@ -99,7 +99,7 @@ def test_an_exported_set_says_how_large_its_images_are_and_comes_back_the_same(
 def exported_images(folder: Path, format_: str) -> pd.DataFrame:
     if format_ == "csv":
         return pd.read_csv(folder / "images.csv")
-    return pd.read_parquet(folder / ("picture-details" if format_ == "mteb" else "images"))
+    return pd.read_parquet(folder / ("image-details" if format_ == "mteb" else "images"))
 
 
 @pytest.mark.parametrize("name", ["huggingface", "csv", "croissant"])
@@ -179,7 +179,7 @@ def test_mteb_says_that_it_keeps_groups_of_duplicates(tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, small_tables())
     said = exporters.export_set("mteb", there, tmp_path / "out", with_places=True)
     assert "how duplicates were found (their groups are kept)" in said
-    assert pd.read_parquet(tmp_path / "out/picture-details")["duplicate_group"].notna().sum() == 2
+    assert pd.read_parquet(tmp_path / "out/image-details")["duplicate_group"].notna().sum() == 2
 
 
 @pytest.mark.parametrize("name", ["beir", "trec"])
@@ -289,7 +289,7 @@ def test_images_that_come_inside_the_files_are_proved_and_put_into_the_set(tmp_p
     assert list(set_files.verify_set(stored.path)) == []
     assert unrecorded_cuts(stored.manifest) == []
     assert {"near_duplicates.distance"} < {cut["name"] for cut in stored.manifest["thresholds"]}
-    assert any("2 of the 4 pictures that the publisher" in line for line in stored.manifest["known_limitations"])
+    assert any("2 of the 4 images that the publisher" in line for line in stored.manifest["known_limitations"])
     again = imported(source, "muge", tmp_path / "sets", "muge")
     assert again.path == stored.path, "nothing has changed: no new version"
 
@@ -324,7 +324,7 @@ def test_images_may_be_rendered_as_in_other_sets(tmp_path: Path) -> None:
 
 def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
     source = muge(tmp_path / "muge", {10: b"none", 11: b"", 12: b"GIF89a"})
-    with pytest.raises(UserError, match=r"no picture is left \(.*not_an_image 1"):
+    with pytest.raises(UserError, match=r"no image is left \(.*not_an_image 1"):
         imported(source, "muge", tmp_path / "sets", "muge")
     assert not (tmp_path / "sets" / "muge" / "v1").exists()
 

@@ -25,7 +25,7 @@ KINDS = [f"{colour} bar {place}" for colour in COLOURS for place in PLACES]
 
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
-    """48 pictures: four of each kind of bar, with captions of four wordings, so that words alone don't tell."""
+    """48 images: four of each kind of bar, with captions of four wordings, so that words alone don't tell."""
     draw_bars(tmp_path / "album", COPIES)
     wordings = (
         "a {} on grey noise and seen closely",

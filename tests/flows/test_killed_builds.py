@@ -101,7 +101,7 @@ def test_fifty_kills_of_fifty_lose_a_recall_build_nothing(tmp_path: Path) -> Non
         bodies = [one.body for one in server.asked if one.body]  # a killed client may have sent none
         assert len(set(bodies)) == IMAGES and len(bodies) <= IMAGES + AT_ONCE, f"kill {kill}"
 
-    moments: Counter[tuple[int, int]] = Counter()  # versions published, quarters of the pictures asked about
+    moments: Counter[tuple[int, int]] = Counter()  # versions published, quarters of the images asked about
     with loopback(answer) as server, open_build_processes(RECALL) as runs:
         whole = min(runs.time_whole_build(prepared(name)) for name in ("calm", "timed"))
         calm, smaller = digest(tmp_path / "calm" / "album"), digest(tmp_path / "calm" / "album-5")

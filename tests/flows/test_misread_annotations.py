@@ -37,7 +37,7 @@ def coco(names: list[str], size: Any = (96, 64), box: Any = (8, 6, 40, 30), **ot
 
 
 def mine(folder: Path, **files: dict[str, Any]) -> tuple[Any, Ledger]:
-    """The gallery of annotation files, by name, of the pictures below `photos`."""
+    """The gallery of annotation files, by name, of the images below `photos`."""
     for name, data in files.items():
         (folder / f"{name}.json").write_text(json.dumps(data))
     keys = {"kind": "precision", "name": "p", "annotations": [f"{name}.json" for name in files], "images": "photos"}
@@ -47,7 +47,7 @@ def mine(folder: Path, **files: dict[str, Any]) -> tuple[Any, Ledger]:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_box_of_stored_pixels_is_turned_as_the_picture_is(orientation: int) -> None:
+def test_a_box_of_stored_pixels_is_turned_as_the_image_is(orientation: int) -> None:
     pixels = np.zeros((60, 100), dtype=np.uint8)
     pixels[5:25, 70:90] = 255  # x 70, y 5, 20 by 20
     pixels[5:25, 60:70] = 255
@@ -65,7 +65,7 @@ def test_a_box_of_stored_pixels_is_turned_as_the_picture_is(orientation: int) ->
     assert turned[["x", "y", "width", "height"]].iloc[0].tolist() == [left, top, right - left, bottom - top]
 
 
-def test_sizes_of_the_stored_pixels_are_the_same_picture(tmp_path: Path) -> None:
+def test_sizes_of_the_stored_pixels_are_the_same_image(tmp_path: Path) -> None:
     for n, orientation in enumerate([1, 6, 8, 3, 5]):
         draw(tmp_path / "photos" / f"{n}.jpg", n, orientation=orientation)
     gallery, _ = mine(tmp_path, a=coco([f"{n}.jpg" for n in range(5)]))
@@ -86,7 +86,7 @@ def test_sizes_of_the_stored_pixels_are_the_same_picture(tmp_path: Path) -> None
         assert sides[name] == pytest.approx(wanted, abs=1e-6), name
 
 
-def test_boxes_of_the_shown_picture_beside_sizes_of_the_stored_one_stay(tmp_path: Path) -> None:
+def test_boxes_of_the_shown_image_beside_sizes_of_the_stored_one_stay(tmp_path: Path) -> None:
     for n in range(2):
         draw(tmp_path / "photos" / f"{n}.jpg", n, orientation=6)
     gallery, _ = mine(tmp_path, a=coco(["0.jpg", "1.jpg"], box=(8, 40, 40, 50)))  # reaches 90 of 64
@@ -128,13 +128,13 @@ def test_a_name_is_found_by_its_end_in_every_form(tmp_path: Path, listed: str, t
     assert ImageFolder(tmp_path / "photos").find(listed) == tmp_path / "photos" / there
 
 
-def test_what_could_be_several_pictures_is_none(tmp_path: Path) -> None:
+def test_what_could_be_several_images_is_none(tmp_path: Path) -> None:
     for number, name in enumerate(["a/x.jpg", "b/x.jpg", "Y.jpg", "train/z.jpg", "w.jpg"]):
         draw(tmp_path / name, number)
     folder = ImageFolder(tmp_path)
     assert folder.find("/home/x.jpg") == "found_in_several_folders"
     assert folder.find("/home/b/x.jpg") == tmp_path / "b/x.jpg"
-    assert folder.find("/home/test/z.jpg") == "image_missing", "another split's picture"
+    assert folder.find("/home/test/z.jpg") == "image_missing", "another split's image"
     assert folder.find("../b/../../etc/passwd") == "image_missing"
     (found,) = folder.find_all([["Y.jpg", "y.jpg", "train/w.jpg", "val/w.jpg"]], [frozenset()])
     assert found == [tmp_path / "Y.jpg", "named_by_several", "named_by_several", "named_by_several"]
@@ -149,7 +149,7 @@ def test_what_could_be_several_pictures_is_none(tmp_path: Path) -> None:
         (("training", "valid"), ("train", "validation")),
     ],
 )
-def test_one_name_in_two_files_is_the_picture_of_each_files_folder(
+def test_one_name_in_two_files_is_the_image_of_each_files_folder(
     tmp_path: Path, files: tuple[str, str], folders: tuple[str, str]
 ) -> None:
     names = [f"frame_{n}.jpg" for n in range(3)]
@@ -273,7 +273,7 @@ def test_results_of_another_list_are_one_line_with_examples(
         lambda n: f"/data/photos/img_{n - 1:03}.jpg",
     ],
 )
-def test_results_that_name_the_pictures_are_read_by_name(tmp_path: Path, name_of: Any) -> None:
+def test_results_that_name_the_images_are_read_by_name(tmp_path: Path, name_of: Any) -> None:
     annotated, records = many(tmp_path)
     found = results(tmp_path, records, image_id=lambda row: name_of(row["image_id"]))
     named = name_images_by_id(found, annotated)

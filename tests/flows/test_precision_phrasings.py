@@ -35,7 +35,7 @@ def reply(question: str) -> str:
         return ", ".join(named + ["other: sunset"] * ("sunset" in text))
     if question.startswith("First query"):
         return "no" if "do not show" in question.splitlines()[1] else "yes"
-    query = re.sub(r"^a picture (of|with) ", "", question.splitlines()[0].partition(": ")[2])
+    query = re.sub(r"^an image (of|with) ", "", question.splitlines()[0].partition(": ")[2])
     return f"1. show me {query}\n2. {query} and a cat at sunset\n3. photos that do not show {query}\n4. one too many"
 
 
@@ -87,7 +87,7 @@ def test_phrasings_that_pass_every_check_have_the_truth_of_their_query(make_worl
         family = [one for one in equivalent[query.query_id] if one != query.query_id]
         assert {styles[one] for one in family} == {"word", "sentence"}
         sentence = next(one for one in family if styles[one] == "sentence")
-        assert query.text == "show me " + re.sub(r"^a picture (of|with) ", "", texts[sentence])
+        assert query.text == "show me " + re.sub(r"^an image (of|with) ", "", texts[sentence])
         assert relevant[query.query_id] == relevant[sentence]
     without = new[new["family"] == "negation/without"]
     assert len(without) and without["twin"].notna().all()

@@ -36,7 +36,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectTestServe
 
 
 def write_album(place: Path, name: str, captions: dict[str, str]) -> None:
-    """A recall set's definition, pictures and captions."""
+    """A recall set's definition, images and captions."""
     draw(place / name, list(captions))
     rows = ["file_name,language,caption", *[f"{file}.png,zh,{text}" for file, text in captions.items()]]
     (place / f"{name}.csv").write_text("\n".join(rows), encoding="utf-8")
@@ -55,7 +55,7 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
     write_album(world.place, "album", CAPTIONS)
     world.deploy("flows.recall_set.recall_set", "monthly", "* * * * *", definition="album.yaml")
     world.wait_for(lambda: len(world.finished_runs()) >= 1, 120)
-    assert world.finished_runs()[0] == ("Published", "published album/v1: 5 pictures, 5 queries, 7 judgments")
+    assert world.finished_runs()[0] == ("Published", "published album/v1: 5 images, 5 queries, 7 judgments")
     assert world.runs()[0]["name"].startswith("recall-set album 20")
     world.wait_for(lambda: len(world.finished_runs()) >= 2, 120)
     assert world.finished_runs()[1] == ("Unchanged", "unchanged: album/v1 says the same, nothing was published")
@@ -71,7 +71,7 @@ def test_cron_publishes_says_unchanged_and_publishes_v2_when_an_image_came(world
     assert not change.queries_removed and not change.images_removed and not change.judgments_removed
     shown = world.artifacts()
     assert {"album-funnel", "album-pictures", "album-card", "album-change", "album-page"} <= set(shown)
-    assert f"- {NEW}" in shown["album-change"]["data"] and "| pictures added | 1 |" in shown["album-change"]["data"]
+    assert f"- {NEW}" in shown["album-change"]["data"] and "| images added | 1 |" in shown["album-change"]["data"]
     assert shown["album-pictures"]["data"].startswith("data:image/jpeg;base64,")
     assert (sets / "shown" / "v2.html").as_uri() in shown["album-page"]["data"]
     assert all("街边有一辆公交车" in (sets / "shown" / f"{version}.html").read_text() for version in ("v1", "v2"))
@@ -107,7 +107,7 @@ def test_a_build_that_would_lose_much_waits_for_a_person_and_publishes_on_their_
     meant = world.start_run("recall-set/monthly")
     world.wait_for_question(meant, "would lose 4 of its 5 queries")
     world.answer(meant, publish=True)
-    assert world.wait_until(meant, "Failed", "Published", "Crashed").startswith("published shrinking/v2: 5 pictures, 1")
+    assert world.wait_until(meant, "Failed", "Published", "Crashed").startswith("published shrinking/v2: 5 images, 1")
 
 
 BROKEN = """
@@ -218,14 +218,14 @@ def _write_generated(place: Path, url: str) -> None:
         "collect": {"search": "folder", "min_results": 0, "first": 1, "keep": 1, "min_side": 16},
         "render": {"size": 64},
     }
-    keys["collect"]["options"] = {"index": str(place / "pictures.csv"), "images": str(place / "pictures")}
+    keys["collect"]["options"] = {"index": str(place / "pictures.csv"), "images": str(place / "images")}
     (place / "things.yaml").write_text(yaml.safe_dump(keys), "utf-8")
 
 
 def _collect_from_here(place: Path, table: Path) -> None:
-    """Pictures for the first three objects of the table."""
+    """Images for the first three objects of the table."""
     _, _, rest = table.read_text("utf-8-sig").partition("\n")
     things = [row["text"] for row in csv.DictReader(rest.splitlines())][:3]
-    draw(place / "pictures", ["a", "b", "c"])
+    draw(place / "images", ["a", "b", "c"])
     rows = [f"{name}.png,{text}" for name, text in zip("abc", things, strict=True)]
     (place / "pictures.csv").write_text("\n".join(["file_name,caption", *rows]), "utf-8")

@@ -64,7 +64,7 @@ def test_the_second_worker_goes_on_where_the_first_one_died(world: PrefectTestSe
         world.start_worker(world.place / "home-2")
         run = world.start_run("recall-set/second")
         told = world.wait_until(run, "Published", "Failed", "Crashed", seconds=240)
-        assert told.startswith(f"published shared/v1: {IMAGES} pictures")
+        assert told.startswith(f"published shared/v1: {IMAGES} images")
         assert known >= 4 and len(endpoint.asked) <= IMAGES + 1, "only what was in flight is asked again"
     assert not list(set_files.verify_set(storage / "shared" / "v1"))
     assert not list(storage.rglob("replies.sqlite")), "replies lie in the database"

@@ -60,14 +60,14 @@ def test_the_form_asks_for_a_file_and_simple_values() -> None:
 
 def test_a_run_reads_the_file_anew_and_its_own_word_on_losses_counts_first(tmp_path: Path) -> None:
     file = tmp_path / "album.yaml"
-    file.write_text("name: album\nkind: recall\nimages: pictures\n")
+    file.write_text("name: album\nkind: recall\nimages: images\n")
     build = RecallBuild(definition=file, overrides=["select.count=7"])
     read = build.load_definition()
     assert isinstance(read, RecallDefinition) and read.select.count == 7 and build.label == "album"
-    assert read.images == str(tmp_path / "pictures") and read.lose_at_most == 0.2
-    file.write_text("name: album\nkind: recall\nimages: pictures\nlose_at_most: 0.5\n")
+    assert read.images == str(tmp_path / "images") and read.lose_at_most == 0.2
+    file.write_text("name: album\nkind: recall\nimages: images\nlose_at_most: 0.5\n")
     assert build.load_definition().lose_at_most == 0.5
-    file.write_text("name: album\nkind: recall\nimages: pictures\nlose_at_most: null\n")
+    file.write_text("name: album\nkind: recall\nimages: images\nlose_at_most: null\n")
     assert build.load_definition().lose_at_most is None
     assert RecallBuild(definition=file, lose_at_most=0.1).load_definition().lose_at_most == 0.1
     assert RecallBuild(definition=read).load_definition() is read
@@ -131,7 +131,7 @@ def test_a_flow_file_s_help_shows_an_example_and_starts_nothing(name: str, tmp_p
 def test_a_change_note_counts_lists_and_lets_no_query_speak_for_itself() -> None:
     rows = [{"text": f"<img src=x> | [a](http://b) *{n}*"} for n in range(12)]
     note = render_change_note(VersionDifference(queries_added=rows, images_added=["img_1"]), "set/v1", "set/v2")
-    assert "| queries added | 12 |" in note and "| pictures added | 1 |" in note and "queries removed" not in note
+    assert "| queries added | 12 |" in note and "| images added | 1 |" in note and "queries removed" not in note
     assert "The galleries differ: figures are not comparable." in note and "… and 2 more" in note
     assert r"- \<img src=x\> \| \[a\]\(http://b\) \*0\*" in note
 
@@ -171,7 +171,7 @@ def test_a_page_is_linked_and_one_that_cannot_be_written_is_said_and_costs_the_r
 
 
 def test_an_artifact_s_key_is_of_letters_digits_and_dashes() -> None:
-    assert artifact_key("My_Set.v2", "scan pictures") == "my-set-v2-scan-pictures"
+    assert artifact_key("My_Set.v2", "scan images") == "my-set-v2-scan-images"
 
 
 def test_a_spent_budget_is_a_state_of_its_own() -> None:

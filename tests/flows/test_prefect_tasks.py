@@ -30,7 +30,7 @@ def flaky(part, advance):
 
 def bad(part, advance):
     tried["bad"] += 1
-    raise UserError("read", part, "is no picture", "take it away")
+    raise UserError("read", part, "is no image", "take it away")
 
 @step("wait")
 def wait():
@@ -66,6 +66,6 @@ def test_a_transient_fault_is_tried_again_bad_input_is_not_and_a_run_ends_in_tim
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("TOLD")]
     told = json.loads(line.removeprefix("TOLD"))
     assert told["flaky"] == ["a"] and told["tried"] == {"flaky": 2, "bad": 1}
-    assert told["bad"] == "b (read): is no picture. Next: take it away"
+    assert told["bad"] == "b (read): is no image. Next: take it away"
     assert 1 <= told["stopped after"] < 10
     assert "Traceback" not in done.stderr.partition("hung up")[0], "what a user can mend is no traceback"

@@ -1,4 +1,4 @@
-"""A set of own queries from a search log and a folder of pictures, published before anybody has judged."""
+"""A set of own queries from a search log and a folder of images, published before anybody has judged."""
 
 from pathlib import Path
 
@@ -116,7 +116,7 @@ def test_the_same_log_publishes_nothing_new(place: Path) -> None:
 def test_a_plan_shows_what_would_be_drawn(place: Path) -> None:
     plan = plan_set(load_definition(None, keys(place, "sample.count=3"), "queries"))
 
-    assert plan["queries"] == 3 and plan["pictures"] == 4 and not (place / "sets/mine/v1").exists()
+    assert plan["queries"] == 3 and plan["images"] == 4 and not (place / "sets/mine/v1").exists()
 
 
 def test_the_first_judgments_make_the_next_version(place: Path) -> None:

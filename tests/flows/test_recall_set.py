@@ -1,4 +1,4 @@
-"""A recall set from pictures to published queries, with captions from files and from a real endpoint."""
+"""A recall set from images to published queries, with captions from files and from a real endpoint."""
 
 import base64
 import hashlib
@@ -66,7 +66,7 @@ def build(given: list[str], **how: bool) -> BuildResult:
 
 
 def truth(result: BuildResult) -> dict[str, set[str]]:
-    """Per caption the names of its pictures."""
+    """Per caption the names of its images."""
     tables = set_files.read_set(result.path).tables
     names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
@@ -86,7 +86,7 @@ def test_captions_of_a_file_become_queries_and_rivals_become_relevant(album: Pat
     found = truth(result)
     assert found.pop(CAPTIONS["beach"]) == {"beach"} and found.pop(CAPTIONS["park"]) == {"park"}
     assert found.pop(CAPTIONS["lake"]) == {"lake"}
-    # Both of the others say the same of two pictures: each is now right for both.
+    # Both of the others say the same of two images: each is now right for both.
     assert set(map(frozenset, found.values())) == {frozenset({"street", "street2"})}
     assert unrecorded_cuts(result.manifest) == []
     ambiguity = result.manifest["notes"]["ambiguity"]
@@ -187,17 +187,17 @@ def test_smaller_sets_lie_within_the_larger_ones_and_people_s_word_holds_in_all(
 def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path) -> None:
     images = [f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
     with active_run(BuildRun()):
-        gallery = build_set(load_definition(None, ["name=pictures", *images], "gallery"))
+        gallery = build_set(load_definition(None, ["name=images", *images], "gallery"))
     model = ["captions.model=captions_file", f"captions.options.path={album / 'captions.csv'}"]
-    given = ["name=album", f"out={album / 'sets'}", "gallery=pictures", "ambiguity.text_embedder=char_ngrams", *model]
+    given = ["name=album", f"out={album / 'sets'}", "gallery=images", "ambiguity.text_embedder=char_ngrams", *model]
     result = build(given)
     assert result.manifest["configuration"]["gallery"] == "pictures/v1"
-    assert {"file": "pictures/v1", "sha256": gallery.manifest["content_digest"], "counts": {"pictures": 5}} in (
+    assert {"file": "pictures/v1", "sha256": gallery.manifest["content_digest"], "counts": {"images": 5}} in (
         result.manifest["inputs"]
     )
     draw(album / "album", [*CAPTIONS, "new"])
     with active_run(BuildRun()):
-        assert build_set(load_definition(None, ["name=pictures", *images], "gallery")).version == 2
+        assert build_set(load_definition(None, ["name=images", *images], "gallery")).version == 2
     assert rebuild_tables(result.path).digest == result.manifest["content_digest"], "v1, not what is newest now"
     assert str(album) not in json.dumps({k: v for k, v in result.manifest.items() if k != "envelope"})
     with pytest.raises(UserError, match="render belongs to the gallery"):
@@ -207,15 +207,15 @@ def test_a_published_gallery_is_asked_about_and_its_version_is_kept(album: Path)
 
 
 def named_by(asked: ReceivedRequest, album: Path) -> str:
-    """Which picture an endpoint was shown, by the bytes of what was rendered."""
+    """Which image an endpoint was shown, by the bytes of what was rendered."""
     (message,) = asked.json["messages"]
     url = next(part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url")
     digest = hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest()
-    stored = set_files.read_set(set_files.find_set(str(album / "sets" / "pictures"))).tables.images
+    stored = set_files.read_set(set_files.find_set(str(album / "sets" / "images"))).tables.images
     for place, name in zip(stored["path"], stored["file_name"], strict=True):
-        if hashlib.sha256((album / "sets" / "pictures" / "v1" / place).read_bytes()).hexdigest() == digest:
+        if hashlib.sha256((album / "sets" / "images" / "v1" / place).read_bytes()).hexdigest() == digest:
             return str(name).removesuffix(".png")
-    raise AssertionError("an unknown picture")
+    raise AssertionError("an unknown image")
 
 
 def said(text: str, finish: str = "stop") -> CannedResponse:
@@ -225,7 +225,7 @@ def said(text: str, finish: str = "stop") -> CannedResponse:
 @pytest.fixture
 def images(album: Path) -> Path:
     with active_run(BuildRun()):
-        given = ["name=pictures", f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
+        given = ["name=images", f"images={album / 'album'}", f"out={album / 'sets'}", "render.size=64"]
         build_set(load_definition(None, given, "gallery"))
     return album
 
@@ -238,7 +238,7 @@ def endpoint(images: Path) -> Iterator[Loopback]:
 
 def from_endpoint(place: Path, server: Loopback, *more: str) -> list[str]:
     options = f"captions.options={{base_url: {server.url}/v1, name: m, pause: 0, tries: 1, concurrency: 1}}"
-    shared = ["name=album", f"out={place / 'sets'}", "gallery=pictures", "ambiguity.text_embedder=char_ngrams"]
+    shared = ["name=album", f"out={place / 'sets'}", "gallery=images", "ambiguity.text_embedder=char_ngrams"]
     return [*shared, "captions.model=openai_compatible", options, *more]
 
 
@@ -270,7 +270,7 @@ def test_offline_without_replies_says_so_and_a_part_of_them_waits(images: Path, 
     result = build(from_endpoint(images, endpoint))
     told = stage(result, "caption")
     assert (told["accepted"], told["pending"]) == (3, {"server_error": 2})
-    assert len(set_files.read_set(result.path).tables.images) == 5, "the pictures stay in the gallery"
+    assert len(set_files.read_set(result.path).tables.images) == 5, "the images stay in the gallery"
     endpoint.answer = lambda asked: said(CAPTIONS[named_by(asked, images)])
     before = len(endpoint.asked)
     assert stage(build(from_endpoint(images, endpoint)), "caption")["accepted"] == 5
@@ -335,7 +335,7 @@ def test_an_image_embedder_sees_the_images_of_the_set(album: Path) -> None:
     given = from_file(album, "ambiguity.text_embedder=null", f"ambiguity.image_embedder={model}")
     result = build(given)
     roles = {entry["role"]: entry for entry in result.manifest["models"]}
-    assert roles["picture rivals"]["name"] == "model" and roles["picture rivals"]["revision"]
+    assert roles["image rivals"]["name"] == "model" and roles["image rivals"]["revision"]
     assert "caption rivals" not in roles
     assert {"ambiguity.images"} < {cut["name"] for cut in result.manifest["thresholds"]}
     assert unrecorded_cuts(result.manifest) == []
@@ -383,7 +383,7 @@ def test_kill_9_loses_no_reply_and_asks_none_again(
     endpoint.answer = slowly
     file = images / "definition.yaml"
     file.write_text(
-        f"name: album\nkind: recall\ngallery: pictures\nout: {images / 'sets'}\n"
+        f"name: album\nkind: recall\ngallery: images\nout: {images / 'sets'}\n"
         f"captions: {{model: openai_compatible, options: {{base_url: {endpoint.url}/v1, name: m, concurrency: 1}}}}\n"
         "ambiguity: {text_embedder: char_ngrams}\n"
     )
@@ -448,7 +448,7 @@ def test_a_nested_set_without_a_query_is_not_published(album: Path) -> None:
     with active_run(BuildRun(Listening())):
         result = build_set(load_definition(None, from_file(album, "sizes=[1,2,3,4]"), "recall"))
     published = {nested.manifest["name"] for nested in result.nested_results}
-    unpublished = {line.partition(":")[0] for line in reports if "none of its pictures has a query" in line}
+    unpublished = {line.partition(":")[0] for line in reports if "none of its images has a query" in line}
     assert published | unpublished == {f"album-{size}" for size in (1, 2, 3, 4)} and unpublished
     assert all(not list((album / "sets" / name).glob("v*")) for name in unpublished)
 

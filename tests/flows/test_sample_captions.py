@@ -1,4 +1,4 @@
-"""The sample album knows its near-duplicates, its faults, and which of its captions fit several pictures: what the sets
+"""The sample album knows its near-duplicates, its faults, and which of its captions fit several images: what the sets
 say of these is true."""
 
 from pathlib import Path
@@ -18,7 +18,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("drawn")
     with active_run(BuildRun()):
         write_sample_album(place / "album")
-        given = [f"images={place / 'album' / 'pictures'}", f"out={place}", "render.size=64"]
+        given = [f"images={place / 'album' / 'images'}", f"out={place}", "render.size=64"]
         build_set(load_definition(SAMPLE_DEFINITIONS_FOLDER / "gallery.yaml", given, "gallery"))
     return place
 
@@ -56,7 +56,7 @@ def test_merged_the_ground_truth_is_the_true_one(drawn: Path) -> None:
     path, before = captions(drawn)
     check = check_sample_captions(path, drawn / "album")
     assert (before["queries"], before["ambiguous"], check.ambiguous) == (480, 72, 72)
-    assert check.queries == check.exactly_judged == 452, "28 said the same of the same pictures as another one"
+    assert check.queries == check.exactly_judged == 452, "28 said the same of the same images as another one"
 
 
 @pytest.mark.thorough

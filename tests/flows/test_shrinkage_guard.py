@@ -104,7 +104,7 @@ def test_of_a_gallery_the_images_count(tmp_path: Path) -> None:
         build_set(load_definition(None, given, "gallery"))
         for name in ("beach", "park"):
             (tmp_path / "album" / f"{name}.png").unlink()
-        with pytest.raises(UserError, match=r"2 of its 5 pictures \(40%\), more than lose_at_most \(20%\)"):
+        with pytest.raises(UserError, match=r"2 of its 5 images \(40%\), more than lose_at_most \(20%\)"):
             build_set(load_definition(None, [*given, "lose_at_most=0.2"], "gallery"))
 
 
@@ -120,7 +120,7 @@ def test_the_line_names_what_took_most_and_where(tmp_path: Path) -> None:
         (tmp_path / "album" / "home" / "1.jpg").write_bytes(b"cut")
         with pytest.raises(ShrinkageError) as stopped:
             build_set(load_definition(None, given, "gallery"))
-        assert "would lose 5 of its 12 pictures (42%)" in str(stopped.value)
+        assert "would lose 5 of its 12 images (42%)" in str(stopped.value)
         assert "allows (4 not listed, 1 not an image; 4 in holiday/); nothing was published" in str(stopped.value)
         assert build_set(load_definition(None, [*given, "lose_at_most=null"], "gallery")).version == 2
 

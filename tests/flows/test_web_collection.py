@@ -1,4 +1,4 @@
-"""Pictures collected from a small web with every fault: each ends where it belongs, and 12 of 12 are found."""
+"""Images collected from a small web with every fault: each ends where it belongs, and 12 of 12 are found."""
 
 import io
 import time
@@ -94,7 +94,7 @@ def _unmarked(fault: str) -> str:
 def check_all(
     folder: Path, search: str, faults: list[str], texts: tuple[str, ...], patience: int = 3600, **limits: float
 ) -> None:
-    """Every query finds 12 good pictures among the faults, of which each ends as it should."""
+    """Every query finds 12 good images among the faults, of which each ends as it should."""
     kinds = mixed(faults)
     kinds[0], kinds[1] = kinds[1], kinds[0]  # the first one is good: others repeat it
     web = FakeImageWeb(kinds)
@@ -117,7 +117,7 @@ def plain(count: int) -> FakeImageWeb:
 
 
 class Same(FakeImageWeb):
-    """All queries find the same picture third: at one address, or (`copies`) each at an address of its own."""
+    """All queries find the same image third: at one address, or (`copies`) each at an address of its own."""
 
     copies = False
 
@@ -145,7 +145,7 @@ def test_a_query_of_which_an_earlier_one_uses_an_address_goes_or_shares_the_imag
     assert list(truth(dropped)) == [min(queries(*WORDS)["query_id"])], "in the order of their ids"
     assert len(truth(merged)) == 3
     figures = merged.figures
-    assert (figures["pictures_of_several_queries"], figures["queries_that_share_pictures"]) == (1, 3)
+    assert (figures["pictures_of_several_queries"], figures["queries_that_share_images"]) == (1, 3)
     assert figures["pictures"] == 3 * 4 - 2
 
 
@@ -278,9 +278,9 @@ def test_progress_names_hosts_rate_and_failures(tmp_path: Path) -> None:
         first, listener.lines = listener.lines, []
         again = collect_images(wanted, queries(*WORDS), Ledger(), connected=True)
         collect_images(wanted, queries(*WORDS), Ledger(), connected=False)
-    assert listener.bars[0] == ("search pictures", 3, "queries")
-    assert listener.bars[1] == ("fetch pictures", 12, "pictures")
-    assert "12 pictures from 1 host, 18 addresses fetched now (" in first[-1]
+    assert listener.bars[0] == ("search images", 3, "queries")
+    assert listener.bars[1] == ("fetch images", 12, "images")
+    assert "12 images from 1 host, 18 addresses fetched now (" in first[-1]
     assert first[-1].endswith("; failed: 3 not an image, 3 not found")
     assert len(listener.lines) == 1 and "fetched now" not in listener.lines[0] and again.fetch_count == 0
     assert again.figures["fetched"]["failed"] == {"not_an_image": 3, "not_found": 3}
@@ -288,7 +288,7 @@ def test_progress_names_hosts_rate_and_failures(tmp_path: Path) -> None:
 
 
 def test_whose_word_counts_for_an_address_of_two_queries_does_not_hang_on_the_table(tmp_path: Path) -> None:
-    """The first query by id tells where else the picture lies; the others hear of other places."""
+    """The first query by id tells where else the image lies; the others hear of other places."""
 
     class Gone(FakeImageWeb):
         def items(self, base: str, query: str) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 
 def pairs(said: ImportedTables) -> list[tuple[str, str]]:
-    """Text and right picture of every judgment over 0."""
+    """Text and right image of every judgment over 0."""
     texts = dict(zip(said.queries["query"], said.queries["text"], strict=True))
     right = said.qrels[said.qrels["relevance"] > 0]
     return sorted((texts[query], image) for query, image in zip(right["query"], right["image"], strict=True))
@@ -136,7 +136,7 @@ def test_coco_captions_keep_sizes_licences_and_addresses(tmp_path: Path) -> None
         "Attribution License",
         "http://c/7",
     )
-    assert len(said.images) == 2, "a picture without a text only distracts"
+    assert len(said.images) == 2, "an image without a text only distracts"
 
 
 def test_karpathys_split_holds_its_sentences(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_karpathys_split_holds_its_sentences(tmp_path: Path) -> None:
     said = read("karpathy", tmp_path)
     assert pairs(said) == [("A dog .", "99")]
     assert list(said.images["file_name"]) == ["val2014/x.jpg"]
-    with pytest.raises(UserError, match=r"no pictures of the split 'dev'. Next: choose from restval, test"):
+    with pytest.raises(UserError, match=r"no images of the split 'dev'. Next: choose from restval, test"):
         read("karpathy", tmp_path, "dev")
 
 
@@ -166,7 +166,7 @@ def test_eccv_caption_takes_texts_from_cocos_files_where_they_lie_beside_it(tmp_
     write(tmp_path / "a", truth)
     said = read("eccv_caption", tmp_path / "a")
     assert pairs(said) == [("COCO caption 70", "7"), ("COCO caption 70", "8")]
-    assert len(said.images) == 2, "the gallery is all of COCO's test pictures"
+    assert len(said.images) == 2, "the gallery is all of COCO's test images"
     assert "reads as the number" in said.known_limitations[0]
     write(tmp_path / "b", {**truth, "captions_val2014.json": json.dumps(COCO)})
     said = read("eccv_caption", tmp_path / "b")

@@ -1,4 +1,4 @@
-"""What becomes of entries that are doubled, dangling, empty or without a picture; and what of the others."""
+"""What becomes of entries that are doubled, dangling, empty or without an image; and what of the others."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def source(
 
 
 def image_frame(*found: str) -> pd.DataFrame:
-    """A row per listed picture: a letter is its bytes, anything longer the reason why there is none."""
+    """A row per listed image: a letter is its bytes, anything longer the reason why there is none."""
     rows: list[dict[str, Any]] = []
     for name in found:
         good = len(name) == 1

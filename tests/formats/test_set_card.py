@@ -25,8 +25,8 @@ def test_a_recall_sets_card_tells_of_ambiguity_before_and_after() -> None:
     text = card_of(captions=make_caption_figures(), ambiguity=make_ambiguity(make_ambiguity_example()))
     assert "a recall set for text-to-image search: captions as queries" in text
     assert "| before | 6 | 2 | 33.3% |\n| after | 5 | 0 | 0% |" in text
-    assert "| 一艘船 | ship.jpg: 一艘红色的船 | the other pictures are relevant, too |" in text
-    assert "Confusable pictures were found by what the captions say, nearness of captions (char\\_ngrams)." in text
+    assert "| 一艘船 | ship.jpg: 一艘红色的船 | the other images are relevant, too |" in text
+    assert "Confusable images were found by what the captions say, nearness of captions (char\\_ngrams)." in text
     assert "| 狗 沙滩 | zh | keywords | 1 |" in text and "| Three dogs on the beach | en | caption | 1 |" in text
 
 
@@ -40,12 +40,12 @@ def test_an_example_names_its_first_rival_and_its_new_words() -> None:
 
 def test_an_example_that_was_left_out_says_why() -> None:
     text = card_of(ambiguity=make_ambiguity(make_ambiguity_example("q_9", outcome="dropped")))
-    assert "left out: another query has the same text and the same relevant pictures" in text
+    assert "left out: another query has the same text and the same relevant images" in text
 
 
 def test_a_smaller_sets_card_names_what_it_was_cut_from() -> None:
     text = card_of(nested={"of": "coast/v3", "size": 1000, "queries": 5, "images": 4, "judgments": 6, "narrower": 0})
-    assert "The first 1,000 pictures of `coast/v3`" in text and "Ambiguous" not in text
+    assert "The first 1,000 images of `coast/v3`" in text and "Ambiguous" not in text
 
 
 @pytest.mark.parametrize("kind", ["recall", "generated", "imported"])
@@ -83,11 +83,11 @@ def test_a_generated_sets_card_names_people_and_the_web_only_where_they_had_a_pa
         "same_picture_at_other_addresses": 0,
     }
     text = card_of(collection=collection)
-    assert "Of 3 queries, 2 found enough pictures." in text and "No picture was fetched from the web" in text
+    assert "Of 3 queries, 2 found enough images." in text and "No image was fetched from the web" in text
     day = "2026-03-01T08:00:00+00:00"
     fetched = {"hosts": 2, "first": day, "last": day}
     text = card_of(collection=collection | {"fetched": fetched, "choices_of_people": 1})
-    assert "Of 3 queries that people chose, 2 found" in text and "Every picture's address, web page" in text
+    assert "Of 3 queries that people chose, 2 found" in text and "Every image's address, web page" in text
 
 
 def test_what_a_stranger_wrote_is_text_on_the_card() -> None:

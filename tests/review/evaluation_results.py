@@ -37,7 +37,7 @@ SET = {"name": "beach", "version": 1, "content_digest": "c0ffee", "kind": "recal
 
 
 def make_ranked_table(answers: dict[str, list[tuple[str, int]]]) -> pd.DataFrame:
-    """Rows from (picture, relevance) by query, the best first; scores fall by a tenth."""
+    """Rows from (image, relevance) by query, the best first; scores fall by a tenth."""
     rows = [
         (query_id, rank, image_id, 1 - rank / 10, relevance)
         for query_id, listed in answers.items()

@@ -13,7 +13,7 @@ from querytruth.sets.ledger import Ledger, rejection_rows
 
 
 def scan_table(number: int) -> pd.DataFrame:
-    """Pictures of three places, three a day; every fifth without a place, every seventh without a time."""
+    """Images of three places, three a day; every fifth without a place, every seventh without a time."""
     frame = from_arrow(SCANNED_IMAGES_SCHEMA.empty_table()).reindex(range(number))
     n = np.arange(number)
     days = pd.Series([f"2024-{1 + k // 90 % 12:02}-{1 + k // 3 % 30 % 28:02}T10:00:00" for k in n], dtype="str")
@@ -38,7 +38,7 @@ def images_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def groups_table(frame: pd.DataFrame, *sizes: int) -> pd.DataFrame:
-    """Duplicate groups of so many members; the representatives are the first pictures of the frame."""
+    """Duplicate groups of so many members; the representatives are the first images of the frame."""
     rows: list[tuple[Any, ...]] = []
     for number, size in enumerate(sizes):
         image = frame.iloc[number]
@@ -91,6 +91,6 @@ def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
         "content_digest": "c0ffee",
         "build_digest": "b0b",
         "files": [{"path": "images.parquet", "rows": 40, "bytes": 1234, "sha256": "ab"}],
-        "inputs": [{"file": "pictures", "sha256": "cd"}],
+        "inputs": [{"file": "images", "sha256": "cd"}],
         **changes,
     }

@@ -29,7 +29,7 @@ def images_table(names: list[str]) -> pd.DataFrame:
 
 
 def recall_beach_tables() -> Tables:
-    """Four pictures. Of the dog there are three queries; the boat's Chinese one fits the ship's picture, too; of the
+    """Four images. Of the dog there are three queries; the boat's Chinese one fits the ship's image, too; of the
     empty beach nobody asked."""
     queries = [
         {"query_id": "q_1", "text": "Three dogs on the beach", "language": "en", "source_image_id": "img_dog"},
@@ -72,7 +72,7 @@ def make_ambiguity(*examples: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "rivals": 2,
         "rounds": [],
         "then": None,
-        "seen": {"captions": "char_ngrams", "pictures": None, "descriptions": None},
+        "seen": {"captions": "char_ngrams", "images": None, "descriptions": None},
     }
     return {**base, "examples": list(examples), **changes}
 
@@ -106,11 +106,11 @@ def make_manifest(set_: Tables, **changes: Any) -> dict[str, Any]:
         "configuration": {"render": {"mode": "squash"}},
         "notes": {"captions": make_caption_figures(), "ambiguity": make_ambiguity(make_ambiguity_example())},
         "counts": count_set(set_),
-        "grades": {"1": "the caption was written of this picture"},
+        "grades": {"1": "the caption was written of this image"},
         "thresholds": [],
         "parent": None,
         "funnel": [{**stage, "rejected": {"refusal": 2}}],
-        "known_limitations": ["A caption may fit a picture that nobody looked at."],
+        "known_limitations": ["A caption may fit an image that nobody looked at."],
         "decisions": {"in_effect": [], "stale": []},
         "content_digest": "c0ffee",
         "build_digest": "b0b",

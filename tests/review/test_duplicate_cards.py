@@ -1,4 +1,4 @@
-"""Two pictures as a card: their groups as they are, and as what was said leaves them."""
+"""Two images as a card: their groups as they are, and as what was said leaves them."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from querytruth.sets.decision_records import ImagePairDecision
 
 
 def cards_of(*groups: str, alone: str = "") -> DuplicateCards:
-    """A letter is a picture; the first of a group is in the gallery and stands for the others."""
+    """A letter is an image; the first of a group is in the gallery and stands for the others."""
     rows = [
         {"duplicate_group": f"dup_{group}", "image_id": f"img_{one}", "item": f"{one}.jpg", "is_representative": not n}
         | {"matched_by": "" if not n else "hash", "distance": 3, "edit": None, "width": 4, "height": 3}

@@ -46,7 +46,7 @@ def test_the_page_shows_its_queries_and_runs_nothing(
     assert said == []
     assert [url for url in asked if not url.startswith("data:")] == [page_file.as_uri()]
     text = page.inner_text("body")
-    assert "a picture of a dog" in text and "<script>alert(1)</script>" in text and "car missing" in text
+    assert "an image of a dog" in text and "<script>alert(1)</script>" in text and "car missing" in text
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY"), "reachable by keyboard"
@@ -72,7 +72,7 @@ def test_a_click_enlarges_an_image_and_the_next_one_closes_it(browser: Browser, 
 
 @pytest.fixture
 def recall_file(tmp_path: Path) -> Path:
-    """A recall set with an ambiguous caption that has many rivals, long words, and half of its pictures."""
+    """A recall set with an ambiguous caption that has many rivals, long words, and half of its images."""
     long = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200
     rival = {"image_id": "img_ship", "text": long, "score": 0.5, "evidence": long}
     told = make_ambiguity_example(text=long, new_text=long, outcome="asked_again", rivals=[rival] * 5)
@@ -102,10 +102,10 @@ def test_the_page_of_a_recall_set_fits_every_screen_and_runs_nothing(
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert said == [] and [url for url in asked if not url.startswith("data:")] == [recall_file.as_uri()]
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
-    for text in ("一艘红色的船", "Three dogs on the beach", "its own picture", "1 pair waits for a person"):
+    for text in ("一艘红色的船", "Three dogs on the beach", "its own image", "1 pair waits for a person"):
         assert text in page.inner_text("body"), text
     outside = """ids => [...document.querySelectorAll('.photo')].filter(one => {
         const box = one.getBoundingClientRect();
         return box.width < 20 || box.height < 20 || box.right > innerWidth || box.left < 0 }).length"""
-    assert page.evaluate(outside) == 0, "every picture is to be seen whole"
+    assert page.evaluate(outside) == 0, "every image is to be seen whole"
     page.close()

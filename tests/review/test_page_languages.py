@@ -43,7 +43,7 @@ def test_a_page_is_in_the_language_that_is_asked_for_and_data_stays() -> None:
     rows = {"title": "Queries", "rows": [], "columns": [], "notes": []}
     assert translate("Queries") == "Queries"
     with pages_in("zh"):
-        assert translate("%(number)s more pictures", number=3) == "另外 3 张图片"
+        assert translate("%(number)s more images", number=3) == "另外 3 张图片"
         assert translate("a text of the data") == "a text of the data"
         assert "Queries" in render_template("notebook_table.html", **rows), "a value is no text of the page"
     assert translate("Queries") == "Queries"

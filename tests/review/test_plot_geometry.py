@@ -40,7 +40,7 @@ def test_a_million_places_are_a_few_thousand_dots() -> None:
     where = rng.uniform(-60, 70, 200_000), rng.uniform(-180, 180, 200_000)
     plot = plot_geometry.draw_places(pd.Series(where[0]), pd.Series(where[1]))
     assert plot is not None and len(plot["points"]) < 3500
-    assert sum(point["pictures"] for point in plot["points"]) == 200_000
+    assert sum(point["images"] for point in plot["points"]) == 200_000
     assert plot_geometry.draw_places(pd.Series([np.nan]), pd.Series([np.nan])) is None
 
 

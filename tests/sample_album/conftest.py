@@ -10,7 +10,7 @@ from querytruth.sample_album.album import AlbumImage, read_album, read_annotatio
 
 @dataclass(frozen=True)
 class AnnotatedBox:
-    """One box of a picture, in pixels, with the colour that the annotations name."""
+    """One box of an image, in pixels, with the colour that the annotations name."""
 
     label: str
     x: float
@@ -22,7 +22,7 @@ class AnnotatedBox:
 
 @dataclass(frozen=True)
 class AnnotatedImage:
-    """What the annotations say of one picture: its size once upright, and its boxes."""
+    """What the annotations say of one image: its size once upright, and its boxes."""
 
     width: int
     height: int

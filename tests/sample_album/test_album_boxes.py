@@ -1,4 +1,4 @@
-"""The boxes: inside the picture, of the things that are in it, and in their colours."""
+"""The boxes: inside the image, of the things that are in it, and in their colours."""
 
 from collections import Counter
 from io import BytesIO
@@ -38,7 +38,7 @@ def test_every_fact_has_its_boxes_and_every_box_its_fact(
 
 @pytest.mark.thorough
 def test_the_colour_of_a_box_is_to_be_seen_in_it(good: list[AlbumImage], annotated: dict[str, AnnotatedImage]) -> None:
-    """Once the picture is upright; and less of it where the box would lie in its mirror image. Night tints."""
+    """Once the image is upright; and less of it where the box would lie in its mirror image. Night tints."""
     shares = []
     for image in (image for image in good if image.light != "night"):
         with Image.open(BytesIO(image.data)) as opened:
@@ -62,7 +62,7 @@ def test_the_colour_of_a_box_is_to_be_seen_in_it(good: list[AlbumImage], annotat
 def test_the_boxes_of_a_near_duplicate_are_those_of_its_scene(
     good: list[AlbumImage], annotated: dict[str, AnnotatedImage]
 ) -> None:
-    """Scaled with the picture, or moved with its rim; a box that the new rim cuts ends there."""
+    """Scaled with the image, or moved with its rim; a box that the new rim cuts ends there."""
     for image in (image for image in good if image.duplicate_of):
         copy, scene = annotated[image.file_name], annotated[image.duplicate_of or ""]
         is_cut = abs(copy.width / scene.width - 0.98) < 0.005  # a hundredth on either side

@@ -13,7 +13,7 @@ NUMBERS = {"en": ("no", "one", "two", "three", "four", "five", "six"), "zh": "é›
 
 
 def _holds(claims: CaptionClaims, image: AlbumImage) -> bool:
-    """Whether all that a caption says is true, asked of every single thing in the picture."""
+    """Whether all that a caption says is true, asked of every single thing in the image."""
     things = [(label, colour) for label, colour, count in image.facts for _ in range(count)]
     answers = [
         claims.place is None or claims.place == image.place,

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.thorough  # a set is built
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     folder: Path = tmp_path_factory.mktemp("families")
     write_sample_album(folder)
-    places = [f"annotations={folder / 'annotations.json'}", f"images={folder / 'pictures'}", f"out={folder}"]
+    places = [f"annotations={folder / 'annotations.json'}", f"images={folder / 'images'}", f"out={folder}"]
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "families.yaml", places, "precision")
     return set_files.read_set(build_set(definition).path).tables
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.thorough  # sets are built
 
 def test_the_transcript_answers_every_question_and_each_text_ends_as_intended(tmp_path: Path) -> None:
     write_sample_album(tmp_path)
-    places = [f"annotations={tmp_path / 'annotations.json'}", f"images={tmp_path / 'pictures'}", f"out={tmp_path}"]
+    places = [f"annotations={tmp_path / 'annotations.json'}", f"images={tmp_path / 'images'}", f"out={tmp_path}"]
     definition = load_definition(SAMPLE_DEFINITIONS_FOLDER / "phrasings.yaml", places, "precision")
     built = build_set(definition)
     written = load_written_texts()

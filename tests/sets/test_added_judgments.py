@@ -58,9 +58,9 @@ def problem(row: dict[str, str], **allowed: bool) -> str:
     [
         {"image_id": "img_2"},
         {"image_id": "summer/dog.jpg"},
-        {"picture": "summer/dog.jpg"},
-        {"picture": "Summer\\DOG.JPG"},
-        {"image_id": "img_2", "picture": "summer/dog.jpg", "text": "狗"},
+        {"image": "summer/dog.jpg"},
+        {"image": "Summer\\DOG.JPG"},
+        {"image_id": "img_2", "image": "summer/dog.jpg", "text": "狗"},
     ],
 )
 @pytest.mark.thorough
@@ -76,14 +76,14 @@ def test_a_new_row_adds_an_image_by_id_or_by_name(cells: dict[str, str]) -> None
 
 
 def test_the_name_of_a_near_duplicate_adds_the_image_that_stands_for_it() -> None:
-    (decision,) = imported({"query_id": "q_dog", "picture": "puppy.jpg", "decision": "1"}).decisions
+    (decision,) = imported({"query_id": "q_dog", "image": "puppy.jpg", "decision": "1"}).decisions
     assert decision.image_id == "img_4"
 
 
 def test_a_name_of_several_images_is_refused_with_the_candidates() -> None:
-    said = problem({"query_id": "q_dog", "picture": "dog.jpg", "decision": "1"})
+    said = problem({"query_id": "q_dog", "image": "dog.jpg", "decision": "1"})
     assert said == (
-        "row 5, picture: 2 pictures are named 'dog.jpg'; give the id: img_1 (spring/dog.jpg), img_2 (summer/dog.jpg)"
+        "row 5, image: 2 images are named 'dog.jpg'; give the id: img_1 (spring/dog.jpg), img_2 (summer/dog.jpg)"
     )
 
 
@@ -92,13 +92,13 @@ def test_a_name_of_several_images_is_refused_with_the_candidates() -> None:
     [
         ({"query_id": "狗", "image_id": "img_2", "decision": "1"}, "query_id: '狗' is no query of the set"),
         ({"query_id": "q_dog", "image_id": "cow.jpg", "decision": "1"}, "image_id: 'cow.jpg' is neither the id nor"),
-        ({"query_id": "q_dog", "decision": "1"}, "image_id: give the id or the file name of a picture"),
-        ({"query_id": "q_dog", "image_id": "img_2", "picture": "Cat.jpg", "decision": "1"}, "picture: it is img_3"),
+        ({"query_id": "q_dog", "decision": "1"}, "image_id: give the id or the file name of an image"),
+        ({"query_id": "q_dog", "image_id": "img_2", "image": "Cat.jpg", "decision": "1"}, "image: it is img_3"),
         ({"query_id": "q_dog", "image_id": "img_2", "text": "猫", "decision": "1"}, "text: q_dog reads '狗'"),
         ({"query_id": "q_dog", "image_id": "img_2"}, r"decision: a new row needs a grade \(0, 1, 2\) or drop"),
         ({"query_id": "q_dog", "image_id": "img_2", "decision": "keep"}, "decision: a new row needs a grade"),
         ({"query_id": "q_dog", "image_id": "img_2", "decision": "7"}, "decision: '7' is none of keep, drop, 0, 1, 2"),
-        ({"query_id": "q_dog", "picture": "spring/dog.jpg", "decision": "1"}, "has a row in the export, answer there"),
+        ({"query_id": "q_dog", "image": "spring/dog.jpg", "decision": "1"}, "has a row in the export, answer there"),
         ({"query_id": "q_dog", "image_id": "img_2", "decision": "1", "row_digest": "r_1"}, "is not in the export"),
     ],
 )

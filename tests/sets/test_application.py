@@ -15,7 +15,7 @@ from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import QueryDecision, parse_decision
 from querytruth.sets.ledger import Ledger
 
-PAIRS = {  # query, picture: relevance, evidence
+PAIRS = {  # query, image: relevance, evidence
     ("q_cat", "img_1"): (2, None),
     ("q_dog", "img_1"): (2, "皮鞋 accepted for 鞋子"),
     ("q_dog", "img_2"): (1, "small"),
@@ -27,7 +27,7 @@ TEXTS = {"q_cat": "猫", "q_dog": "狗", "q_shoe": "鞋子"}
 
 
 def pets(**texts: str) -> Tables:
-    """Three queries, four pictures, six judgments; img_4 is judged for none."""
+    """Three queries, four images, six judgments; img_4 is judged for none."""
     shown = TEXTS | texts
     queries = pd.DataFrame({"query_id": list(shown), "text": list(shown.values()), "language": "zh", "style": "word"})
     queries["level"], queries["labels"] = 1, [["a"], None, ["a", "b"]]
@@ -176,9 +176,18 @@ def test_of_several_on_a_query_the_last_counts(first: str) -> None:
 
 
 def test_of_several_on_a_judgment_the_last_counts() -> None:
-    words = [on("q_dog", d, image_id="img_1", relevance=r) for d, r in (("drop", None), ("grade", 1), ("keep", None))]
+    words = [on("q_dog", d, image_id="img_1", relevance=r) for d, r in (("drop", None), ("grade", 1), ("keep", 2))]
+    assert judgments(applied(words[:1])[0])["q_dog", "img_1"] == (0, "human", "drop by lin")
     assert judgments(applied(words[:2])[0])["q_dog", "img_1"] == (1, "human", "grade by lin")
-    assert judgments(applied(words)[0])["q_dog", "img_1"] == (2, "human", "皮鞋 accepted for 鞋子")
+    assert judgments(applied(words)[0])["q_dog", "img_1"] == (2, "human", "keep by lin")
+
+
+def test_a_keep_without_a_grade_confirms_what_is_there_whether_that_was_published_or_not() -> None:
+    drop, keep = (on("q_dog", decision, image_id="img_1") for decision in ("drop", "keep"))
+    at_once, _, _ = applied([drop, keep])
+    published, outcome, _ = applied([drop])
+    after, _ = apply_decisions(published, [drop, keep], Ledger(), {one.decision_id for one in outcome.applied})
+    assert judgments(at_once)["q_dog", "img_1"] == judgments(after)["q_dog", "img_1"] == (0, "human", "drop by lin")
 
 
 STALE = [
@@ -186,7 +195,7 @@ STALE = [
     (on("q_dog", "edit", text="旧的", new_text="新的"), "the query now reads '狗'"),
     (on("q_dog", "grade", text="旧的", image_id="img_1", relevance=0), "the query now reads '狗'"),
     (on("q_dog", "drop", query_id="q_gone"), "the query is not in the set any more"),
-    (on("q_dog", "drop", image_id="img_gone"), "the picture is not in the set any more"),
+    (on("q_dog", "drop", image_id="img_gone"), "the image is not in the set any more"),
 ]
 
 

@@ -50,8 +50,8 @@ def test_bursts_of_images_are_no_background_and_a_model_that_finds_all_alike_is_
     places = np.repeat(texts(0, 12), 10, axis=0)  # 12 bursts of 10 images: 8% of the pairs are alike
     bursts = measure_image_background(places)
     assert bursts is not None and bursts.high < 0.5
-    check_cosine_cut("embed pictures", "near_duplicates.cosine", 0.95, bursts, "clip")
+    check_cosine_cut("embed images", "near_duplicates.cosine", 0.95, bursts, "clip")
     cone = measure_image_background(texts(10))
     with pytest.raises(UserError, match=r"more than 10% of them are over 0\.99"):
-        check_cosine_cut("embed pictures", "near_duplicates.cosine", 0.95, cone, "untrained")
+        check_cosine_cut("embed images", "near_duplicates.cosine", 0.95, cone, "untrained")
     assert measure_image_background(texts(10, 99)) is None

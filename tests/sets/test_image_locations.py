@@ -1,4 +1,4 @@
-"""Where a set's pictures lie, and which bytes they must be."""
+"""Where a set's images lie, and which bytes they must be."""
 
 import hashlib
 from dataclasses import replace

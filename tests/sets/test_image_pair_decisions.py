@@ -1,4 +1,4 @@
-"""Decisions about pictures in the log of a set: read, taken back, and kept apart from those about queries."""
+"""Decisions about images in the log of a set: read, taken back, and kept apart from those about queries."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,12 +40,12 @@ def test_an_undo_takes_back_the_last_of_its_id_and_the_last_word_counts() -> Non
 
 @pytest.mark.parametrize(
     "line",
-    ['{"pictures": ["a"], "decision": "same"}', '{"pictures": ["b", "a"], "decision": "same"}',
-     '{"pictures": ["a", "a"], "decision": "same"}', '{"pictures": ["a", 1], "decision": "same"}',
-     '{"pictures": ["a", "b"], "decision": "drop"}', '{"pictures": ["a", "b"], "decision": "undo"}',
-     '{"pictures": ["a", "b"], "decision": "same", "undoes": "d_1"}', '{"pictures": ["a", "b"]}',
-     '{"pictures": ["a", "b"], "decision": "same", "note": 3}', '{"pictures": "ab", "decision": "same"}',
-     '{"pictures": ["a", "b"], "decision": "same", "colour": "red"}'],
+    ['{"images": ["a"], "decision": "same"}', '{"images": ["b", "a"], "decision": "same"}',
+     '{"images": ["a", "a"], "decision": "same"}', '{"images": ["a", 1], "decision": "same"}',
+     '{"images": ["a", "b"], "decision": "drop"}', '{"images": ["a", "b"], "decision": "undo"}',
+     '{"images": ["a", "b"], "decision": "same", "undoes": "d_1"}', '{"images": ["a", "b"]}',
+     '{"images": ["a", "b"], "decision": "same", "note": 3}', '{"images": "ab", "decision": "same"}',
+     '{"images": ["a", "b"], "decision": "same", "colour": "red"}'],
 )  # fmt: skip
 def test_a_damaged_line_is_named_whoever_reads_the_log(line: str, tmp_path: Path) -> None:
     (tmp_path / "decisions.jsonl").write_text(line + "\n")

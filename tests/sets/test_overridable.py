@@ -101,7 +101,7 @@ def test_the_tables_name_no_stage_and_no_reason_that_no_build_writes() -> None:
         ("images", "result", "rejected", "too_small", ""),
         ("images", "result", "rejected", "not_needed", "collect.keep"),
         ("images", "result", "rejected", "query_dropped", "rescue that"),
-        ("images", "result", "quarantined", "too_small", "no picture could be had"),
+        ("images", "result", "quarantined", "too_small", "no image could be had"),
         ("answers", "query", "quarantined", "too_few_images", "collect.keep"),
         ("answers", "caption", "rejected", "image_outside", "largest set"),
         ("size", "image", "rejected", "outside_of_size", "largest set"),

@@ -82,7 +82,7 @@ TEXTS = [
 
 
 def tables_of(texts: list[str], evidence: list[str] | None = None) -> Tables:
-    """A query per text, two judged pictures each."""
+    """A query per text, two judged images each."""
     ids = [f"q_{n:03}" for n in range(len(texts))]
     queries = {
         "query_id": ids,
@@ -198,7 +198,7 @@ def test_a_row_links_its_image_and_nothing_of_a_set_gets_into_the_formula(tmp_pa
     export = exports_of(tables_of(TEXTS))[1]
     image = "images/0a/img_0a00.jpg"
     shown = [image, 'images/0a/img_0a00.jpg","x")&cmd', "https://x.example/a.jpg", "../images/0a/img_0a00.jpg"]
-    export = replace(export, rows=export.rows.iloc[:4].assign(picture=shown))
+    export = replace(export, rows=export.rows.iloc[:4].assign(image=shown))
     version = tmp_path / 'my "sets" 50%' / "v1"
     write_review_csv(export, tmp_path / "review" / "judgments.csv", version)
     links = [row[-1] for row in cells_of(tmp_path / "review/judgments.csv")[1:]]

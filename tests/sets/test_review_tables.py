@@ -1,4 +1,4 @@
-"""What is handed out for review: every query with its best pictures, and a sample of judgments that holds still."""
+"""What is handed out for review: every query with its best images, and a sample of judgments that holds still."""
 
 import itertools
 import time
@@ -30,7 +30,7 @@ Judged = dict[tuple[str, str], int]
 
 
 def world(judged: Judged, queries: int = 0) -> Tables:
-    """Queries and pictures as the judgments name them, and some queries more that have none."""
+    """Queries and images as the judgments name them, and some queries more that have none."""
     ids = sorted({query for query, _ in judged} | {f"q_{n:04}" for n in range(queries)})
     table = pd.DataFrame({"query_id": ids, "text": [f"text {i}" for i in ids], "language": "en", "style": "word"})
     table["level"], table["labels"] = 1, [[i.removeprefix("q_"), "b"] for i in ids]
@@ -63,7 +63,7 @@ def drawn(judged: Judged, sample: int) -> set[tuple[str, str]]:
 
 
 def random_world(rng: np.random.Generator, queries: int = 60) -> Judged:
-    """Most queries have a few pictures, some have hundreds."""
+    """Most queries have a few images, some have hundreds."""
     return {
         (f"q_{q:04}", f"img_{i:04}"): int(rng.integers(0, 3))
         for q in range(queries)
@@ -116,7 +116,7 @@ def test_a_sample_has_the_size_asked_for(sample: int) -> None:
 
 @pytest.mark.parametrize("sample", [10, 60, 150])
 def test_a_sample_is_spread_over_queries(sample: int) -> None:
-    """However many pictures a query has, none has a second turn before each has had one."""
+    """However many images a query has, none has a second turn before each has had one."""
     judged = random_world(np.random.default_rng(2))
     sizes = pd.Series([query for query, _ in judged]).value_counts()
     taken = pd.Series([query for query, _ in drawn(judged, sample)]).value_counts().reindex(sizes.index, fill_value=0)

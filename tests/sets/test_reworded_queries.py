@@ -17,7 +17,7 @@ GREY = "a grey landscape indoors."
 
 
 def landscape(judge: str = "caption", labels: list[str] | None = None) -> Tables:
-    """One query, of its own picture and of another that the caption fitted; a person judged a third."""
+    """One query, of its own image and of another that the caption fitted; a person judged a third."""
     queries = pd.DataFrame({"query_id": ["q_a", "q_b"], "text": [GREY, "a red boat"], "language": "en"})
     queries = queries.assign(style="caption", level=1, source_image_id=["img_1", "img_4"])
     queries["labels"] = [labels, labels]
@@ -54,7 +54,7 @@ def test_judgments_made_from_a_text_die_with_it_and_wait_for_a_person() -> None:
     assert findings["edited_query_waits"].count == 1 and "empty_truth" not in findings
 
 
-def test_a_yes_to_the_new_text_gives_the_query_its_picture_back() -> None:
+def test_a_yes_to_the_new_text_gives_the_query_its_image_back() -> None:
     log = [edit("a white rose")]
     edited, outcome = apply_decisions(landscape(), log, Ledger())
     log.append(QueryDecision("q_a", "a white rose", "keep", image_id="img_2", reviewer="lin"))
@@ -63,7 +63,7 @@ def test_a_yes_to_the_new_text_gives_the_query_its_picture_back() -> None:
     assert "edited_query_waits" not in {finding.check for finding in lint_tables(answered)}
     log[-1] = QueryDecision("q_a", "a white rose", "drop", image_id="img_2", reviewer="lin")
     refused, _ = apply_decisions(edited, log, Ledger(), frozenset(outcome.as_record()["in_effect"]))
-    assert "q_a" in texts(refused), "its own picture still waits"
+    assert "q_a" in texts(refused), "its own image still waits"
     log.append(QueryDecision("q_a", "a white rose", "drop", image_id="img_1", reviewer="lin"))
     ledger = Ledger()
     gone, _ = apply_decisions(edited, log, ledger, frozenset(outcome.as_record()["in_effect"]))

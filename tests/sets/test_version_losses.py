@@ -25,7 +25,7 @@ def gallery(folders: str, kept: str | None = None, ledger: Sequence[tuple[str, s
 def test_the_most_frequent_reason_and_the_fullest_folder_come_first() -> None:
     ledger = [("filter", "a", "too_small"), ("filter", "b", "blurred"), ("filter", "c", "too_small")]
     lost = find_losses(gallery("xyyy"), gallery("xyyy", "", ledger))
-    assert lost == ("pictures", 4, 4, "2 too small, 1 blurred, 1 not listed; 3 in y/")
+    assert lost == ("images", 4, 4, "2 too small, 1 blurred, 1 not listed; 3 in y/")
 
 
 def test_equal_numbers_are_in_the_order_of_their_names() -> None:
@@ -35,8 +35,8 @@ def test_equal_numbers_are_in_the_order_of_their_names() -> None:
 
 def test_what_a_person_dropped_is_not_lost_and_what_a_rule_took_is() -> None:
     ledger = [("review", "a", "dropped"), ("filter", "b", "blurred")]
-    assert find_losses(gallery("xxx"), gallery("xxx", "c", ledger)) == ("pictures", 1, 3, "1 blurred; 1 in x/")
-    assert find_losses(gallery("xxx"), gallery("xxx")) == ("pictures", 0, 3, "")
+    assert find_losses(gallery("xxx"), gallery("xxx", "c", ledger)) == ("images", 1, 3, "1 blurred; 1 in x/")
+    assert find_losses(gallery("xxx"), gallery("xxx")) == ("images", 0, 3, "")
 
 
 def test_more_reasons_than_a_line_holds_are_left_out() -> None:

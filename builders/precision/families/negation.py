@@ -1,5 +1,5 @@
 """Absence: "a dog, no people anywhere". An image that shows both is a near miss. "A table without a bowl" would ask for
-less: for a table with no bowl on it, whatever else is in the picture.
+less: for a table with no bowl on it, whatever else is in the image.
 """
 
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ def find_questions(
         has_large = evidence.largest >= rules.large
         all_large = known & (evidence.smallest >= rules.large)
         all_small = known & (evidence.largest <= rules.small)
-        large, small = f"{{0}} on {rules.large:.0%} of the picture or more", f"all {{0}} on {rules.small:.0%} or less"
+        large, small = f"{{0}} on {rules.large:.0%} of the image or more", f"all {{0}} on {rules.small:.0%} or less"
         image = evidence.image
         yield box_evidence.FamilyQuestion(
             "size/large", (label,), image[has_large], image[all_small], large, small, (label,)

@@ -16,7 +16,7 @@ _RELATIONS = {
     "below": ("below", "下方", "above"),
 }
 
-# What is farther away stands higher in a picture, and is above nothing: these texts are about the picture.
+# What is farther away stands higher in an image, and is above nothing: these texts are about the image.
 _HEIGHTS = {"above": "higher in the frame than", "below": "lower in the frame than"}
 
 

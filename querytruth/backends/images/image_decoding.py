@@ -35,7 +35,7 @@ from querytruth.array_types import GreyImage
 from querytruth.backends.environment import may_be_environment_fault
 from querytruth.backends.images import jpeg_files
 from querytruth.backends.images.image_colours import WHITE, choose_ground, flatten
-from querytruth.backends.images.image_headers import check_png, count_gif_frames, find_picture_page, read_webp_size
+from querytruth.backends.images.image_headers import check_png, count_gif_frames, find_image_page, read_webp_size
 from querytruth.backends.images.source_names import is_allowed_url
 from querytruth.backends.images.worker_messages import open_file
 from querytruth.backends.web.offline import is_offline
@@ -98,10 +98,10 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
     """Opens an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
-    picture. Raises TooManyPixels for more than `most` pixels in all, TooManyScans, CameraRaw and ThumbnailFirst."""
+    image. Raises TooManyPixels for more than `most` pixels in all, TooManyScans, CameraRaw and ThumbnailFirst."""
     if kind == "WEBP" and (size := read_webp_size(data)):
         _limit(size, 1, most)
-    page = find_picture_page(data) if kind == "TIFF" else 0
+    page = find_image_page(data) if kind == "TIFF" else 0
     image = _OPEN[kind](io.BytesIO(jpeg_files.close_jpeg(data) if kind == "JPEG" else data))
     _limit(image.size, 1, most)
     if isinstance(image, _Jpeg):
@@ -186,11 +186,11 @@ def decode_and_digest(
         digest.update(reduced.grey)
         return DecodedFrame(size, plain.exif, *reduced)
     image, frames = open_limited(kind, data, most)
-    size, picture = image.size, image.tell() if kind == "TIFF" else 0
+    size, shown = image.size, image.tell() if kind == "TIFF" else 0
     _load_first(kind, data, image, longer)
     exif = exif_block(kind, data, image)
     grey, samples = _reduce_and_digest(data, image, digest, longer)
-    for frame in (number for number in range(frames) if number != picture):
+    for frame in (number for number in range(frames) if number != shown):
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
         image.load()

@@ -3,10 +3,10 @@
 Two kinds of damage that Pillow accepts are found, too: a GIF cut between two frames, and a PNG with a damaged chunk or
 without its end.
 
-The directories of a TIFF: which of them is the picture, and whether the file is a camera's raw data.
+The directories of a TIFF: which of them is the image, and whether the file is a camera's raw data.
 
-The first directory of a file is usually its picture. Cameras write raw data in TIFF's form (DNG, NEF, ARW, CR2, PEF):
-there the first directory is a thumbnail or a preview, and the picture is what the sensor measured, behind a colour
+The first directory of a file is usually its image. Cameras write raw data in TIFF's form (DNG, NEF, ARW, CR2, PEF):
+there the first directory is a thumbnail or a preview, and the image is what the sensor measured, behind a colour
 filter, in a directory below it. Which directory is a thumbnail stands in NewSubfileType, and what pixels mean in
 PhotometricInterpretation (TIFF 6.0; TIFF/EP, ISO 12234-2; DNG 1.7).
 """
@@ -45,7 +45,7 @@ _CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks that change the 
 
 
 class CameraRaw(Exception):
-    """Raised for a camera's raw data: they become a picture only by developing them."""
+    """Raised for a camera's raw data: they become an image only by developing them."""
 
 
 class ThumbnailFirst(Exception):
@@ -67,14 +67,14 @@ class _Directory(NamedTuple):
         return self.width * self.height
 
 
-def find_picture_page(data: bytes) -> int:
-    """Returns the page of a TIFF that is the picture: the first, unless it says of itself that it is a smaller version
+def find_image_page(data: bytes) -> int:
+    """Returns the page of a TIFF that is the image: the first, unless it says of itself that it is a smaller version
     and a larger page does not. Raises CameraRaw and ThumbnailFirst."""
     directories = list(_directories(data))
     if not directories:
         return 0
     first = directories[0]
-    size = f"its first directory is a picture of {first.width} x {first.height}"
+    size = f"its first directory is an image of {first.width} x {first.height}"
     sensor = next((_SENSOR[one.photometric] for one in directories if one.photometric in _SENSOR), None)
     if sensor or data[8:10] == b"CR" or any(one.is_dng for one in directories):
         raise CameraRaw(f"{sensor or 'a DNG or CR2 file'}: {size}")

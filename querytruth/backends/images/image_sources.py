@@ -111,7 +111,7 @@ def _open_url(url: str, kind: str) -> ImageSource:
         raise UserError(source_readers.LISTING_STAGE, source_names.strip_password(url), "holds a password", next_step)
     if source_names.is_web_url(url):
         raise UserError(
-            source_readers.LISTING_STAGE, url, "is on the web", "fetch the pictures first, then give their folder"
+            source_readers.LISTING_STAGE, url, "is on the web", "fetch the images first, then give their folder"
         )
     with _translate_read_errors(url):
         filesystem, path = _filesystem(url)

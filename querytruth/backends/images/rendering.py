@@ -103,7 +103,7 @@ def run_pixels_job(job: PixelsJob) -> NDArray[np.uint8] | tuple[str, str]:
         data = _read(job.location, job.sha256)
         return np.asarray(_decode_and_resize(data, partial(_fit_within, job.side)).convert("RGB"))
     except ChangedFileError:
-        return "changed", "is not the picture any more that the set was built from"
+        return "changed", "is not the image any more that the set was built from"
     except RenderingError as error:
         return "cannot_be_read", str(error)
     except OSError as error:
@@ -175,7 +175,7 @@ def _decode_and_resize(data: bytes, layout: _Layout) -> Image.Image:
     """Returns the resized image, upright, in RGB. It is turned last, when it is small: layouts are symmetric."""
     kind = image_headers.sniff_format(data)
     if kind is None:
-        raise RenderingError("not a picture")
+        raise RenderingError("not an image")
     try:
         image, _ = open_limited(kind, data, MAX_PIXELS)
         drafted = _draft(image, layout, len(data)) if kind == "JPEG" else None

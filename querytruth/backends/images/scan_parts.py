@@ -253,7 +253,7 @@ def _read_part(job: ScanPartJob, columns: Sequence[str]) -> pa.Table:
     table = read_checked(job.path, sorted({"item", *stored}))
     if table is None or not table["item"].combine_chunks().equals(job.items):
         reason = "is gone, damaged or of another build"
-        raise UserError("scan pictures", job.path, reason, "run again: what was read is kept")
+        raise UserError("scan images", job.path, reason, "run again: what was read is kept")
     if "image_id" in columns:
         table = table.append_column(_IMAGE_ID, image_ids_of_bytes(table["sha256"]))
     return table.select(columns)

@@ -21,7 +21,7 @@ from querytruth.errors import UserError
 
 NUMBER_COLUMNS = ("latitude", "longitude")
 CARRIED_COLUMNS = ("source_url", "page_url", "licence", "taken_at", *NUMBER_COLUMNS)
-LISTING_STAGE = "list pictures"
+LISTING_STAGE = "list images"
 _LONGEST_LINE = 1 << 15  # bytes; a path has 4,096 at most
 _WIDEST = {"latitude": 90, "longitude": 180}
 

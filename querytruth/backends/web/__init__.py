@@ -1,6 +1,6 @@
 """The web as a crawler may use it: public addresses only, robots rules, limits on bytes, time and requests per host.
 
-In: addresses of images and of image searches. Out: pages and pictures, each with a row in the fetch table.
+In: addresses of images and of image searches. Out: pages and images, each with a row in the fetch table.
 
 In reading order: `web_records.py` (strict addresses, requests, results), `page_store.py` (every fetch is kept),
 `stored_fetches.py` (what is kept is not fetched again), `image_fetch_pool.py` (many at a time), `host_rules.py`

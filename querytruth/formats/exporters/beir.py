@@ -8,7 +8,7 @@ from querytruth.formats.set_description import FormatLimits, iterate_qrels, iter
 from querytruth.sets.set_files import StoredSet
 
 _FURTHER = {"family", "twin", "topic", "source_image_id", "source_id"}  # of queries that have them
-LIMITS = FormatLimits(omissions=("pictures (the corpus names their paths)", "who judged and why"))
+LIMITS = FormatLimits(omissions=("images (the corpus names their paths)", "who judged and why"))
 
 
 def export(stored: StoredSet, out: Path) -> None:

@@ -22,7 +22,7 @@ LIMITS = FormatLimits(
     needs_images=True,
     omissions=(
         "pairs that were never judged",
-        "what is known of pictures",
+        "what is known of images",
         "styles, levels and labels of queries",
         families_and_twins,
     ),
@@ -52,7 +52,7 @@ def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:
 
 def _task(row: Any, place: str, sizes: dict[str, int], manifest: dict[str, Any]) -> dict[str, Any]:
     evidence = row.evidence if isinstance(row.evidence, str) else ""
-    grade = {"from_name": "grade", "to_name": "picture", "type": "choices", "value": {"choices": [str(row.relevance)]}}
+    grade = {"from_name": "grade", "to_name": "image", "type": "choices", "value": {"choices": [str(row.relevance)]}}
     return {
         "data": {
             "image": f"/data/local-files/?d={place}",
@@ -74,5 +74,5 @@ def _labelling_config(grades: dict[str, str]) -> str:
         f"    <Choice value={quoteattr(grade)} hint={quoteattr(choices[grade])}/>"
         for grade in sorted(choices, key=int, reverse=True)
     ]
-    head = ["<View>", '  <Text name="query" value="$text"/>', '  <Image name="picture" value="$image"/>']
-    return "\n".join([*head, '  <Choices name="grade" toName="picture">', *listed, "  </Choices>", "</View>", ""])
+    head = ["<View>", '  <Text name="query" value="$text"/>', '  <Image name="image" value="$image"/>']
+    return "\n".join([*head, '  <Choices name="grade" toName="image">', *listed, "  </Choices>", "</View>", ""])

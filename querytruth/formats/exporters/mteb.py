@@ -19,7 +19,7 @@ from querytruth.sets.benchmark_set import Tables, canonical_json
 from querytruth.sets.set_files import StoredSet
 
 _LANGUAGES = {"en": "eng-Latn", "zh": "zho-Hans"}
-_CONFIGS = ("corpus", "queries", "qrels", "picture-details", "query-details")
+_CONFIGS = ("corpus", "queries", "qrels", "image-details", "query-details")
 _USAGE = """## How to evaluate
 
 ```python
@@ -92,7 +92,7 @@ def export(stored: StoredSet, out: Path) -> None:
     parquet_shards.write_table(out / "qrels", SPLIT, scores.rename_columns(names))
     image_details = images.drop_columns(["path"]).rename_columns(["id", *images.column_names[2:]])
     query_details = queries.drop_columns(["text"]).rename_columns(["id", *queries.column_names[2:]])
-    parquet_shards.write_table(out / "picture-details", SPLIT, image_details)
+    parquet_shards.write_table(out / "image-details", SPLIT, image_details)
     parquet_shards.write_table(out / "query-details", SPLIT, query_details)
     set_description.write_description(stored, out)
     set_description.write_readme(stored, out, readme_configs(stored, _CONFIGS), _USAGE)

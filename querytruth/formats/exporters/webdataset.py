@@ -42,7 +42,7 @@ def _samples(stored: StoredSet) -> Iterator[tuple[str, dict[str, bytes]]]:
         assert image is not None
         if image.suffix not in _SUFFIXES:
             reason = f"is a {image.suffix[1:].upper()}, which CLIP_benchmark does not read"
-            raise UserError("export", image.image_id, reason, "build the set with rendered pictures")
+            raise UserError("export", image.image_id, reason, "build the set with rendered images")
         image_queries = queries_by_image.get(image.image_id, [])
         query_ids = [query for query, _ in image_queries]
         details = {"image_id": image.image_id, "query_ids": query_ids, **sizes[image.image_id]}

@@ -12,7 +12,7 @@ from querytruth.formats.importers import ImportedTables, build_image_table, buil
 from querytruth.formats.importers.coco_captions import CocoCaptionsFile
 from querytruth.formats.set_images import ImageStore
 
-_TITLES = {"eccv": "ECCV Caption", "cxc": "CrissCrossed Captions", "original": "COCO captions, 5,000 test pictures"}
+_TITLES = {"eccv": "ECCV Caption", "cxc": "CrissCrossed Captions", "original": "COCO captions, 5,000 test images"}
 _NO_TEXTS = "The texts of the queries were not at hand: a query reads as the number of its COCO caption."
 _SOME_TEXTS = "Captions whose text was not at hand read as the number of the COCO caption."
 
@@ -22,8 +22,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     split = split or "eccv"
     if split not in _TITLES:
         raise import_error(f"{source} {split}", "is none of its truths", f"choose from {', '.join(_TITLES)}")
-    path = find_file(source, [f"{split}_caption_to_image.json"], "truth from captions to pictures")
-    gallery = find_file(source, ["original_caption_to_image.json"], "truth that lists all pictures")
+    path = find_file(source, [f"{split}_caption_to_image.json"], "truth from captions to images")
+    gallery = find_file(source, ["original_caption_to_image.json"], "truth that lists all images")
     truth = read_json_file(path, dict[str, list[int]])
     images = set[int]().union(*read_json_file(gallery, dict[str, list[int]]).values())
     if wrong := [caption for caption in truth if not caption.isdecimal()]:
@@ -38,7 +38,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         images=build_image_table((str(image), names.get(image, f"{image:012}.jpg"), None) for image in sorted(images)),
         qrels=build_judgment_table(pairs, "caption" if split == "original" else "human"),
         files=[path, *([] if gallery == path else [gallery]), *files],
-        grades={"1": "right, as people said" if split != "original" else "the caption was written of this picture"},
+        grades={"1": "right, as people said" if split != "original" else "the caption was written of this image"},
         title=_TITLES[split],
         known_limitations=[] if not unknown else [_NO_TEXTS if unknown == len(truth) else _SOME_TEXTS],
     )

@@ -39,7 +39,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 def _segmented(folder: Path, title: str) -> ImportedTables:
     name = folder.resolve().name
     captions = find_file(folder / "TextData", [f"seg.{name}.caption.txt"], "captions")
-    listing = find_file(folder / "ImageSets", [f"{name}.txt"], "list of pictures")
+    listing = find_file(folder / "ImageSets", [f"{name}.txt"], "list of images")
     listed = read_name_list(listing)
     lines = [(query, join_segmented(text), image) for query, text, image in read_token_lines(captions)]
     return build_caption_split(lines, listed, [captions, listing], "zh", title, ".jpg")

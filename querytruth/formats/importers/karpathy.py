@@ -48,7 +48,7 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
     images = [image for image in data.images if image.split == (split or "test")]
     if not images:
         known = ", ".join(sorted({image.split for image in data.images})) or "none"
-        raise import_error(path, f"has no pictures of the split {split or 'test'!r}", f"choose from {known}")
+        raise import_error(path, f"has no images of the split {split or 'test'!r}", f"choose from {known}")
     caption_lines: list[import_layouts.CaptionLine] = [
         (sentence.query_id or str(sentence.sentid), sentence.raw.strip(), _id(image))
         for image in images

@@ -32,7 +32,7 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
     judged = parquet_shards.read_shards(qrels, _SCORES.names, ["judged-by", "evidence"]) if qrels else iter(())
     qrels_table = parquet_shards.table_from_batches(judged, _QRELS_SCHEMA, qrels[0] if qrels else source)
     scores = qrels_table.to_pandas().rename(columns=_QRELS_COLUMNS)
-    details = [files.get(name, []) for name in ("picture-details", "query-details")]
+    details = [files.get(name, []) for name in ("image-details", "query-details")]
     tables = {
         "images": _merge_details(images, details[0], IMAGES_SCHEMA, "image_id"),
         "queries": _merge_details(query_frame, details[1], QUERIES_SCHEMA, "query_id"),

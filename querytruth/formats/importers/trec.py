@@ -13,9 +13,7 @@ from querytruth.formats.set_images import ImageStore
 from querytruth.records import are_own_ids
 
 _LIST = "images.txt"
-JUDGED_GALLERY_LIMITATION = (
-    "The gallery holds the pictures that were judged: others that were searched in are not known."
-)
+JUDGED_GALLERY_LIMITATION = "The gallery holds the images that were judged: others that were searched in are not known."
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> importers.ImportedTables:
@@ -53,7 +51,7 @@ def _judgments(path: Path) -> Iterator[tuple[str, str, int]]:
             continue
         cells = line.split()
         if len(cells) != 4:
-            raise import_error(f"{path} line {number}", f"has {len(cells)} columns, not 4 (query 0 picture grade)")
+            raise import_error(f"{path} line {number}", f"has {len(cells)} columns, not 4 (query 0 image grade)")
         try:
             yield cells[0], cells[2], int(cells[3])
         except ValueError:

@@ -109,6 +109,6 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     for member in iterate_members(path, _limit_of, import_error):
         if member.defect in ("sparse", "too_large"):
             size = "sparse" if member.defect == "sparse" else f"{member.size} bytes"
-            raise import_error(f"{path} {member.name}", f"is no picture or text of this layout ({size})")
+            raise import_error(f"{path} {member.name}", f"is no image or text of this layout ({size})")
         if member.defect is None:
             yield member.name, member.data

@@ -3,7 +3,7 @@ import { ask, chip, element, photo, t } from "./elements.js";
 import { CardQueue, settings } from "./card_queue.js";
 import { grading, meaning } from "./parts.js";
 
-const PICTURE = "the picture";
+const IMAGE = "the image";
 
 function draw(card, queue) {
   const { own, image_id } = card.image;
@@ -11,10 +11,10 @@ function draw(card, queue) {
   return [
     element("h1", { class: "query", lang: card.language }, element("bdi", {}, card.text)),
     element("div", { class: "pair" },
-      element("figure", { on: { click: () => queue.large(image_id, "") } }, photo(queue.imagePath(1280, image_id), PICTURE, {}, "not at hand")),
+      element("figure", { on: { click: () => queue.large(image_id, "") } }, photo(queue.imagePath(1280, image_id), IMAGE, {}, "not at hand")),
       element("div", { class: "side" },
         element("p", { class: "question" }, "Would you want it for this query?"),
-        grading({ name: PICTURE, grade: own?.grade ?? null }, (grade) => answer(card, queue, grade)),
+        grading({ name: IMAGE, grade: own?.grade ?? null }, (grade) => answer(card, queue, grade)),
         element("button", { type: "button", "aria-pressed": String(unsure), on: { click: () => answer(card, queue, null) } }, "Cannot tell ", element("kbd", {}, "c")),
         element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade))))),
         own && element("p", { class: "chips" }, chip(unsure ? "you cannot tell" : t("you decided %(grade)s", { grade: own.grade }), "good")),

@@ -1,4 +1,4 @@
-// A picture of a gallery, and what a person says of it in each language: a caption a line.
+// An image of a gallery, and what a person says of it in each language: a caption a line.
 import { element, photo } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
@@ -10,7 +10,7 @@ function draw(card, queue) {
     element("div", { class: "pair" },
       element("figure", {}, photo(queue.imagePath(1280, card.image_id), card.name)),
       element("div", { class: "side" },
-        element("p", { class: "question" }, "What is on the picture?"),
+        element("p", { class: "question" }, "What is on the image?"),
         ...fields,
         element("p", { class: "row" }, element("button", { type: "button", class: "main", on: { click: () => save(card, queue) } }, "Save, next ", element("kbd", {}, "Enter"))),
         element("p", { class: "quiet" }, element("bdi", {}, card.name)),
@@ -37,7 +37,7 @@ function save(card, queue) {
   }
   const last = queue.at === queue.order.length - 1;
   if (last) return document.activeElement?.blur();
-  // Until the next picture is here, nothing more is written to this one.
+  // Until the next image is here, nothing more is written to this one.
   for (const area of document.querySelectorAll(".caption")) area.readOnly = true;
   queue.go(queue.at + 1).then(write);
 }

@@ -60,7 +60,7 @@ function accepted(reading) {
   const state = reading.taken ? "Taken and on disk" : "This is what the file decides; nothing is taken yet";
   return [
     element("p", {}, `${t(state)}: ${reading.tally || t("no decisions")}.`),
-    rows.length ? element("table", {}, element("thead", {}, element("tr", {}, ...["Decision", "Query", "Picture", "New", "Note"].map((name) => element("th", {}, name)))), element("tbody", {}, ...rows)) : null,
+    rows.length ? element("table", {}, element("thead", {}, element("tr", {}, ...["Decision", "Query", "Image", "New", "Note"].map((name) => element("th", {}, name)))), element("tbody", {}, ...rows)) : null,
   ].filter(Boolean);
 }
 

@@ -1,4 +1,4 @@
-// Two pictures that count as one, side by side: the same, or not; and what becomes of their group.
+// Two images that count as one, side by side: the same, or not; and what becomes of their group.
 import { ask, chip, element, photo, t } from "./elements.js";
 import { CardQueue } from "./card_queue.js";
 
@@ -10,7 +10,7 @@ function draw(card, queue) {
   return [
     element("div", { class: "two" }, half(card.one, queue), half(card.other, queue)),
     element("div", { class: "verdict" },
-      element("p", { class: "question" }, "Is it the same picture?"),
+      element("p", { class: "question" }, "Is it the same image?"),
       element("p", { class: "row" }, answer(card, queue, "same", "Same", "s"), answer(card, queue, "different", "Not the same", "d")),
       element("p", { class: "chips" }, matchChip(card), own && chip(t("you decided %(grade)s", { grade: t(DECISION_NAMES[own]) }), "good"),
         card.last_decision && card.last_decision !== own && chip(t("the last decision on it: %(decision)s", { decision: t(DECISION_NAMES[card.last_decision]) }), "warm"),
@@ -37,7 +37,7 @@ function matchChip(card) {
 const answer = (card, queue, decision, label, key) => element("button",
   { type: "button", class: "large", "aria-pressed": String(card.own?.decision === decision), on: { click: () => decide(card, queue, decision) } }, label, " ", element("kbd", {}, key));
 
-const pairing = () => element("button", { type: "button", class: "small", on: { click: () => finder.open() } }, "Pair other pictures ", element("kbd", {}, "m"));
+const pairing = () => element("button", { type: "button", class: "small", on: { click: () => finder.open() } }, "Pair other images ", element("kbd", {}, "m"));
 
 function strip(title, groups, queue) {
   return element("section", {}, element("h2", {}, title),
@@ -51,14 +51,14 @@ function decide(card, queue, decision, goesOn = true, note = card.own?.note || "
   if (goesOn && queue.at < queue.order.length - 1) queue.go(queue.at + 1);
 }
 
-// Brings any two pictures together. The first one stays marked until it has a second one, or is taken back.
+// Brings any two images together. The first one stays marked until it has a second one, or is taken back.
 class Finder {
   constructor() {
     this.first = null;
-    this.search = element("input", { type: "search", maxlength: 200, placeholder: "name", "aria-label": "name of a picture", on: { input: () => this.soon(), keydown: (event) => this.entered(event) } });
+    this.search = element("input", { type: "search", maxlength: 200, placeholder: "name", "aria-label": "name of an image", on: { input: () => this.soon(), keydown: (event) => this.entered(event) } });
     this.message = element("div", { class: "first" });
     this.results = element("ul", { class: "results" });
-    this.dialog = element("dialog", { id: "finder" }, element("h2", {}, "Two pictures that are the same"), this.message, this.search, this.results,
+    this.dialog = element("dialog", { id: "finder" }, element("h2", {}, "Two images that are the same"), this.message, this.search, this.results,
       element("p", { class: "row" }, element("button", { type: "button", on: { click: () => this.dialog.close() } }, "Close ", element("kbd", {}, "Esc"))));
     document.body.append(this.dialog);
   }
@@ -72,7 +72,7 @@ class Finder {
 
   soon() { clearTimeout(this.typing); this.typing = setTimeout(() => this.find(), 200); }
 
-  // Without a word: the two pictures of the card that it was opened from, if there is one.
+  // Without a word: the two images of the card that it was opened from, if there is one.
   async find() {
     const search = this.search.value;
     let results = queue.card ? [queue.card.one, queue.card.other] : [];
@@ -87,7 +87,7 @@ class Finder {
       ? [photo(queue.imagePath(320, this.first.image_id), this.first.name), element("p", {}, "Which is the same as ", element("bdi", {}, this.first.name), "?"), element("button", { type: "button", on: { click: () => { this.first = null; this.find(); } } }, "Another")]
       : [element("p", { class: "quiet" }, "Choose the first one. It stays marked when this is closed, so that the second can be of another pair.")]));
     this.results.replaceChildren(...(this.shown.length ? this.shown.map((one) => element("li", {}, element("button", { type: "button", on: { click: () => this.choose(one) } },
-      photo(queue.imagePath(320, one.image_id), "", { loading: "lazy" }, "not at hand"), element("bdi", {}, one.name)))) : [element("li", { class: "quiet none" }, this.search.value.trim() ? "No picture has that name." : "Write a part of its name.")]));
+      photo(queue.imagePath(320, one.image_id), "", { loading: "lazy" }, "not at hand"), element("bdi", {}, one.name)))) : [element("li", { class: "quiet none" }, this.search.value.trim() ? "No image has that name." : "Write a part of its name.")]));
   }
 
   async entered(event) {

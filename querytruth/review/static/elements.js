@@ -31,7 +31,7 @@ export function element(tag, fields = {}, ...children) {
   return made;
 }
 
-// A picture, or in its place why there is none.
+// An image, or in its place why there is none.
 export function photo(address, name, fields = {}, gone = name) {
   const image = element("img", { src: address, alt: name, ...fields });
   image.addEventListener("error", () => image.replaceWith(element("span", { class: "absent" }, gone)));

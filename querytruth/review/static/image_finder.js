@@ -1,4 +1,4 @@
-// Adds pictures of the gallery to the query of the card: found by a text, by a similar picture, or by a file.
+// Adds images of the gallery to the query of the card: found by a text, by a similar image, or by a file.
 import { ask, chip, element, photo, t } from "./elements.js";
 import { settings } from "./card_queue.js";
 import { decidedTexts, gradeOf, grading } from "./parts.js";
@@ -12,7 +12,7 @@ export class ImageFinder {
     this.message = element("p", { class: "quiet", role: "status" });
     this.results = element("ul", { class: "grid" });
     this.dialog = element("dialog", { id: "image-finder", on: { keydown: (event) => this.pressed(event) } },
-      element("h2", {}, "Add a picture"), this.query = element("p", { class: "question" }),
+      element("h2", {}, "Add an image"), this.query = element("p", { class: "question" }),
       element("p", { class: "row" }, this.search, element("label", { class: "button" }, "By file", this.file)),
       this.message, this.results,
       element("p", { class: "row" }, element("button", { type: "button", on: { click: () => this.dialog.close() } }, "Close ", element("kbd", {}, "Esc"))));
@@ -26,7 +26,7 @@ export class ImageFinder {
     this.search.value = "";
     if (!this.dialog.open) this.dialog.showModal();
     this.search.focus();
-    this.draw([], "Write a word, choose a file, or drop one onto the page. A grade adds the picture.");
+    this.draw([], "Write a word, choose a file, or drop one onto the page. A grade adds the image.");
   }
 
   findSimilar(card, queue, one) {
@@ -51,7 +51,7 @@ export class ImageFinder {
     this.message.textContent = t("Searching…");
     try {
       const { images, remark } = await ask(`/api/finder/${path}`, file);
-      if (this.latest === path) this.draw(images, [title, remark].filter(Boolean).join(" ") || (images.length ? "" : "No picture of the gallery has that in its name, labels, captions or queries."));
+      if (this.latest === path) this.draw(images, [title, remark].filter(Boolean).join(" ") || (images.length ? "" : "No image of the gallery has that in its name, labels, captions or queries."));
     } catch (error) { if (this.latest === path) this.draw([], error.message); }
   }
 

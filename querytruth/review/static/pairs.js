@@ -1,4 +1,4 @@
-// One query and one picture, large: for audits, pairs that nobody judged, and disputes.
+// One query and one image, large: for audits, pairs that nobody judged, and disputes.
 import { chip, element, photo, t } from "./elements.js";
 import { toggleBoxes, withBoxes } from "./boxes.js";
 import { CardQueue, settings } from "./card_queue.js";
@@ -12,7 +12,7 @@ function draw(card, queue) {
     element("div", { class: "pair" },
       element("figure", {}, withBoxes(photo(queue.imagePath(1280, one.image_id), one.name), one.boxes)),
       element("div", { class: "side" },
-        element("p", { class: "question" }, "Does the picture show it?"),
+        element("p", { class: "question" }, "Does the image show it?"),
         grading(one, (grade) => decide(card, queue, { decision: "grade", relevance: grade }), gradeOf(card, one)),
         element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade))))),
         element("p", { class: "chips" }, one.is_source && chip("the caption was written of it", "source"), now, one.own && chip(t("you decided %(grade)s", { grade: one.grade }), "good")),

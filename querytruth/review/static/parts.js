@@ -41,8 +41,8 @@ export function editText(card, queue, decide) {
   const { others, ...one } = decidedTexts(card);
   if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
   const rests = shownText(card).rests_on_text;
-  queue.write("Edit the query", rests ? "Enter saves. The pictures that were right for the old text wait for a new judgment." : "Enter saves.", one.text, false,
-    (text, keeps) => decide({ ...one, decision: "edit", new_text: text, keeps_truth: keeps }), rests && "The meaning is the same: the pictures stay right");
+  queue.write("Edit the query", rests ? "Enter saves. The images that were right for the old text wait for a new judgment." : "Enter saves.", one.text, false,
+    (text, keeps) => decide({ ...one, decision: "edit", new_text: text, keeps_truth: keeps }), rests && "The meaning is the same: the images stay right");
 }
 
 export const gradeOf = (card, one) => (one.grades ? one.grades[shownText(card).query_id] : one.grade);

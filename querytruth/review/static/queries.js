@@ -1,4 +1,4 @@
-// One query and its ground truth: a grid of pictures, each with its grade.
+// One query and its ground truth: a grid of images, each with its grade.
 import { ask, chip, element, keyButton, photo, t } from "./elements.js";
 import { toggleBoxes, withBoxes } from "./boxes.js";
 import { CardQueue, settings } from "./card_queue.js";
@@ -12,13 +12,13 @@ function draw(card, queue) {
   if (markedKey !== card.key) { markedKey = card.key; marked = 0; }
   const shown = card.images.length;
   const grid = element("ul", { class: `grid ${shown > 8 ? "" : shown > 3 ? "some" : "few"}` }, ...card.images.map((one, place) => tile(card, one, place, queue)));
-  const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, queue) } }, t("%(number)s more pictures", { number: card.image_total - shown }));
+  const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, queue) } }, t("%(number)s more images", { number: card.image_total - shown }));
   return [
     head(card, queue),
     element("p", { class: "row acts" },
       keyButton("a", "All right", "main", queue), keyButton("x", shownText(card).own?.decision === "drop" ? "Dropped" : "Drop query", "", queue),
-      keyButton("e", "Edit", "", queue), keyButton("n", "Note", "", queue), keyButton("i", "Add a picture", "", queue)),
-    shown ? grid : element("p", { class: "quiet empty" }, "No picture was ever judged for this query."),
+      keyButton("e", "Edit", "", queue), keyButton("n", "Note", "", queue), keyButton("i", "Add an image", "", queue)),
+    shown ? grid : element("p", { class: "quiet empty" }, "No image was ever judged for this query."),
     more,
   ];
 }

@@ -56,7 +56,7 @@ def test_a_definition_with_a_few_aliases_is_read() -> None:
     assert load_yaml("") is None
 
 
-@pytest.mark.parametrize("text", ["3.jpg", "a picture on a table " * 20])
+@pytest.mark.parametrize("text", ["3.jpg", "an image on a table " * 20])
 def test_a_table_of_ours_is_readable_however_often_it_repeats_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:

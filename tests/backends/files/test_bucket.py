@@ -130,7 +130,7 @@ def test_a_key_that_is_no_path_is_named(object_service: ObjectService) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_pictures_in_a_bucket_are_read_by_the_same_library(object_service: ObjectService) -> None:
+def test_images_in_a_bucket_are_read_by_the_same_library(object_service: ObjectService) -> None:
     object_service.ask("PUT", "album/a.png", b"png")
     url = f"s3://{object_service.bucket}/album/a.png"
     with fsspec_for(url).open(url, "rb") as file:

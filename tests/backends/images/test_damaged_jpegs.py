@@ -156,7 +156,7 @@ def test_a_file_of_four_layers_may_lack_its_end_mark_too(read: Callable[[bytes],
 
 
 def test_a_file_cut_between_two_scans_is_not_whole(read: Callable[[bytes], ScannedImage]) -> None:
-    """All codes up to there are good; what would make the picture sharp, or gives its colours, is missing."""
+    """All codes up to there are good; what would make the image sharp, or gives its colours, is missing."""
     whole = encoded(3, progressive=True)
     scans = [place for place in range(len(whole)) if whole.startswith(b"\xff\xda", place)]
     assert len(scans) > 3

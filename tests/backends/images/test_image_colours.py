@@ -47,7 +47,7 @@ def colour_of(image: Image.Image, data: Any = None) -> Colour:
 
 
 def through(image: Image.Image, kind: str, **options: Any) -> Image.Image:
-    """The picture after a file of that format."""
+    """The image after a file of that format."""
     out = io.BytesIO()
     image.save(out, kind, **options)
     back = Image.open(io.BytesIO(out.getvalue()))
@@ -200,6 +200,6 @@ def test_one_bit_is_black_and_white() -> None:
 
 
 def test_what_is_plain_already_is_not_copied() -> None:
-    """A picture of 50 megapixels takes 200 MB as it is."""
+    """An image of 50 megapixels takes 200 MB as it is."""
     image = Image.new("RGB", (4, 4), ORANGE)
     assert flatten_to_8_bits(image) is image

@@ -21,14 +21,14 @@ register_heif_opener()
 
 
 def noisy(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40), **options: Any) -> Path:
-    """Blotches in colour: a picture with a hash of its own."""
+    """Blotches in colour: an image with a hash of its own."""
     rng = np.random.default_rng(1)
     blotches = Image.fromarray(rng.integers(0, 256, (8, 10, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
     blotches.save(path, kind, **options)
     return path
 
 
-UNDONE = {  # what a camera that is held so does to the picture, by orientation
+UNDONE = {  # what a camera that is held so does to the image, by orientation
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -40,7 +40,7 @@ UNDONE = {  # what a camera that is held so does to the picture, by orientation
 
 
 def rewritten(data: bytes) -> bytes:
-    """The same picture with an EXIF block, a comment and no JFIF header."""
+    """The same image with an EXIF block, a comment and no JFIF header."""
     out = data[:2]
     for marker, text in ((b"\xff\xe1", b"Exif\x00\x00" + bytes(40)), (b"\xff\xfe", b"a comment")):
         out += marker + struct.pack(">H", len(text) + 2) + text
@@ -122,11 +122,11 @@ def animated(kind: str) -> bytes:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
-    """Read a picture that lies on disk for so long."""
+    """Read an image that lies on disk for so long."""
 
     def of(data: bytes) -> ScannedImage:
-        (tmp_path / "picture").write_bytes(data)
-        return read_image(tmp_path / "picture")
+        (tmp_path / "image").write_bytes(data)
+        return read_image(tmp_path / "image")
 
     return of
 
@@ -234,7 +234,7 @@ def sixteen() -> Image.Image:
 
 
 def on_glass() -> Image.Image:
-    """Black, as transparent as the blotches are light: on white the same picture again."""
+    """Black, as transparent as the blotches are light: on white the same image again."""
     layer = Image.new("LA", (320, 240))
     layer.putalpha(blotches().point(lambda value: 255 - value))
     return layer

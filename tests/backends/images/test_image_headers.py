@@ -1,4 +1,4 @@
-"""Picture headers: what a file is, how large and of how many frames, without decoding any."""
+"""Image headers: what a file is, how large and of how many frames, without decoding any."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Picture files: found only where they may be, proven whole, read as a camera wrote them."""
+"""Image files: found only where they may be, proven whole, read as a camera wrote them."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ def image(path: Path, size: tuple[int, int] = (60, 40), kind: str = "JPEG", mode
 
 
 def noisy(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40), **options: Any) -> Path:
-    """Blotches in colour: a picture with a hash of its own."""
+    """Blotches in colour: an image with a hash of its own."""
     rng = np.random.default_rng(1)
     blotches = Image.fromarray(rng.integers(0, 256, (8, 10, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
     blotches.save(path, kind, **options)

@@ -1,4 +1,4 @@
-"""Sources of pictures: what each lists, what it refuses and why, and where an item lies."""
+"""Sources of images: what each lists, what it refuses and why, and where an item lies."""
 
 import gc
 import os
@@ -248,10 +248,10 @@ def test_a_parquet_table_says_the_same_as_the_csv(tmp_path: Path) -> None:
     [
         ("a.csv", b"file,width\na.jpg,1\n", "has no column 'path' (it has 'file', 'width')"),
         ("a.csv", b"", "has no column 'path' (it has )"),
-        ("a.csv", b"path,latitude\na.jpg,abc\n", "a.csv, line 2 (list pictures): latitude 'abc' is no latitude"),
+        ("a.csv", b"path,latitude\na.jpg,abc\n", "a.csv, line 2 (list images): latitude 'abc' is no latitude"),
         ("a.csv", b"path,latitude\na.jpg,91\n", "latitude '91' is no latitude in degrees"),
         ("a.csv", b"path,taken_at\na.jpg,05/03/2024 10:12\n", "is no time as in 2024-05-31T10:20:30"),
-        ("a.csv", b"path\na,b.jpg\n", "line 2 (list pictures): has 2 cells, the header 1"),
+        ("a.csv", b"path\na,b.jpg\n", "line 2 (list images): has 2 cells, the header 1"),
         ("a.csv", b'path\n"a"b.jpg\n', "cannot be read"),
         ("a.csv", b"path\n" + b"x" * 200_000, "cannot be read"),
         ("a.parquet", b"PAR1 rubbish PAR1", "cannot be read"),
@@ -268,7 +268,7 @@ def test_a_table_that_is_no_good_says_where(tmp_path: Path, name: str, text: byt
 
 @pytest.mark.parametrize("images", ["gone", "gone/list.txt", "memory://gone", "memory://gone/a.csv", "nosuch://a/b"])
 def test_a_source_that_is_not_there_is_one_line(images: str) -> None:
-    with pytest.raises(UserError, match=r"^\S+ \(list pictures\): [^\n]+ Next: [^\n]+$"):
+    with pytest.raises(UserError, match=r"^\S+ \(list images\): [^\n]+ Next: [^\n]+$"):
         open_source(images)
 
 
@@ -372,7 +372,7 @@ def test_a_hundred_thousand_entries_take_little_more_than_their_names(tmp_path: 
 
 def test_the_head_is_the_one_that_an_image_is_read_with(tmp_path: Path) -> None:
     Image.effect_noise((200, 200), 90).save(tmp_path / "a.png")
-    (tmp_path / "b.txt").write_bytes(b"no picture")
+    (tmp_path / "b.txt").write_bytes(b"no image")
     for name in ("a.png", "b.txt"):
         read = read_image(str(tmp_path / name))
         assert read_file_state(str(tmp_path / name)) == FileState(read.size, read.modified, read.head)
@@ -396,10 +396,10 @@ def test_a_bare_name_is_found_in_a_deeper_folder_if_there_is_just_one(tmp_path: 
     here = image(tmp_path / "val2017" / "x.jpg")
     folder = ImageFolder(tmp_path)
     assert folder.find("x.jpg") == here
-    assert folder.find("other/x.jpg") == "image_missing", "another folder's picture is another picture"
+    assert folder.find("other/x.jpg") == "image_missing", "another folder's image is another image"
     copy = tmp_path / "train2017" / "x.jpg"
     copy.write_bytes(here.read_bytes())
-    assert ImageFolder(tmp_path).find("x.jpg") == copy, "the same bytes in two folders are one picture"
+    assert ImageFolder(tmp_path).find("x.jpg") == copy, "the same bytes in two folders are one image"
     copy.write_bytes(here.read_bytes() + b"another")
     assert ImageFolder(tmp_path).find("x.jpg") == "found_in_several_folders"
 

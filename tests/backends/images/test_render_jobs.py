@@ -77,7 +77,7 @@ def test_an_image_may_lie_on_any_file_system(tmp_path: Path) -> None:
     assert opened((tmp_path / "a.jpg").read_bytes()).size == (32, 32)
     fault = run_render_job(RenderJob("memory://album/gone.png", str(tmp_path / "b.jpg"), 32, "squash", None))
     assert fault and fault[0] == "cannot_be_rendered"
-    with pytest.raises(OSError, match="cannot be read"):  # no picture's fault, and no traceback with a password in it
+    with pytest.raises(OSError, match="cannot be read"):  # no image's fault, and no traceback with a password in it
         run_render_job(RenderJob("nosuch://user:secret@host/a.png", str(tmp_path / "b.jpg"), 32, "squash", None))
 
 
@@ -94,9 +94,9 @@ def header_of(width: int, height: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "detail"),
     [
-        (b"", "not a picture"),
-        (b"<html>", "not a picture"),
-        (b"P6 10 10 255 " + b"x" * 300, "not a picture"),
+        (b"", "not an image"),
+        (b"<html>", "not an image"),
+        (b"P6 10 10 255 " + b"x" * 300, "not an image"),
         (b"\xff\xd8\xff", "SyntaxError"),
         (file_of(Image.effect_noise((300, 300), 90), "JPEG")[:3000], "truncated"),
         (header_of(60_000, 60_000), "60000 x 60000"),
@@ -157,7 +157,7 @@ def test_workers_render_and_name_the_images_that_they_cannot(tmp_path: Path) -> 
     jobs = [RenderJob(str(tmp_path / f"{name}.png"), str(tmp_path / f"{name}.jpg"), 32, "fit", None) for name in "ab"]
     digest, failure = map_in_workers(run_render_job, jobs, writable=tmp_path)
     assert digest == hashlib.sha256((tmp_path / "a.jpg").read_bytes()).hexdigest()
-    assert failure == ("cannot_be_rendered", "not a picture")
+    assert failure == ("cannot_be_rendered", "not an image")
     blocked = RenderJob(str(tmp_path / "a.png"), str(tmp_path / "a.png" / "c.jpg"), 32, "fit", None)
     with pytest.raises(OSError, match=r"a\.png"):
         list(map_in_workers(run_render_job, [blocked], writable=tmp_path))

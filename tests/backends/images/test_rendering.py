@@ -1,4 +1,4 @@
-"""Rendering: every picture becomes the same kind of small JPEG, and looks as it should."""
+"""Rendering: every image becomes the same kind of small JPEG, and looks as it should."""
 
 import io
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def colours_at(data: bytes, *places: tuple[int, int]) -> str:
 
 
 def corners(data: bytes) -> str:
-    """The colours of the picture's quarters, row by row."""
+    """The colours of the image's quarters, row by row."""
     right, bottom = opened(data).width - 8, opened(data).height - 8
     return colours_at(data, (8, 8), (right, 8), (8, bottom), (right, bottom))
 
@@ -106,7 +106,7 @@ def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_an_image_is_upright_however_the_camera_was_held(kind: str, orientation: int) -> None:
-    undo = {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 8, 7: 7, 8: 6}  # what turns an upright picture into the stored one
+    undo = {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 8, 7: 7, 8: 6}  # what turns an upright image into the stored one
     upright = quarters()
     upright.getexif()[0x0112] = undo[orientation]
     stored = ImageOps.exif_transpose(upright)

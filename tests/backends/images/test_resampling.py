@@ -1,4 +1,4 @@
-"""Resampling: the same picture as Pillow's LANCZOS makes, exactly the same on every processor."""
+"""Resampling: the same image as Pillow's LANCZOS makes, exactly the same on every processor."""
 
 import threading
 from pathlib import Path

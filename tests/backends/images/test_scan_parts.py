@@ -1,4 +1,4 @@
-"""What was read from pictures is kept: only what changed is read again, and nothing that is damaged is believed."""
+"""What was read from images is kept: only what changed is read again, and nothing that is damaged is believed."""
 
 import os
 import pickle
@@ -39,7 +39,7 @@ class Album:
         self.was_read: list[str] = []
         self.lost: dict[str, WorkerFailure | str] = {}
         for number in range(count):
-            self.write(f"{number:04}.jpg", f"picture {number}")
+            self.write(f"{number:04}.jpg", f"image {number}")
 
     def write(self, name: str, text: str) -> None:
         path = self.root / name
@@ -80,7 +80,7 @@ def album(tmp_path: Path) -> Album:
 
 
 def expected(count: int) -> dict[str, str]:
-    return {f"{number:04}.jpg": f"picture {number}" for number in range(count)}
+    return {f"{number:04}.jpg": f"image {number}" for number in range(count)}
 
 
 def times(folder: Path) -> dict[str, int]:
@@ -124,9 +124,9 @@ def test_same_size_and_time_but_another_beginning_is_another_file(album: Album) 
     album.scan()
     path = album.root / "0003.jpg"
     stamp = path.stat().st_mtime_ns
-    path.write_text("PICTURE 3")
+    path.write_text("IMAGE 3")
     os.utime(path, ns=(stamp, stamp))
-    assert album.scan()["0003.jpg"] == "PICTURE 3"
+    assert album.scan()["0003.jpg"] == "IMAGE 3"
     assert album.was_read == ["0003.jpg"]
 
 
@@ -182,8 +182,8 @@ def test_a_file_that_goes_missing_or_leads_away_is_told_and_comes_back(album: Al
         {"item": "0002.jpg", "reason": "link_out_of_folder", "detail": None},
     ]
     (album.root / "0002.jpg").unlink()
-    album.write("0001.jpg", "picture 1")
-    album.write("0002.jpg", "picture 2")
+    album.write("0001.jpg", "image 1")
+    album.write("0002.jpg", "image 2")
     assert album.scan() == expected(40)
     assert sorted(album.was_read) == ["0001.jpg", "0002.jpg"]
 

@@ -1,4 +1,4 @@
-"""The picture of a TIFF is not always its first directory, and a camera's raw data are no picture."""
+"""The image of a TIFF is not always its first directory, and a camera's raw data are no image."""
 
 import io
 import struct
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from querytruth.backends.images.image_headers import CameraRaw, ThumbnailFirst, find_picture_page
+from querytruth.backends.images.image_headers import CameraRaw, ThumbnailFirst, find_image_page
 from querytruth.backends.images.image_reading import ScannedImage, read_image
 from querytruth.backends.images.rendering import RenderingError, render_image
 
@@ -59,20 +59,20 @@ def test_raw_data_of_every_maker_are_named_as_such(order: str) -> None:
         tiff([directory(6000, 4000, 32803)], order=order),  # PEF
         tiff([thumbnail(), sensor], order=order),
     ):
-        with pytest.raises(CameraRaw, match="its first directory is a picture of"):
-            find_picture_page(data)
+        with pytest.raises(CameraRaw, match="its first directory is an image of"):
+            find_image_page(data)
 
 
-def test_the_page_that_is_no_smaller_version_is_the_picture() -> None:
+def test_the_page_that_is_no_smaller_version_is_the_image() -> None:
     page = directory(1200, 900)
-    assert find_picture_page(tiff([thumbnail(), page])) == 1
-    assert find_picture_page(tiff([thumbnail(), directory(300, 200, kind=1), page])) == 2
-    assert find_picture_page(tiff([page, thumbnail()])) == 0, "the usual order"
-    assert find_picture_page(tiff([page, directory(2400, 1800)])) == 0, "a second page may be larger"
-    assert find_picture_page(tiff([page], [directory(600, 450, kind=1)])) == 0, "a pyramid"
-    assert find_picture_page(tiff([thumbnail()])) == 0, "there is no other picture"
+    assert find_image_page(tiff([thumbnail(), page])) == 1
+    assert find_image_page(tiff([thumbnail(), directory(300, 200, kind=1), page])) == 2
+    assert find_image_page(tiff([page, thumbnail()])) == 0, "the usual order"
+    assert find_image_page(tiff([page, directory(2400, 1800)])) == 0, "a second page may be larger"
+    assert find_image_page(tiff([page], [directory(600, 450, kind=1)])) == 0, "a pyramid"
+    assert find_image_page(tiff([thumbnail()])) == 0, "there is no other image"
     with pytest.raises(ThumbnailFirst, match="160 x 120, and the one of 1200 x 900 below"):
-        find_picture_page(tiff([thumbnail()], [page]))
+        find_image_page(tiff([thumbnail()], [page]))
 
 
 def test_hostile_directories_end() -> None:
@@ -86,7 +86,7 @@ def test_hostile_directories_end() -> None:
         b"II*\0",
         tiff([thumbnail()], [directory(9, 9)])[:70],
     ):
-        assert find_picture_page(data) == 0
+        assert find_image_page(data) == 0
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
     return of
 
 
-def test_a_file_of_thumbnail_and_picture_enters_as_the_picture(read: Callable[[bytes], ScannedImage]) -> None:
+def test_a_file_of_thumbnail_and_image_enters_as_the_image(read: Callable[[bytes], ScannedImage]) -> None:
     out = io.BytesIO()
     small, large = Image.new("RGB", (160, 120), "red"), Image.linear_gradient("L").resize((600, 450)).convert("RGB")
     small.save(out, "TIFF", save_all=True, append_images=[large], tiffinfo={254: 0})
@@ -117,7 +117,7 @@ def test_raw_files_have_their_own_reason_and_are_not_rendered(read: Callable[[by
     raw = tiff([thumbnail()], [directory(6000, 4000, 32803)])
     found = read(raw)
     assert found.reason == "camera_raw"
-    assert found.detail == "a colour filter array: its first directory is a picture of 160 x 120"
+    assert found.detail == "a colour filter array: its first directory is an image of 160 x 120"
     assert read(tiff([thumbnail()], [directory(900, 600)])).reason == "thumbnail_first"
     for start in (b"FUJIFILMCCD-RAW 0201", b"IIRO\x08\0\0\0", b"\0\0\0\x18ftypcrx \0\0\0\1"):
         assert read(start + bytes(99)).reason == "camera_raw"

@@ -29,7 +29,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Loaded]:
-    """A tiny model, a batch of questions of different lengths about pictures, and how to answer them."""
+    """A tiny model, a batch of questions of different lengths about images, and how to answer them."""
     made: dict[str, Path] = {}
 
     def make(kind: str, **text: Any) -> Loaded:

@@ -1,4 +1,4 @@
-"""Captions that are written already, matched to pictures by name or digest and never by guessing."""
+"""Captions that are written already, matched to images by name or digest and never by guessing."""
 
 import csv
 import json
@@ -150,7 +150,7 @@ def test_real_files_of_captions_are_read(shared: Any) -> None:
         ("x.txt", "a b", "suffix"),
         ("x.csv", "name,words\na,b\n", "has the columns name, words"),
         ("x.csv", "", "has the columns none"),
-        ("x.csv", "file_name,caption\n,one\n", "line 2.*names no picture"),
+        ("x.csv", "file_name,caption\n,one\n", "line 2.*names no image"),
         ("x.csv", "file_name,caption\n1.jpg,一只狗\n".encode("gb18030"), "is no UTF-8.*gb18030"),
         ("x.jsonl", '{"image": "1.jpg", "caption": "one"}\n{"image"\n', "line 2.*no JSON"),
         ("x.jsonl", "[1]\n", "line 1.*is no JSON"),

@@ -1,4 +1,4 @@
-"""Pictures and texts as vectors: the real classes of transformers, with random weights, without a network."""
+"""Images and texts as vectors: the real classes of transformers, with random weights, without a network."""
 
 import pickle
 import shutil
@@ -78,7 +78,7 @@ def test_order_is_kept_and_neighbours_do_not_matter(folder: Path) -> None:
     alone = np.concatenate([embedder.encode_images([image]) for image in SEVEN])
     np.testing.assert_allclose(together, alone, atol=1e-5)
     np.testing.assert_allclose(embedder.encode_images(SEVEN[::-1]), together[::-1], atol=1e-5)
-    assert len({tuple(row) for row in together.round(4)}) == 7, "seven pictures, seven vectors"
+    assert len({tuple(row) for row in together.round(4)}) == 7, "seven images, seven vectors"
     texts = ["a dog", "", "two cats and a dog and a car", "车"]
     one_by_one = np.concatenate([embedder.encode_texts([text]) for text in texts])
     np.testing.assert_allclose(embedder.encode_texts(texts), one_by_one, atol=1e-5)
@@ -86,7 +86,7 @@ def test_order_is_kept_and_neighbours_do_not_matter(folder: Path) -> None:
 
 @pytest.mark.thorough
 def test_the_number_of_images_computed_at_once_never_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of a smaller batch differ in the last bits: whether two pictures are alike would depend on the others."""
+    """Rows of a smaller batch differ in the last bits: whether two images are alike would depend on the others."""
     embedder = load(folder, batch=4)
     computed: list[int] = []
     features = embedder._model.get_image_features
@@ -134,7 +134,7 @@ def test_arrays_are_images_too_even_three_pixels_high(folder: Path) -> None:
     np.testing.assert_array_equal(embedder.encode_images(arrays), embedder.encode_images(SEVEN))
     larger = [image.resize((image.width * 4, image.height * 4), Image.Resampling.NEAREST) for image in SEVEN]
     near = (embedder.encode_images(SEVEN) * embedder.encode_images(larger)).sum(axis=1)
-    assert near.min() > 0.8, "a picture enlarged stays about the same"
+    assert near.min() > 0.8, "an image enlarged stays about the same"
 
 
 @pytest.mark.thorough
@@ -249,7 +249,7 @@ def only_text(folder: Path) -> None:
         (break_off, "cannot be loaded"),
         (drop_a_weight, "lacks 1 of its weights (visual_projection.weight …)"),
         (unlink("tokenizer.json"), "lacks its tokenizer's vocabulary"),
-        (only_text, "is a BertModel, which gives no vectors of pictures and texts"),
+        (only_text, "is a BertModel, which gives no vectors of images and texts"),
     ],
 )
 def test_what_transformers_would_make_up_is_refused(copy: Path, break_it: Callable[[Path], None], reason: str) -> None:

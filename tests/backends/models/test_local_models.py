@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def image(path: Path, size: tuple[int, int], number: int = 0) -> ChatImage:
-    """A picture that no other looks like."""
+    """An image that no other looks like."""
     image = Image.effect_noise(size, 90) if number else Image.new("L", size, 90)
     image.putpixel((0, 0), number)
     image.convert("RGB").save(path)
@@ -66,7 +66,7 @@ def image(path: Path, size: tuple[int, int], number: int = 0) -> ChatImage:
 
 
 def questions(folder: Path) -> list[ChatRequest]:
-    """A picture each, of different sizes; one with two pictures and a system text."""
+    """An image each, of different sizes; one with two images and a system text."""
     shown = [image(folder / f"{n}.png", size, n) for n, size in enumerate(SIZES)]
     asked = [ChatRequest((Message("user", "描述图片" + "一" * n, (p,)),)) for n, p in enumerate(shown)]
     return [*asked, ChatRequest((Message("system", "狗"), Message("user", "检索", (shown[3], shown[0]))))]
@@ -89,7 +89,7 @@ def test_a_batch_says_what_one_by_one_says(
     asked = questions(tmp_path)
     together = replies(model.reply(asked))
     assert together == [replies(model.reply([question]))[0] for question in asked]
-    assert len({reply.text for reply in together}) == len(asked), "each speaks of its own picture"
+    assert len({reply.text for reply in together}) == len(asked), "each speaks of its own image"
     assert all(4 <= (reply.completion_tokens or 0) <= 10 for reply in together)
 
 
@@ -238,8 +238,8 @@ def test_an_image_that_cannot_be_shown_costs_one_answer(tmp_path: Path, folder: 
         "qwen_vl", name=str(folder("qwen3_vl")), num_beams=1, max_new_tokens=4, min_new_tokens=0
     )
     good = questions(tmp_path)[:3]
-    (tmp_path / "broken.png").write_bytes(b"no picture")
-    broken = ChatImage(tmp_path / "broken.png", hashlib.sha256(b"no picture").hexdigest())
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    broken = ChatImage(tmp_path / "broken.png", hashlib.sha256(b"no image").hexdigest())
     gone = ChatImage(tmp_path / "gone.png", "00" * 32)
     changed = ChatImage(tmp_path / "0.png", "00" * 32)
     thread = image(tmp_path / "thread.png", (900, 2), 1)  # no patch of the model is as narrow

@@ -63,7 +63,7 @@ def said(content: Any = "一只狗。", finish: Any = "stop", **more: Any) -> di
 
 def endpoint(server: Loopback | str, **options: Any) -> OpenAICompatibleModel:
     address = server if isinstance(server, str) else server.url
-    given = {"name": "tiny", "pause": 0.005, "deadline": 0.5, "tries": 3, **options}
+    given = {"name": "tiny", "pause": 0.005, "deadline": 2.0, "tries": 3, **options}
     model = chat.load_chat_model("openai_compatible", base_url=f"{address}/v1/", **given)
     assert isinstance(model, OpenAICompatibleModel)
     return model
@@ -112,8 +112,8 @@ def test_images_travel_as_data_before_the_text(tmp_path: Path) -> None:
 
 def test_an_image_that_is_not_the_one_that_was_meant_is_not_sent(tmp_path: Path) -> None:
     Image.new("RGB", (8, 6)).save(tmp_path / "a.png")
-    (tmp_path / "b.png").write_bytes(b"no picture")
-    digest = hashlib.sha256(b"no picture").hexdigest()
+    (tmp_path / "b.png").write_bytes(b"no image")
+    digest = hashlib.sha256(b"no image").hexdigest()
     images = [ChatImage(tmp_path / name, digest) for name in ("a.png", "gone.png", "b.png")]
     with loopback(lambda _asked: CannedResponse(said())) as server:
         answers = endpoint(server).reply([ChatRequest((Message("user", "?", (p,)),)) for p in images])

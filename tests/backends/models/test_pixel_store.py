@@ -1,4 +1,4 @@
-"""Decoded pictures on disk: all of them, or none."""
+"""Decoded images on disk: all of them, or none."""
 
 import os
 from pathlib import Path

@@ -74,12 +74,12 @@ def test_a_reply_that_was_cut_in_its_reasoning_has_no_answer(reply: str) -> None
     [
         "**Reasoning:** it is a cat.\n\n**Answer:** {}",
         "### Thinking process\n1. A cat.\n2. A sill.\n### Final caption\n{}",
-        "Here is my thought process:\nThe picture shows a cat.\n\nHere is my response:\n{}",
+        "Here is my thought process:\nThe image shows a cat.\n\nHere is my response:\n{}",
         "**思考过程：**\n图里有猫。\n\n**最终答案：**\n{}",
         "思考：图里有猫。答案：{}",
         "【分析】\n图里有猫\n【结论】\n{}",
         "Reasoning: it is a cat. Answer: {}",
-        "The picture shows a cat at a window.\n\nCaption: {}",
+        "The image shows a cat at a window.\n\nCaption: {}",
         "{}\n\nExplanation: I named the animal first.",
         "{}\n\nNote: I kept it within 25 words.",
     ],
@@ -89,7 +89,7 @@ def test_labels_tell_reasoning_from_the_answer(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["Thinking Process:\n\n1. **Analyze the picture:** a cat", "思考过程：图里有猫，在窗台上"]
+    "reply", ["Thinking Process:\n\n1. **Analyze the image:** a cat", "思考过程：图里有猫，在窗台上"]
 )
 def test_labelled_reasoning_alone_is_no_answer(reply: str) -> None:
     assert read_labelled_answer(reply) == ReplyAnswer("", True)

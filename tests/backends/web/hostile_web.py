@@ -1,4 +1,4 @@
-"""A small web on this machine: pictures, and a server that misbehaves as it is told to."""
+"""A small web on this machine: images, and a server that misbehaves as it is told to."""
 
 import io
 import ipaddress
@@ -20,7 +20,7 @@ QUICK_LIMITS = WebLimits(
 
 
 def draw_image(number: int, size: tuple[int, int] = (160, 120)) -> bytes:
-    """A picture of its own for every number, which looks like none of the others."""
+    """An image of its own for every number, which looks like none of the others."""
     coarse = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     out = io.BytesIO()
     Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC).save(out, "JPEG", quality=80)

@@ -262,7 +262,7 @@ def chunked(data: bytes) -> bytes:
 BOMB = gzip.compress(IMAGE + b"\0" * 30_000_000)
 ZLIB_BOMB = zlib.compress(b"\xff\xd8\xff" + b"\0" * 9_000_000)
 FAULTS: dict[str, tuple[LoopbackAnswer, str]] = {
-    "a page in place of a picture": (CannedResponse("<!doctype html><h1>captcha</h1>" * 99), "not_an_image"),
+    "a page in place of an image": (CannedResponse("<!doctype html><h1>captcha</h1>" * 99), "not_an_image"),
     "nothing found": (CannedResponse(status=404), "not_found"),
     "gone": (CannedResponse(status=410), "not_found"),
     "forbidden": (CannedResponse(status=403), "forbidden"),

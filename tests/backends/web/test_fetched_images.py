@@ -1,4 +1,4 @@
-"""Pictures fetched many at a time: each decoded before it is kept, and none fetched twice."""
+"""Images fetched many at a time: each decoded before it is kept, and none fetched twice."""
 
 import hashlib
 import os
@@ -41,7 +41,7 @@ def number_of(path: str) -> int:
 
 
 def good(asked: ReceivedRequest) -> LoopbackAnswer:
-    """A picture of its own at every number; no robots.txt."""
+    """An image of its own at every number; no robots.txt."""
     if asked.path == "/robots.txt":
         return CannedResponse(status=404)
     return CannedResponse(draw_image(number_of(asked.path)), headers={"Content-Type": "image/jpeg"})

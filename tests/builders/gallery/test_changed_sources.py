@@ -92,7 +92,7 @@ def test_a_damaged_rendering_is_not_published(pile: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.thorough
-def test_no_model_is_asked_about_a_damaged_or_changed_picture(pile: Path) -> None:
+def test_no_model_is_asked_about_a_damaged_or_changed_image(pile: Path) -> None:
     rendered, listed = build(pile), build(pile, name="listed", render=None)
     gallery = load_published_gallery(rendered.path)
     assert len(load_shown_images(gallery.tables.images, gallery.rendered_folder)) == 4

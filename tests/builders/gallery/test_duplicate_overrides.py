@@ -28,7 +28,7 @@ def different(one: str, other: str) -> ImagePairDecision:
 def grouped(
     places: dict[str, int], words: list[ImagePairDecision], reach: int = 2
 ) -> tuple[set[str], OverriddenGroups]:
-    """Pictures on a line, tied where they are at most `reach` apart; the groups as words such as 'ab'."""
+    """Images on a line, tied where they are at most `reach` apart; the groups as words such as 'ab'."""
     names, line = list(places), np.array(list(places.values()), dtype=np.int64)
     before = np.arange(len(names), dtype=np.int64)
     for row in range(len(names)):

@@ -1,4 +1,4 @@
-"""Pictures compared by what a model sees in them, each of them encoded once."""
+"""Images compared by what a model sees in them, each of them encoded once."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_an_embedder_finds_what_hashes_do_not_and_encodes_nothing_twice(
     assert (without.manifest["counts"]["images"], found.manifest["counts"]["images"]) == (5, 4)
     duplicates = set_files.read_set(found.path).tables.duplicates
     assert duplicates.set_index("item")["matched_by"].to_dict()["crop of 0.png"] == "embedding"
-    assert encoded == [5], "five pictures in one go, and none of them again"
+    assert encoded == [5], "five images in one go, and none of them again"
     (told_model,) = found.manifest["models"]
     assert told_model["role"] == "near-duplicates" and told_model["revision"]
     assert {"near_duplicates.cosine"} < {cut["name"] for cut in again.manifest["thresholds"]}

@@ -1,4 +1,4 @@
-"""Which pictures go on, and what the others are told."""
+"""Which images go on, and what the others are told."""
 
 import time
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Which pictures are the same: groups, who stands for them, what ties each member, and what the ledger says."""
+"""Which images are the same: groups, who stands for them, what ties each member, and what the ledger says."""
 
 import io
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def scanned(folder: Path) -> pd.DataFrame:
-    """All good pictures below a folder, read as a build reads them."""
+    """All good images below a folder, read as a build reads them."""
     rows = []
     for path in sorted(folder.rglob("*")):
         found = read_image(path) if path.is_file() else None
@@ -370,7 +370,7 @@ def test_thousands_that_look_alike_are_not_compared_pair_by_pair(monkeypatch: py
     assert sum(compared) < 10 * len(rows)
 
 
-# ---- pictures
+# ---- images
 
 
 def scene(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
@@ -482,7 +482,7 @@ def test_turned_images_are_found_only_where_asked_for(
 
 
 def test_turns_that_are_looked_for_undo_each_other() -> None:
-    """Else a picture's copies would be told apart from each other: two turns one after the other are one of them."""
+    """Else an image's copies would be told apart from each other: two turns one after the other are one of them."""
     corner = np.arange(4).reshape(2, 2)
     order = [np.rot90(corner, n) for n in range(4)] + [np.rot90(np.fliplr(corner), n) for n in range(4)]
 

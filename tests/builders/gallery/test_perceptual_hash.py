@@ -22,7 +22,7 @@ SIDE = 32
 
 
 def turns(image: GreyImage) -> list[GreyImage]:
-    """The picture really turned: rotated 0, 90, 180, 270 degrees counter-clockwise, and its mirror image likewise."""
+    """The image really turned: rotated 0, 90, 180, 270 degrees counter-clockwise, and its mirror image likewise."""
     return [np.rot90(side, quarter) for side in (image, np.fliplr(image)) for quarter in range(4)]
 
 
@@ -52,7 +52,7 @@ def test_the_bits_are_imagehash_s() -> None:
 
 
 def test_an_image_of_any_size_has_the_hash_that_imagehash_finds() -> None:
-    """Which rounds its resized picture to whole grey levels, once across and once down; ours is not rounded."""
+    """Which rounds its resized image to whole grey levels, once across and once down; ours is not rounded."""
     imagehash = pytest.importorskip("imagehash", reason="the reference implementation is not installed")
     apart = []
     for seed in range(100):
@@ -98,7 +98,7 @@ DOT[0, -1] = 0
 
 
 @given(arrays(np.uint8, (SIDE, SIDE)))
-@example(DOT)  # near the least that a picture must show: all of its turns do, or none
+@example(DOT)  # near the least that an image must show: all of its turns do, or none
 def test_the_hash_of_a_turn_is_the_hash_of_the_turned_image(image: GreyImage) -> None:
     hashes = hashes_of(image)
     of_turned = [hashes_of(turned) for turned in turns(image)]

@@ -1,4 +1,4 @@
-"""Quality scores: each tells good pictures from poor ones of its kind, whatever their size."""
+"""Quality scores: each tells good images from poor ones of its kind, whatever their size."""
 
 from typing import Any
 

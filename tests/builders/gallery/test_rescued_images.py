@@ -1,4 +1,4 @@
-"""Pictures that people rescue on the page, followed by the next build: the sample album, and a few drawn ones."""
+"""Images that people rescue on the page, followed by the next build: the sample album, and a few drawn ones."""
 
 import shutil
 from pathlib import Path
@@ -21,7 +21,7 @@ WIDE = "2025/summer/beach_9006.jpg"  # of the album's own rejects the one that c
 def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("album")
     write_sample_album(folder, 40)
-    return folder / "pictures"
+    return folder / "images"
 
 
 def build(folder: Path, album: Path, rules: str = "select: {count: 20}") -> BuildResult:
@@ -104,9 +104,9 @@ def test_a_rescued_image_that_counts_as_another_is_listed_and_says_so_on_the_pag
     rescue(page := page_of(first), cards(page)["小.jpg"])
     second = build(tmp_path, pile, "filter: {min_side: 200}")
     ((word, why),) = second.stale
-    assert word.text == "小.jpg" and "same picture" in why and second.manifest["decisions"]["in_effect"] == []
+    assert word.text == "小.jpg" and "same image" in why and second.manifest["decisions"]["in_effect"] == []
     card = cards(page_of(second))["小.jpg"]
-    assert card["stage"] == "duplicates" and "same picture" in card["own"]["stale"] and card["link"]
+    assert card["stage"] == "duplicates" and "same image" in card["own"]["stale"] and card["link"]
     assert rebuild_tables(second.path).digest == second.manifest["content_digest"], "the word moved it in the ledger"
 
 

@@ -1,4 +1,4 @@
-"""Which pictures make the gallery: places first, then times, then whatever there is."""
+"""Which images make the gallery: places first, then times, then whatever there is."""
 
 import time
 from typing import Any
@@ -81,7 +81,7 @@ def test_what_nobody_wrote_down_is_not_different() -> None:
     whole = album(*[(SHANGHAI, "2024-05-01")] * 2, *[(None, "2024-05-01")] * 3, *[(None, "2024-05-02")] * 3)
     assert select(whole, 99).counts() == {
         "another_place": 1,
-        "another_place_or_time": 1,  # one for the second of May; the first is in Shanghai's picture
+        "another_place_or_time": 1,  # one for the second of May; the first is in Shanghai's image
         "filled_up": 6,
         "filled_up_without_exif": 0,
     }
@@ -89,7 +89,7 @@ def test_what_nobody_wrote_down_is_not_different() -> None:
 
 @pytest.mark.parametrize(
     ("unit", "others"), [("year", 1), ("month", 2), ("day", 3), ("hour", 4)]
-)  # pictures of one place that count as another time
+)  # images of one place that count as another time
 def test_a_time_is_as_long_as_the_definition_says(unit: str, others: int) -> None:
     times = ["2023-05-01T08:10:00", "2023-05-01T08:50:00", "2023-05-01T09:10:00", "2023-05-02T08:00:00"]
     frame = album(*[(PARIS, t) for t in [*times, "2023-06-01T08:00:00", "2024-05-01T08:00:00"]])
@@ -129,7 +129,7 @@ def test_cells_of_any_size(degrees: float) -> None:
 
 
 def in_turn(frame: pd.DataFrame, count: int, seed: int) -> set[str]:
-    """The rules one picture at a time, as one would tell them."""
+    """The rules one image at a time, as one would tell them."""
     rows = sorted(frame.itertuples(), key=lambda row: stable_hash(str(seed), "select", row.image_id))
     place = {r.image_id: None if np.isnan(r.latitude) else (r.latitude, r.longitude) for r in rows}
     day = {r.image_id: None if r.taken_at != r.taken_at else r.taken_at for r in rows}

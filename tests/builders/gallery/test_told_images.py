@@ -19,7 +19,7 @@ from tests.worlds import build_of
 def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("album")
     write_sample_album(folder, 40)
-    return folder / "pictures"
+    return folder / "images"
 
 
 def build(folder: Path, album: Path, **more: Any) -> BuildResult:

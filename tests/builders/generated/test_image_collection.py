@@ -1,4 +1,4 @@
-"""The seed article's rules for what an image search found, and what goes beyond them: the same picture elsewhere."""
+"""The seed article's rules for what an image search found, and what goes beyond them: the same image elsewhere."""
 
 import hashlib
 import random
@@ -57,7 +57,7 @@ def plain(query: str, count: int, **told: Any) -> list[dict[str, Any]]:
 
 
 def image(url: str, shows: str = "", width: int = 300, height: int = 200, **problem: str) -> dict[str, Any]:
-    """A picture that shows what its words say: the same words look the same, at any size."""
+    """An image that shows what its words say: the same words look the same, at any size."""
     shows = shows or url
     digest = hashlib.sha256(f"{shows} {url if shows != url else ''} {width}".encode()).hexdigest()
     looks = {"phash": stable_hash(shows), "outline": hashlib.sha512(shows.encode()).digest()}
@@ -87,7 +87,7 @@ def collect(
     at: dict[str, dict[str, Any]] | None = None,
     wanted: frozenset[str] = frozenset(),
 ) -> tuple[CollectionResult, Ledger, list[list[str]]]:
-    """All steps, with a web in which `at` an address lies something else than a picture of its own."""
+    """All steps, with a web in which `at` an address lies something else than an image of its own."""
     ledger, rounds = Ledger(), list[list[str]]()
     batches = screen_results(queries, results(found), rules, ledger, wanted)
     fetched: dict[str, dict[str, Any]] = {}
@@ -211,7 +211,7 @@ def test_by_policy_an_address_of_two_queries_is_true_for_both() -> None:
     assert len(collected.images) == 5
     assert len(rounds[0]) == 5, "and fetched once"
     assert collected.figures["pictures_of_several_queries"] == 1
-    assert collected.figures["queries_that_share_pictures"] == 2
+    assert collected.figures["queries_that_share_images"] == 2
 
 
 def test_the_same_image_twice_in_a_query_counts_once() -> None:
@@ -358,7 +358,7 @@ def test_a_result_that_people_want_is_read_by_its_rank_whatever_is_said_of_it() 
     assert "http://q/0" not in collect(searched(q=10), found, SMALL, gone, wanted)[0].relevant_results["url"].to_list()
 
 
-@pytest.mark.parametrize("rule", ["url", "picture"])
+@pytest.mark.parametrize("rule", ["url", "image"])
 @pytest.mark.thorough
 def test_nobody_goes_because_of_what_people_want(rule: str) -> None:
     """The first of three shares something with the second, which shares something with the third."""
@@ -389,7 +389,7 @@ def test_a_result_that_people_want_makes_no_query_share() -> None:
 
 @pytest.mark.parametrize("wanted_one", ["http://a/0", "http://b/0"])
 def test_nor_does_its_image_at_another_address(wanted_one: str) -> None:
-    """Both queries find the same picture, one of them in an advertisement that people want."""
+    """Both queries find the same image, one of them in an advertisement that people want."""
     found = plain("a", 4) + plain("b", 4)
     next(row for row in found if row["url"] == wanted_one)["is_advertisement"] = True
     at = {url: image(url, "one") for url in ("http://a/0", "http://b/0")}
@@ -402,7 +402,7 @@ def test_nor_does_its_image_at_another_address(wanted_one: str) -> None:
 
 
 def small_world(seed: int) -> tuple[pd.DataFrame, list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Queries that share addresses and pictures, and hosts that fail now and then."""
+    """Queries that share addresses and images, and hosts that fail now and then."""
     draw = random.Random(seed)
     names = [f"q{n}" for n in range(12)]
     found = [
@@ -479,13 +479,13 @@ def test_a_card_that_hosts_send_for_many_queries_answers_none(shows: str | None,
     assert not any(url.endswith("/0") for urls in truth(collected).values() for url in urls)
 
 
-def test_a_picture_that_two_queries_share_is_no_placeholder() -> None:
+def test_an_image_that_two_queries_share_is_no_placeholder() -> None:
     found = [row for name in MANY for row in plain(name, 5)]
     collected, _, _ = collect(searched(**dict.fromkeys(MANY, 99)), found, at=with_first("a pug", MANY[:3]))
     assert collected.figures["placeholders"] == 0 and collected.figures["pictures_of_several_queries"] == 1
 
 
-def test_a_picture_of_one_topic_is_no_placeholder_whatever_its_queries() -> None:
+def test_an_image_of_one_topic_is_no_placeholder_whatever_its_queries() -> None:
     answers = [("pug", f"http://{n}", f"q{n}", "dogs") for n in range(6)]
     others = [(f"image {n}", f"http://{n}/1", f"r{n}", f"topic {n}") for n in range(6)]
     assert find_placeholders([*answers, *others], 12) == {}

@@ -36,7 +36,7 @@ def test_what_is_in_the_set_is_in_effect_though_another_query_turned_it_away() -
     [
         ("q_2", None, "nobody accepted that query"),
         ("q_2", ("search", "rejected", "results_not_reported"), "rejected again: results_not_reported"),
-        ("q_2", ("queries", "rejected", "too_few_images"), "no good picture"),
+        ("q_2", ("queries", "rejected", "too_few_images"), "no good image"),
         ("q_2", ("queries", "pending", "too_few_images"), "may come yet"),
         ("http://b/1", None, "no query that is searched for has it"),
         ("http://b/1", ("images", "rejected", "not_needed"), "enough"),

@@ -27,7 +27,7 @@ RULES = {"first": 8, "keep": 3}
 
 class MixedWeb(FakeImageWeb):
     """One in which queries find different things: `special` are the kinds by query, of which `shared/n` is the same
-    good picture for all."""
+    good image for all."""
 
     def __init__(self, reported: dict[str, int] | None = None, **special: list[str]) -> None:
         super().__init__([""] * 5, reported)
@@ -97,7 +97,7 @@ def undo(wanted: GeneratedDefinition, word: Override) -> None:
 
 
 def truth(result: BuildResult) -> dict[str, list[str]]:
-    """By query the ends of the addresses of its pictures."""
+    """By query the ends of the addresses of its images."""
     tables = set_files.read_set(result.path).tables
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     urls = dict(zip(tables.images["image_id"], tables.images["source_url"], strict=True))
@@ -145,10 +145,10 @@ def test_a_query_with_too_few_results_goes_on_and_nothing_else_changes(
     asked = len(server.asked)
     with active_run(BuildRun()):
         plan = plan_set(wanted)
-        assert (plan["complete"], plan["pictures_at_most"], len(server.asked)) == (3, 5, asked)
+        assert (plan["complete"], plan["images_at_most"], len(server.asked)) == (3, 5, asked)
     offline = build(wanted, offline=True)
     assert not offline.is_new and told(offline) == {
-        word.item: "some of its pictures may come yet: run the same command again"
+        word.item: "some of its images may come yet: run the same command again"
     }
     second = build(wanted)
     assert second.version == 2 and truth(second) == truth(first) | {text: truth(second)[text]}
@@ -178,7 +178,7 @@ def test_a_query_with_too_few_images_keeps_what_good_ones_there_are(made: Made, 
     second = build(wanted)
     assert truth(second) == truth(first) | {text: truth(second)[text] for text in (few, fetched)}
     assert ranks(second, few) == ["0", "2"] and ranks(second, fetched) == ["1", "4"]
-    assert told(second) == {ids[none]: "no good picture was found for it"}
+    assert told(second) == {ids[none]: "no good image was found for it"}
     assert second.manifest["decisions"]["in_effect"] == sorted(word.decision_id for word in words[:2])
     same_again(first, second)
 
@@ -238,7 +238,7 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     assert (
         away(first)["results"] == {"advertisement": 1, "too_elongated": 1} and away(first)["images"]["too_small"] == 1
     )
-    # What lies at the address of an advertisement is no picture here; the small one is one.
+    # What lies at the address of an advertisement is no image here; the small one is one.
     small, long, advertisement = (url_of(first, kind) for kind in ("small", "told_long", "advertisement"))
     words = want(wanted, small, long, advertisement, f"{server}/nowhere")
     second = build(wanted)
@@ -246,7 +246,7 @@ def test_a_result_is_let_in_whatever_the_service_says_and_rank_decides(
     assert ranks(second, text) == ["1", "3", "2"], "by address: good/…/1, good/…/3, small/…/2"
     assert told(second) == {
         advertisement: "rejected again: not_found",
-        long: "the pictures before it were enough (collect.keep)",
+        long: "the images before it were enough (collect.keep)",
         f"{server}/nowhere": "no query that is searched for has it among its first results",
     }
     assert second.manifest["decisions"]["in_effect"] == [words[0].decision_id]
@@ -295,7 +295,7 @@ def test_a_wanted_query_stays_where_some_of_its_images_cannot_be_rendered(
     render = steps.render_images
 
     def without_first(images: Any, places: Any, *more: Any) -> Any:
-        """The first picture of two queries cannot be drawn."""
+        """The first image of two queries cannot be drawn."""
         hit = [place for place, url in enumerate(images["file_name"]) if str(url) in lost]
         places = [str(wanted.out / "none") if place in hit else path for place, path in enumerate(places)]
         return render(images, places, *more)

@@ -1,4 +1,4 @@
-"""The gallery: which boxes count, how much of the picture they cover, and that nothing hangs on the input's order."""
+"""The gallery: which boxes count, how much of the image they cover, and that nothing hangs on the input's order."""
 
 import json
 import random
@@ -67,7 +67,7 @@ def test_boxes_get_their_image_label_and_share(tmp_path: Path) -> None:
     row = gallery.images["file_name"].tolist().index("a.jpg")
     assert gallery.box_image.tolist() == [row] * 3
     assert gallery.box_label.tolist() == [1, 0, 1]
-    assert gallery.box_share.tolist() == [0.25, 50 * 40 / 8000, 10 * 20 / 8000], "clipped to the picture"
+    assert gallery.box_share.tolist() == [0.25, 50 * 40 / 8000, 10 * 20 / 8000], "clipped to the image"
     assert len(ledger.rows()) == 0
 
 
@@ -148,7 +148,7 @@ def test_no_images_or_no_boxes_at_all(tmp_path: Path) -> None:
 
 
 def found_on_disk(names: list[str], digests: dict[str, str]) -> pd.DataFrame:
-    """What reading the pictures gives: missing where no digest is known."""
+    """What reading the images gives: missing where no digest is known."""
     there = [name in digests for name in names]
     return pd.DataFrame(
         {

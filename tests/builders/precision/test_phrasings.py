@@ -38,7 +38,7 @@ RULES, _ = load_cleaning_rules()
 QUERIES = pd.DataFrame(
     [
         ("q1", "dog", "en", "word", ["dog"], None),
-        ("q2", "a picture of a dog", "en", "sentence", ["dog"], None),
+        ("q2", "an image of a dog", "en", "sentence", ["dog"], None),
         ("q3", "狗", "zh", "word", ["dog"], None),
         ("q4", "two dogs", "en", "word", ["dog"], "count/2"),
     ],

@@ -1,4 +1,4 @@
-"""The ground truth of thousands of random worlds against an oracle that asks every picture for every label."""
+"""The ground truth of thousands of random worlds against an oracle that asks every image for every label."""
 
 from itertools import combinations
 from typing import Any
@@ -26,7 +26,7 @@ NODES = 3
 
 @st.composite
 def worlds(draw: st.DrawFn) -> dict[str, Any]:
-    """A tree of up to three nodes over seven labels, a map of a few rows, pictures with boxes."""
+    """A tree of up to three nodes over seven labels, a map of a few rows, images with boxes."""
     parents = [draw(st.integers(-1, NODES - 1)) for _ in range(LABELS)]
     above = [-1, *[draw(st.integers(-1, n - 1)) for n in range(1, NODES)]]
     pairs = st.tuples(
@@ -41,7 +41,7 @@ def worlds(draw: st.DrawFn) -> dict[str, Any]:
         "parents": parents,
         "above": above,
         "rows": rows,
-        "pictures": images,
+        "images": images,
         "boxes": draw(st.lists(box, max_size=250)),
     }
 
@@ -84,7 +84,7 @@ def accepted(world: dict[str, Any]) -> list[set[int]] | None:
 
 
 def gallery_of(world: dict[str, Any]) -> AnnotatedGallery:
-    ids = [f"img_{n:020x}" for n in range(world["pictures"])]
+    ids = [f"img_{n:020x}" for n in range(world["images"])]
     columns = np.array(world["boxes"], dtype=float).reshape(-1, 3)
     return AnnotatedGallery(
         pd.DataFrame({"image_id": ids}),
@@ -126,10 +126,10 @@ def _compare_with_oracle(world: dict[str, Any], least: int, reading: str) -> Non
         seeds, judge, QueryWording(["en"], ["word"], {"en": prompts.load_template("en/sentence")})
     )
 
-    held = [{label for image, label, _ in world["boxes"] if image == n} for n in range(world["pictures"])]
+    held = [{label for image, label, _ in world["boxes"] if image == n} for n in range(world["images"])]
     large = [
         {label for image, label, share in world["boxes"] if image == n and share > RATIO}
-        for n in range(world["pictures"])
+        for n in range(world["images"])
     ]
     right = [{n for n, have in enumerate(held) if have & accepts} for accepts in reach]
     prominent = [{n for n, have in enumerate(large) if have & accepts} for accepts in reach]
@@ -161,7 +161,7 @@ def _compare_with_oracle(world: dict[str, Any], least: int, reading: str) -> Non
         mix = [keys.index(label) for label in query.labels]  # type: ignore[union-attr]
         truth = set.intersection(*[right[code] for code in mix])
         best = set.intersection(*[prominent[code] for code in mix])
-        for n in range(world["pictures"]):
+        for n in range(world["images"]):
             grade = judged.pop((query.query_id, ids[n]), None)
             if n in truth:
                 assert grade == (2 if n in best else 1)

@@ -1,4 +1,4 @@
-"""The sample album's captions and what they are true of, without its pictures."""
+"""The sample album's captions and what they are true of, without its images."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from querytruth.sample_album.album import read_album, read_table
 
 @dataclass(frozen=True)
 class CaptionedAlbum:
-    """Tables in one language; `fitting_images`: query_id to all pictures of which its caption is true; `described`: for
-    every picture a text that names all that is in it."""
+    """Tables in one language; `fitting_images`: query_id to all images of which its caption is true; `described`: for
+    every image a text that names all that is in it."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -44,6 +44,6 @@ def make_captioned_album(language: str, part: slice = slice(None)) -> CaptionedA
 
 
 def source_pairs(queries: list[str], images: list[str]) -> pd.DataFrame:
-    """Judgments: each query with its own picture."""
+    """Judgments: each query with its own image."""
     frame = pd.DataFrame({"query_id": queries, "image_id": images, "relevance": 1})
     return frame.assign(judged_by="caption", evidence=None)

@@ -1,4 +1,4 @@
-"""Captions that fit several pictures: found, told why, and dealt with."""
+"""Captions that fit several images: found, told why, and dealt with."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ SMALL = {  # query letter: its caption; q_a asks for img_a …
 
 
 def world(captions: dict[str, str], groups: dict[str, str] | None = None, language: str = "zh") -> tuple[Any, Any, Any]:
-    """Queries, judgments, pictures: a picture per caption."""
+    """Queries, judgments, images: an image per caption."""
     queries = pd.DataFrame(
         {"query_id": [f"q_{c}" for c in captions], "text": list(captions.values()), "language": language}
     )
@@ -129,7 +129,7 @@ def test_a_caption_that_says_nothing_is_no_ones_rival() -> None:
     assert not pairs(rivals_of({"a": "。", "b": "。", "c": "有的"}, sight=QueryImageVectors()))
 
 
-# Pictures and queries as directions in a plane: an angle is what they show.
+# Images and queries as directions in a plane: an angle is what they show.
 def plane(*degrees: float) -> Vectors:
     turned = np.radians(degrees)
     return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
@@ -180,7 +180,7 @@ def test_a_calibration_with_images_scores_by_its_weights_and_not_by_the_rule() -
 
 
 def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None:
-    """q_a lies as near to img_b as to its own picture; whether the two pictures look alike decides."""
+    """q_a lies as near to img_b as to its own image; whether the two images look alike decides."""
     captions = {"a": "一只猫", "b": "一张长椅", "c": "三架飞机"}
     rules = replace(RULES, min_image_cosine=0.95, margin=0.02)
     alike = QueryImageVectors(queries=plane(5, 10, 90), images=plane(0, 10, 90))
@@ -371,7 +371,7 @@ def test_an_unknown_policy_is_a_value_error() -> None:
 
 @pytest.mark.thorough
 def test_on_the_album_all_that_captions_can_tell_is_found_and_nothing_else(album: CaptionedAlbum) -> None:
-    """Some of the shared captions say what the other picture's caption is silent about: no text tells of those."""
+    """Some of the shared captions say what the other image's caption is silent about: no text tells of those."""
     rivals = found(album)
     assert rivals.ambiguous_query_ids < album.shared(), "never one too many"
     assert len(rivals.ambiguous_query_ids) == {36: 31, 13: 11}[len(album.shared())]
@@ -395,7 +395,7 @@ def test_on_the_album_the_whole_truth_is_found_where_images_are_described(album:
 
 
 def test_people_write_of_one_image_in_five_ways(shared: Callable[[str], Path]) -> None:
-    """Real captions, five a picture: none is the rival of its own, and few fit another picture."""
+    """Real captions, five an image: none is the rival of its own, and few fit another image."""
     lines = shared("captions/flickr8k_test_zh_human_translation.txt").read_text("utf-8").splitlines()[:2500]
     names, texts = zip(*(line.split(" ", 1) for line in lines), strict=True)
     images = [name.split(".")[0] for name in names]

@@ -96,16 +96,16 @@ def test_the_same_words_stay_where_they_are_content(caption: str) -> None:
     [
         ("The image shows a dog on a beach.", "a dog on a beach."),
         ("A photo of a cat", "a cat"),
-        ("In this picture, there is a cat on the sofa.", "a cat on the sofa."),
+        ("In this image, there is a cat on the sofa.", "a cat on the sofa."),
         ("In the photo are two dogs", "two dogs"),
         ("The main subject of the image is a red truck", "a red truck"),
         ("Sure! Here is a caption for the image: A dog runs.", "A dog runs."),
         ('Caption: "A dog runs on the beach."', "A dog runs on the beach."),
         ("A black and white photo of a dog", "A black and white photo of a dog"),
-        ("In the picture frame on the wall is a cat", "In the picture frame on the wall is a cat"),
-        ("A picture of a cat is on the wall", "A picture of a cat is on the wall"),
+        ("In the image frame on the wall is a cat", "In the image frame on the wall is a cat"),
+        ("An image of a cat is on the wall", "An image of a cat is on the wall"),
         ("In the image of a man on a poster is a dog", "In the image of a man on a poster is a dog"),
-        ("Picture windows line the wall of a house", "Picture windows line the wall of a house"),
+        ("Image windows line the wall of a house", "Image windows line the wall of a house"),
     ],
 )
 def test_english_openings_go_where_they_are_no_content(raw: str, caption: str) -> None:
@@ -308,7 +308,7 @@ def test_whatever_comes_nothing_is_invented_and_a_clean_caption_stays_as_it_is(
 
 
 @pytest.mark.parametrize(
-    "unit", ["图中", "“", "<think>", "1. ", "[", "**", " ", "在图中，", "a picture of ", "猫\n", "\ud800"]
+    "unit", ["图中", "“", "<think>", "1. ", "[", "**", " ", "在图中，", "an image of ", "猫\n", "\ud800"]
 )
 def test_a_hundred_thousand_characters_are_answered_at_once(unit: str) -> None:
     for length in (MAX_CAPTION_CHARS, 100_000):

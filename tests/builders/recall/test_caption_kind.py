@@ -1,4 +1,4 @@
-"""A caption speaks of the picture, to nobody: a reply that talks, or that holds markup, is none."""
+"""A caption speaks of the image, to nobody: a reply that talks, or that holds markup, is none."""
 
 import pytest
 
@@ -21,33 +21,33 @@ def reason_of(text: str, prompt: str = "caption") -> str:
     "reply",
     [
         "It seems that no image was attached to your message."
-        "I'd be happy to help! Could you share the picture you'd like me to describe?"
+        "I'd be happy to help! Could you share the image you'd like me to describe?"
         "It looks like you haven't uploaded an image yet."
-        "What would you like to know about this picture?"
+        "What would you like to know about this image?"
         "The image did not come through."
-        "There doesn't seem to be a picture attached here."
-        "No picture has been provided."
+        "There doesn't seem to be an image attached here."
+        "No image has been provided."
         "It appears the attachment is missing."
         "Please upload the photo again."
         "As a text-only model, images are outside my abilities."
         "The server is busy, please try again later."
         "Internal error, request id 123."
         "Okay, the user wants a 25-word caption. The image shows a cat on a sofa."
-        "The user is asking for a description of the picture. I should mention the cat."
-        "Let me look at the picture. There is a cat on a mat."
+        "The user is asking for a description of the image. I should mention the cat."
+        "Let me look at the image. There is a cat on a mat."
         "First, I need to identify the main subject. It is a dog."
         "So the caption should be: A dog on the beach."
         "Got it, let's describe the image: a cat sits on a mat."
         "We need to produce a caption in 25 words."
-        "Hmm, the picture shows a cat. Wait, maybe it is a dog."
-        "Tell me which part of the picture interests you."
+        "Hmm, the image shows a cat. Wait, maybe it is a dog."
+        "Tell me which part of the image interests you."
         "Which image do you mean?"
         "Hello! How can I help you today?"
         "Thank you for sharing. What can I do for you?"
-        "The picture could not be loaded."
+        "The image could not be loaded."
         "I do not see an image in our conversation."
-        "Sure, send me the picture and I will describe it."
-        "Your picture shows a cat."
+        "Sure, send me the image and I will describe it."
+        "Your image shows a cat."
         "The link to the photo is not accessible."
         "Here is the step-by-step reasoning behind the caption, which should be short."
         "Rate limit exceeded."
@@ -55,7 +55,7 @@ def reason_of(text: str, prompt: str = "caption") -> str:
         "Image not found"
         "Apologies, but there was a problem loading the file."
         "To caption this image, identify the main subject first: the cat."
-        "The task is to describe the picture in 25 words."
+        "The task is to describe the image in 25 words."
         "No image detected."
         "Image upload failed"
         "I see no image here"
@@ -117,13 +117,13 @@ def test_a_caption_has_no_markup_and_no_coordinates(reply: str) -> None:
         "Two boys wear jerseys with the numbers 10, 20 and 30"
         "A box where you pay for your parking"
         "A clock tower shows 10:30 under a cloudy sky"
-        "A woman describes a picture to her students"
+        "A woman describes an image to her students"
         "A computer user types one handed on a keyboard"
-        "An empty picture frame hangs without a photo on a wall"
+        "An empty image frame hangs without a photo on a wall"
         "A bus (number 42) stops at the station"
         "A man (left) and a woman (right) shake hands"
         "A screen shows an error message in a server room"
-        "A dog is attached to a leash beside a picture of a cat"
+        "A dog is attached to a leash beside an image of a cat"
         "A dog sitting on top of stairs [indoors] with a red bow tie"
         "A street where no cars are parked"
         'A book titled "How to help your dog" lies on a desk'
@@ -163,12 +163,12 @@ def test_a_caption_has_no_markup_and_no_coordinates(reply: str) -> None:
         "【促销】红色横幅挂在商店门口"
     ],
 )
-def test_a_caption_with_the_same_words_in_the_picture_stays(caption: str) -> None:
+def test_a_caption_with_the_same_words_in_the_image_stays(caption: str) -> None:
     assert reason_of(caption) == ""
 
 
 def test_a_question_that_was_asked_for_may_say_you() -> None:
-    question = "Can you find the picture of two dogs on a beach?"
+    question = "Can you find the image of two dogs on a beach?"
     assert (reason_of(question), reason_of(question, "question")) == ("talk", "")
     assert (reason_of("请找出两只狗在海滩上的照片"), reason_of("请找出两只狗在海滩上的照片", "question")) == (
         "talk",

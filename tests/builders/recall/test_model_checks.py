@@ -22,7 +22,7 @@ CAPTIONS = ["公园里有一辆红色的自行车停在树下面", "湖边有一
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    """An endpoint with a key that captions two pictures."""
+    """An endpoint with a key that captions two images."""
     monkeypatch.setenv("CAPTION_KEY", "sk-1")
     texts = iter(CAPTIONS)
     with loopback(lambda _asked: CannedResponse(REPLY % next(texts))) as server:
@@ -30,7 +30,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
 
 
 def definition_of(place: Path, endpoint: Loopback, *more: str) -> list[str]:
-    folder = place / "pictures"
+    folder = place / "images"
     folder.mkdir(exist_ok=True)
     for number in range(2):
         noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)

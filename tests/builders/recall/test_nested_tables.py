@@ -55,7 +55,7 @@ def test_a_small_set_knows_nothing_of_the_large_one() -> None:
 
 @pytest.mark.parametrize("size", [0, 5, -1])
 def test_a_size_that_the_gallery_does_not_have_is_refused(size: int) -> None:
-    with pytest.raises(UserError, match="the gallery has 4 pictures"):
+    with pytest.raises(UserError, match="the gallery has 4 images"):
         cut_nested_tables([2, size], RANK, QUERIES, IMAGES, QRELS)
 
 

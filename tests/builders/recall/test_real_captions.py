@@ -1,4 +1,4 @@
-"""Cleaning on what models and people wrote of real pictures."""
+"""Cleaning on what models and people wrote of real images."""
 
 import json
 import re
@@ -16,7 +16,7 @@ RULES = parse_cleaning_rules(
     {language: prompts.load_template(f"{language}/cleaning.yaml").text for language in ("zh", "en")}
 )
 
-# In these descriptions of pictures (by GPT-4, translated) 54 begin with a word about the picture as such, and one (72)
+# In these descriptions of images (by GPT-4, translated) 54 begin with a word about the image as such, and one (72)
 # with an answer's “是的”; 26, 71 and 86 lose a line break or a blank alone.
 ABOUT_THE_IMAGE = re.findall(
     r"\d+",

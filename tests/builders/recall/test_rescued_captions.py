@@ -33,7 +33,7 @@ def write(place: Path, captions: dict[str, str]) -> None:
 
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
-    """Five pictures; the model declines one, and says nothing of another."""
+    """Five images; the model declines one, and says nothing of another."""
     draw(tmp_path / "album", list(CAPTIONS))
     write(tmp_path, {**CAPTIONS, "park": REFUSAL} | {"lake": ""})
     return tmp_path
@@ -52,7 +52,7 @@ def ids(result: BuildResult) -> dict[str, str]:
 
 
 def want(result: BuildResult, name: str, caption: str = "", note: str = "看过原图", at: str = "1") -> Override:
-    """A person's word on the caption of a picture, in the log."""
+    """A person's word on the caption of an image, in the log."""
     item = f"{name}.png · zh/caption"
     word = Override(ids(result)[item], "rescue", item, caption, note, "lin", "rejects", at)
     decision_log.append_decisions(result.path.parent, [word])
@@ -139,7 +139,7 @@ def test_the_last_word_counts_whatever_lies_between_and_one_that_says_nothing_is
     effect, stale = told(second)
     assert BIKE in truth(second) and effect == [late.decision_id]
     assert stale.keys() == {other.decision_id, gone.decision_id}
-    assert "no words" in stale[other.decision_id] and "picture is gone" in stale[gone.decision_id]
+    assert "no words" in stale[other.decision_id] and "image is gone" in stale[gone.decision_id]
     assert {text for word, _ in second.stale for text in (word.text,)} == {"lake.png · zh/caption", gone.name}
     log = first.path.parent / "decisions.jsonl"
     lines = log.read_text("utf-8").splitlines(keepends=True)
@@ -180,7 +180,7 @@ def test_of_two_alike_that_people_wrote_one_counts_and_a_reply_gives_way(album: 
     counts, late = sorted(said_twice, key=lambda word: word.item)
     assert query == counts.item and told(second)[0] == [counts.decision_id]
     assert told(second)[1] == {
-        late.decision_id: "another caption that a person wrote for the same picture has the same text"
+        late.decision_id: "another caption that a person wrote for the same image has the same text"
     }
     assert stage(second, "clean")["rejected"] == {"refusal": 1, "repeated_caption": 1}
     same_again(first, second)
@@ -261,7 +261,7 @@ def test_a_person_s_query_stays_where_another_reads_the_same(street: Path) -> No
 
 @pytest.mark.slow
 def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Path) -> None:
-    images = [f"images={street / 'album'}", f"out={street / 'sets'}", "render.size=64", "name=pictures"]
+    images = [f"images={street / 'album'}", f"out={street / 'sets'}", "render.size=64", "name=images"]
     with active_run(BuildRun()):
         build_set(load_definition(None, images, "gallery"))
     shown: list[str] = []
@@ -274,7 +274,7 @@ def test_what_a_person_wrote_is_not_asked_about_again_and_plans_go_on(street: Pa
 
     with loopback(answer) as server:
         options = f"captions.options={{base_url: {server.url}/v1, name: m, pause: 0, tries: 1, concurrency: 1}}"
-        given = ["name=album", f"out={street / 'sets'}", "gallery=pictures", "ambiguity.text_embedder=char_ngrams"]
+        given = ["name=album", f"out={street / 'sets'}", "gallery=images", "ambiguity.text_embedder=char_ngrams"]
         given += ["captions.model=openai_compatible", options, "ambiguity.policy=recaption"]
         first = build(given)
         asked = len(shown)

@@ -10,11 +10,11 @@ from tests.small_sets import publish_small_set, small_tables
 
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredSet:
-    """Two grades, judged zeros, several right pictures a query, and a query that nothing was judged for."""
+    """Two grades, judged zeros, several right images a query, and a query that nothing was judged for."""
     return publish_small_set(tmp_path, small_tables())
 
 
 @pytest.fixture
 def plain(tmp_path: Path) -> StoredSet:
-    """Every query has one right picture, and there is one grade."""
+    """Every query has one right image, and there is one grade."""
     return publish_small_set(tmp_path, small_tables(graded=False))

@@ -1,4 +1,4 @@
-"""A hundred thousand pictures go out, and come in again, in memory that does not grow with them."""
+"""A hundred thousand images go out, and come in again, in memory that does not grow with them."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 IMAGES = 100_000
-LIMIT = 300 << 20  # bytes over what the process holds with the set's tables read; the pictures are a gigabyte
+LIMIT = 300 << 20  # bytes over what the process holds with the set's tables read; the images are a gigabyte
 
 _EXPORT = """
 import hashlib, resource, sys
@@ -20,13 +20,13 @@ from tests.images import make_jpeg
 from tests.small_sets import make_whole_manifest
 
 folder, name, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-picture = make_jpeg((9, 9, 9))
+image = make_jpeg((9, 9, 9))
 (folder / "images").mkdir(exist_ok=True)
-picture += np.random.default_rng(0).bytes(10_000)
-(folder / "images" / "a.jpg").write_bytes(picture)
+image += np.random.default_rng(0).bytes(10_000)
+(folder / "images" / "a.jpg").write_bytes(image)
 ids = sorted(hashlib.sha256(str(n).encode()).hexdigest() for n in range(number))
 images = pd.DataFrame({"image_id": ["img_" + i[:20] for i in ids], "path": str(folder.absolute() / "images/a.jpg"),
-                       "file_name": ids, "sha256": hashlib.sha256(picture).hexdigest(), "width": 24, "height": 16,
+                       "file_name": ids, "sha256": hashlib.sha256(image).hexdigest(), "width": 24, "height": 16,
                        "licence": None})
 queries = pd.DataFrame({"query_id": ["q_" + i[:20] for i in ids], "text": ids, "language": "en", "style": "caption",
                         "level": 1})
@@ -67,5 +67,5 @@ def grown(program: str, *arguments: object) -> int:
 @pytest.mark.parametrize("name", ["huggingface", "mteb", "webdataset", "chinese_clip", "karpathy"])
 def test_a_hundred_thousand_images_do_not_fill_the_memory(name: str, tmp_path: Path) -> None:
     assert grown(_EXPORT, tmp_path, name, IMAGES) < LIMIT
-    if name != "karpathy":  # its pictures stay where they are
+    if name != "karpathy":  # its images stay where they are
         assert grown(_IMPORT, tmp_path, name, IMAGES) < LIMIT

@@ -36,12 +36,12 @@ def coco_tiny(folder: Path, shared: Callable[[str], Path]) -> dict[str, Any]:
 def album(folder: Path, shared: Callable[[str], Path]) -> dict[str, Any]:
     """Eighty drawn scenes."""
     write_sample_album(folder / "album", 80)
-    return {"annotations": str(folder / "album" / "annotations.json"), "images": str(folder / "album" / "pictures")}
+    return {"annotations": str(folder / "album" / "annotations.json"), "images": str(folder / "album" / "images")}
 
 
 @pytest.fixture(params=[coco_tiny, album])
 def real(request: pytest.FixtureRequest, tmp_path: Path, shared: Callable[[str], Path]) -> StoredSet:
-    """A precision set with grades, judged zeros, many right pictures a query, and queries in two languages."""
+    """A precision set with grades, judged zeros, many right images a query, and queries in two languages."""
     definition = {
         "name": "real",
         "out": str(tmp_path / "sets"),

@@ -28,24 +28,24 @@ def test_an_unknown_format_and_a_folder_in_use_are_refused(stored: StoredSet, tm
 @pytest.mark.thorough
 def test_an_export_that_fails_leaves_nothing_behind(name: str, stored: StoredSet, tmp_path: Path) -> None:
     before = {path for path in tmp_path.rglob("*") if "sets" not in path.parts}
-    (stored.path / stored.tables.images["path"].iloc[-1]).write_text("<html>no picture</html>")
+    (stored.path / stored.tables.images["path"].iloc[-1]).write_text("<html>no image</html>")
     reseal(stored.path)
     stored = set_files.read_set(stored.path)
     try:
         exporters.export_set(name, stored, tmp_path / "out", allow_loss=True)
     except UserError as error:
-        assert "is no picture" in str(error)
+        assert "is no image" in str(error)
         assert {path for path in tmp_path.rglob("*") if "sets" not in path.parts} == before
     else:
-        assert name in ("trec", "beir"), "these hold no pictures"
+        assert name in ("trec", "beir"), "these hold no images"
 
 
 @pytest.mark.parametrize(
     ("name", "lost"),
     [
-        ("webdataset", ["several right pictures", "grades", "judged not relevant", "without a right picture"]),
-        ("karpathy", ["several right pictures", "grades", "judged not relevant", "without a right picture"]),
-        ("chinese_clip", ["grades", "judged not relevant", "without a right picture"]),
+        ("webdataset", ["several right images", "grades", "judged not relevant", "without a right image"]),
+        ("karpathy", ["several right images", "grades", "judged not relevant", "without a right image"]),
+        ("chinese_clip", ["grades", "judged not relevant", "without a right image"]),
     ],
 )
 def test_what_would_change_the_figures_is_refused_by_name(
@@ -84,7 +84,7 @@ def test_a_gallery_goes_where_there_is_a_place_for_images_alone(name: str, tmp_p
 @pytest.mark.parametrize("name", ["mteb", "webdataset", "chinese_clip", "label_studio"])
 def test_images_that_are_not_at_hand_are_asked_for(name: str, tmp_path: Path) -> None:
     without = publish_small_set(tmp_path, small_tables(), images=False)
-    with pytest.raises(UserError, match="4 of 4 pictures are not at hand"):
+    with pytest.raises(UserError, match="4 of 4 images are not at hand"):
         exporters.export_set(name, without, tmp_path / "out", allow_loss=True)
 
 
@@ -111,11 +111,11 @@ def test_images_by_reference_must_be_what_was_judged(stored: StoredSet, tmp_path
     elsewhere.write_bytes((stored.path / stored.tables.images["path"].iloc[0]).read_bytes())
     images = stored.tables.images.assign(path=str(elsewhere))
     bad = set_files.StoredSet(stored.path, Tables(stored.tables.queries, images, stored.tables.qrels), stored.manifest)
-    with pytest.raises(UserError, match="is not the picture any more"):
+    with pytest.raises(UserError, match="is not the image any more"):
         exporters.export_set("csv", bad, tmp_path / "out")
     exporters.export_set("beir", bad, tmp_path / "beir")
     told = (tmp_path / "beir" / "corpus.jsonl").read_text("utf-8")
-    assert str(tmp_path) not in told, "where pictures lie is nobody's business"
+    assert str(tmp_path) not in told, "where images lie is nobody's business"
 
 
 @pytest.mark.parametrize("name", exporters.EXPORTERS.list_plugins())

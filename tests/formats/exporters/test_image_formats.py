@@ -37,7 +37,7 @@ def test_webdataset_puts_the_texts_beside_their_image(plain: StoredSet, tmp_path
     dog = found[f"{image_id_of('dog')}.txt"].decode().splitlines()
     assert sorted(dog) == ["-1", "a dog, wet"]
     assert found[f"{image_id_of('cat')}.txt"].decode() == "'cat' asleep", "a line is a text: line ends go"
-    assert found[f"{image_id_of('tree')}.txt"] == b"", "a picture that nothing asks for only distracts"
+    assert found[f"{image_id_of('tree')}.txt"] == b"", "an image that nothing asks for only distracts"
     assert Image.open(io.BytesIO(found[f"{image_id_of('tree')}.jpg"])).height == 16
 
 
@@ -103,7 +103,7 @@ def test_chinese_clip_has_whole_numbers_for_ids_and_images_in_base64(stored: Sto
     dog = next(line for line in texts if line["text"] == "a dog, wet")
     assert dog["image_ids"] == sorted(numbers[image_id_of(name)] for name in ("dog", "beach"))
     assert all(set(line) == {"text_id", "text", "image_ids"} and isinstance(line["text_id"], int) for line in texts)
-    assert [line["text_id"] for line in texts] == list(range(3)), "a query without a right picture is left out"
+    assert [line["text_id"] for line in texts] == list(range(3)), "a query without a right image is left out"
 
 
 def test_karpathy_counts_images_and_sentences(plain: StoredSet, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_mteb_has_the_columns_that_its_loader_wants_and_no_more(stored: StoredSe
     qrels = pq.read_table(shards(out, "qrels")[0])
     assert qrels.column_names[:3] == ["query-id", "corpus-id", "score"]
     assert sorted(qrels["score"].to_pylist()) == [0, 1, 2, 2, 2]
-    ids = pq.read_table(shards(out, "picture-details")[0])["id"].to_pylist()
+    ids = pq.read_table(shards(out, "image-details")[0])["id"].to_pylist()
     assert ids == pq.read_table(shards(out, "corpus")[0])["id"].to_pylist()
 
 

@@ -1,4 +1,4 @@
-"""Where pictures were taken stays in the house, unless an export or a publication is asked to keep it."""
+"""Where images were taken stays in the house, unless an export or a publication is asked to keep it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def read_all(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("name", sorted(exporters.EXPORTERS.list_plugins()))
-def test_no_export_says_where_a_picture_was_taken_unasked(private: StoredSet, tmp_path: Path, name: str) -> None:
+def test_no_export_says_where_an_image_was_taken_unasked(private: StoredSet, tmp_path: Path, name: str) -> None:
     said = qt.load(private.path).export(name, tmp_path / name, allow_loss=True)
     assert "where 1 of the images were taken (--with-places keeps it)" in said
     assert str(SECRET).encode() not in read_all(tmp_path / name)

@@ -181,7 +181,7 @@ def test_searching_texts_shows_the_image_and_the_texts() -> None:
 
 def test_without_a_set_ids_stand_in() -> None:
     text = text_of(make_evaluation())
-    assert "q_1" in text and "img_ship" in text and "Some pictures are not at hand" in text
+    assert "q_1" in text and "img_ship" in text and "Some images are not at hand" in text
     assert "of the set: not stated" in text
 
 
@@ -212,7 +212,7 @@ def test_the_page_stands_alone_and_allows_its_one_script_alone() -> None:
     assert not {tag for tag, _ in seen.tags} & {"link", "img", "iframe", "object", "base", "form"}
     assert all(a["href"].startswith("#") for _, a in seen.tags if "href" in a)
     assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= {a["id"] for _, a in seen.tags if "id" in a}
-    assert html.count("data:image/jpeg") == 2, "each picture once, however often it is shown"
+    assert html.count("data:image/jpeg") == 2, "each image once, however often it is shown"
     ids = [a["id"] for _, a in seen.tags if "id" in a]
     assert len(ids) == len(set(ids))
 

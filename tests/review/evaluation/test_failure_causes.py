@@ -42,7 +42,7 @@ def photos(**columns: list[Any]) -> pd.DataFrame:
 
 
 def plain(images: pd.DataFrame | None = None, **changes: Any) -> Tables:
-    """One query for picture a, judged not to fit b."""
+    """One query for image a, judged not to fit b."""
     asked = queries_table([{"query_id": "q", "text": "一只小船在湖上", "source_image_id": "img_a"}])
     truth = qrels_table([("q", "img_a", 1), ("q", "img_b", 0)])
     base = Tables(asked, photos() if images is None else images, truth)
@@ -110,7 +110,7 @@ def test_a_pair_that_the_set_itself_suspects_makes_the_query_ambiguous() -> None
 
 
 def labelled() -> Tables:
-    """Pictures a of a dog and a car, b of a dog alone, c of a cat."""
+    """Images a of a dog and a car, b of a dog alone, c of a cat."""
     rows = [("q_dog", ["Dog"]), ("q_car", ["Car"]), ("q_cat", ["Cat"]), ("q_two", ["Dog", "Car"])]
     asked = queries_table([{"query_id": name, "text": name, "labels": labels} for name, labels in rows])
     truth = [("q_dog", "img_a", 2), ("q_dog", "img_b", 2), ("q_car", "img_a", 1), ("q_cat", "img_c", 2)]
@@ -162,11 +162,11 @@ def test_a_query_for_two_labels_does_not_say_which_of_them_an_image_shows() -> N
     set_ = labelled()
     truth = qrels_table([("q_car", "img_a", 1), ("q_dog", "img_a", 2), ("q_two", "img_c", 1)])
     found = causes(replace(set_, qrels=truth), {"q_dog": [("img_c", -1), ("img_a", 2)]}, "q_dog")
-    assert codes(found) == ["unjudged"], "nothing is known of what the third picture shows"
+    assert codes(found) == ["unjudged"], "nothing is known of what the third image shows"
 
 
 def test_texts_that_came_back_are_compared_with_the_right_ones() -> None:
-    """Image to text: a query is a picture, what came back is a text."""
+    """Image to text: a query is an image, what came back is a text."""
     texts = [("t_1", "Two dogs on the beach"), ("t_2", "Two dogs at the beach")]
     asked = queries_table([{"query_id": name, "text": text} for name, text in texts])
     truth = qrels_table([("img_a", "t_1", 1), ("img_b", "t_2", 1)])

@@ -20,7 +20,7 @@ LONG = "沙滩上的船" * 30 + " unbreakable" * 3 + "x" * 200 + "<script>alert(
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A report and a comparison with long and hostile words, and half of the pictures."""
+    """A report and a comparison with long and hostile words, and half of the images."""
     folder = tmp_path_factory.mktemp("pages")
     set_ = beach_tables()
     set_.queries.loc[2, "text"] = LONG
@@ -66,7 +66,7 @@ def test_the_page_fits_every_screen_and_asks_for_nothing(
     outside = """() => [...document.querySelectorAll('article .photo')].filter(one => {
         const box = one.getBoundingClientRect();
         return box.width < 20 || box.height < 20 || box.right > innerWidth || box.left < 0 }).length"""
-    assert page.evaluate(outside) == 0, "every picture is to be seen whole"
+    assert page.evaluate(outside) == 0, "every image is to be seen whole"
     page.close()
 
 
@@ -121,7 +121,7 @@ def test_an_image_is_zoomed_and_its_neighbours_are_reached(browser: Browser, fil
     assert page.inner_text("#zoom .description").startswith("rank 1, right, grade 1: dog.jpg")
     box = page.locator("#zoom .photo").bounding_box()
     assert box is not None and box["width"] > 400, "larger than in its row"
-    assert abs(box["width"] / box["height"] - 4 / 3) < 0.35, "in the picture's own proportions"
+    assert abs(box["width"] / box["height"] - 4 / 3) < 0.35, "in the image's own proportions"
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#zoom .description").startswith("rank 2, unjudged: ship.jpg")
     page.keyboard.press("ArrowRight")

@@ -24,7 +24,7 @@ def test_a_person_judges_by_keys_and_undoes(browser: Browser, stored: StoredSet,
         page = open_in_browser(browser, url, "nav", messages)
         page.get_by_role("link", name="Audit").click()
         page.wait_for_selector(".pair img")
-        assert page.locator("img").first.get_attribute("alt") == "the picture"
+        assert page.locator("img").first.get_attribute("alt") == "the image"
         press_keys(page, "2c0xu")
         wait_until_saved_or_undone(page)
         expect(page.locator("#place")).to_have_text("4 of 16 · 3 answered")

@@ -20,7 +20,7 @@ DOG, CAT = image_id_of("dog"), image_id_of("cat")
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReviewClient:
-    """The page of a gallery of four pictures."""
+    """The page of a gallery of four images."""
     stored = publish_small_set(tmp_path, gallery_tables(), name="album")
     manifest = {**json.loads((stored.path / "manifest.json").read_text()), "kind": "gallery"}
     (stored.path / "manifest.json").write_text(json.dumps(manifest))

@@ -247,7 +247,7 @@ def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: ReviewCl
 def test_a_missed_image_is_added_as_a_new_row_by_its_file_name(page: ReviewClient) -> None:
     """All columns as exported, the digest empty; the import says that it was added, and it is in the next version."""
     rows = rows_of(page.get("/csv/judgments.csv").content)
-    cells = {"query_id": query_id_of("狗"), "picture": "dog 1.jpg", "decision": "2", "note": "我看到狗"}
+    cells = {"query_id": query_id_of("狗"), "image": "dog 1.jpg", "decision": "2", "note": "我看到狗"}
     added = bytes_of([*rows, [cells.get(name, "") for name in rows[1]]])
     assert send(page, added, dry_run=True, file="judgments.csv")["tally"] == "1 judgment grade; 1 added"
     assert send(page, added, file="judgments.csv")["taken"] is True

@@ -1,4 +1,4 @@
-"""The view of near-duplicates: decisions on disk at once, pictures by the ids of the groups and by nothing else."""
+"""The view of near-duplicates: decisions on disk at once, images by the ids of the groups and by nothing else."""
 
 import json
 import re
@@ -79,7 +79,7 @@ def log(page: ReviewClient) -> list[ImagePairDecision]:
 def test_each_member_beside_its_representative_the_least_sure_first(page: ReviewClient) -> None:
     assert 'href="/duplicates"' in page.get("/captions").text
     found = [card(page, key) for key in keys(page)]
-    assert [one["matched_by"] for one in found] == ["patches", "pixels"], "copies of the same bytes are one picture"
+    assert [one["matched_by"] for one in found] == ["patches", "pixels"], "copies of the same bytes are one image"
     assert (found[0]["one"]["name"], found[0]["other"]["name"]) == ("0.jpg", NAME)
     assert found[0]["one"]["in_gallery"] and not found[0]["other"]["in_gallery"]
     assert [strip["size"] for strip in found[0]["before"]] == [2] and found[0]["after"] == found[0]["before"]
@@ -202,7 +202,7 @@ def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_mak
         (pile / name).unlink()
     built = open_client(build(tmp_path, "lose_at_most=null"))
     assert "1 in this version 0 wait for the next build 1 could not be followed" in section(built)
-    assert "different" in section(built) and "a picture is gone" in section(built)
+    assert "different" in section(built) and "an image is gone" in section(built)
     undo(open_client(built.stored, "mei"))
     assert "0 in this version 2 wait" in section(built), "what was taken back, and what counts in its place"
 

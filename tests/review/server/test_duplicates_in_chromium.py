@@ -18,7 +18,7 @@ from tests.review.browser_pages import collect_messages, open_on_phone, serve_pa
 
 def build(folder: Path) -> BuildResult:
     path = folder / "gallery.yaml"
-    path.write_text(f"{{name: album, kind: gallery, images: {folder / 'album/pictures'}, out: {folder / 'sets'}}}")
+    path.write_text(f"{{name: album, kind: gallery, images: {folder / 'album/images'}, out: {folder / 'sets'}}}")
     return build_set(load_definition(path, [], "gallery"))
 
 
@@ -112,7 +112,7 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
         page.close()
         phone = open_on_phone(browser)
         at_duplicates(phone, url)
-        phone.get_by_role("button", name="Pair other pictures").tap()
+        phone.get_by_role("button", name="Pair other images").tap()
         for name in names[2:4]:
             phone.locator("#finder input").fill(name)
             expect(phone.locator(".results li")).to_have_count(1)
@@ -131,7 +131,7 @@ def test_two_images_of_no_group_are_brought_together_by_keyboard_and_by_finger(
 @pytest.mark.thorough
 def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Browser, tmp_path: Path) -> None:
     for number, name in enumerate(("早晨.jpg", "evening.jpg")):
-        photo(tmp_path / "album/pictures" / name, number)
+        photo(tmp_path / "album/images" / name, number)
     first = build(tmp_path)
     assert not len(set_files.read_set(first.path).tables.duplicates)
     with serve_page(first.path) as (_, url):

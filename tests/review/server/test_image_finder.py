@@ -28,7 +28,7 @@ NAMES = ["beach_dog", "park_dog", "sofa_cat", "street"]
 
 
 def draw(number: int, quality: int = 90) -> bytes:
-    """A picture of shapes that no other number has."""
+    """An image of shapes that no other number has."""
     rng, image = np.random.default_rng(number), Image.new("RGB", (256, 192), "white")
     pen = ImageDraw.Draw(image)
     for _ in range(12):
@@ -40,7 +40,7 @@ def draw(number: int, quality: int = 90) -> bytes:
 
 
 def publish_album(folder: Path, **changes: Any) -> StoredSet:
-    """Four pictures; “狗” has one right one, “猫” another."""
+    """Four images; “狗” has one right one, “猫” another."""
     images = images_table(NAMES).assign(sha256=[str(n) * 64 for n in range(4)])
     images["path"] = [f"images/{n:02}/{name}.jpg" for n, name in enumerate(images["image_id"])]
     for n, path in enumerate(images["path"]):
@@ -146,9 +146,9 @@ def test_a_dropped_near_duplicate_is_answered_with_the_image_that_stands_for_it(
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (draw(77), "this picture is not in the gallery: no picture has its bytes, and the most similar one"),
-        (b"no picture at all", "this file is no picture that can be read"),
-        (b"", "this file is no picture that can be read"),
+        (draw(77), "this image is not in the gallery: no image has its bytes, and the most similar one"),
+        (b"no image at all", "this file is no image that can be read"),
+        (b"", "this file is no image that can be read"),
     ],
 )
 @pytest.mark.thorough

@@ -32,7 +32,7 @@ from tests.small_sets import SMALL_SET_GRADES
 
 
 def jpeg(number: int, side: int = 512) -> bytes:
-    """A picture that is told from the others by its colour and its number."""
+    """An image that is told from the others by its colour and its number."""
     image = Image.new("RGB", (side, side), tuple((number * step) % 200 + 40 for step in (37, 71, 113)))
     ImageDraw.Draw(image).text((side // 3, side // 3), str(number), fill="white")
     out = io.BytesIO()
@@ -41,7 +41,7 @@ def jpeg(number: int, side: int = 512) -> bytes:
 
 
 def published(folder: Path, queries: int, each: int, images: int, texts: list[str] | None = None) -> StoredSet:
-    """A set of so many queries with so many judged pictures each."""
+    """A set of so many queries with so many judged images each."""
     from querytruth.definitions import SetDefinition
     from querytruth.sets import set_files
     from querytruth.sets.ledger import Ledger
@@ -240,7 +240,7 @@ def test_a_pair_at_a_time_and_disputes(browser: Browser, tmp_path: Path) -> None
         assert "mei: 0" in page.inner_text(".side") and "lin: 2" in page.inner_text(".side")
         first = str(page.get_attribute("figure img", "src"))
         page.keyboard.press("1")
-        expect(page.locator("figure img")).not_to_have_attribute("src", first)  # a key before that is for no picture
+        expect(page.locator("figure img")).not_to_have_attribute("src", first)  # a key before that is for no image
         page.keyboard.press("1")
         wait_until_saved(page)
         page.reload()
@@ -312,7 +312,7 @@ def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp
 
 
 def gallery(folder: Path) -> StoredSet:
-    """Five pictures, and nothing that says what is on them."""
+    """Five images, and nothing that says what is on them."""
     stored = published(folder, 4, 2, 5)
     for name in ("queries", "qrels"):
         (stored.path / f"{name}.parquet").unlink()
@@ -349,7 +349,7 @@ def test_a_gallery_is_captioned_by_keyboard(browser: Browser, tmp_path: Path) ->
 
 
 @pytest.mark.thorough
-def test_what_is_typed_before_the_next_picture_is_there_is_not_written_to_the_last(
+def test_what_is_typed_before_the_next_image_is_there_is_not_written_to_the_last(
     browser: Browser, tmp_path: Path
 ) -> None:
     stored, asked = gallery(tmp_path), list[Route]()

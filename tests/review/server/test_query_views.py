@@ -48,7 +48,7 @@ def test_what_is_doubtful_comes_first(page: ReviewClient) -> None:
     assert page.get("/api/queries/queue", params={"search": "WET"}).json()["keys"] == [DOG]
     assert page.get("/api/queries/queue", params={"topic": "beach"}).json()["keys"] == [BEACH]
     few = page.get("/api/queries/queue", params={"order": "images"}).json()["keys"]
-    assert few[0] == query_id_of("none"), "the one without a right picture"
+    assert few[0] == query_id_of("none"), "the one without a right image"
     assert page.get("/api/queries/queue", params={"order": "x"}).status_code == 422
 
 
@@ -64,7 +64,7 @@ def test_a_card_has_the_truth_and_what_waits(page: ReviewClient) -> None:
     assert page.get("/api/queries/cards", params={"key": ["q"] * 21}).status_code == 422
 
 
-def test_an_edited_caption_asks_its_pictures_anew_unless_the_person_says_otherwise(tmp_path: Path) -> None:
+def test_an_edited_caption_asks_its_images_anew_unless_the_person_says_otherwise(tmp_path: Path) -> None:
     tables = small_tables()
     told = tables.queries["query_id"] == DOG
     queries = tables.queries.assign(labels=None).assign(source_image_id=None).astype({"source_image_id": "object"})

@@ -142,14 +142,14 @@ def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: Revie
     answer = rescue(page, card)
     assert answer.status_code == 409 and "another by now" in answer.json()["error"]
     again = cards(page)[NAME]
-    assert again["shown"]["id"] != card["shown"]["id"], "another address: no old picture is shown for the new file"
+    assert again["shown"]["id"] != card["shown"]["id"], "another address: no old image is shown for the new file"
     assert page.get(f"/rejects/image/320/{again['shown']['id']}").content != first
     assert page.get(f"/rejects/image/1280/{card['shown']['id']}").status_code == 404
     (pile / left["name"]).unlink()
     assert left_out(page)["shown"] is None
     for seen in ("", left["shown"]["id"]):
         assert rescue(page, left, seen=seen).status_code == 409
-    (pile / left["name"]).write_bytes(b"no picture")
+    (pile / left["name"]).write_bytes(b"no image")
     assert "cannot be read" in rescue(page, left, seen="").json()["error"] and log(page) == []
     assert rescue(page, again).status_code == 200
 
@@ -192,7 +192,7 @@ def test_files_are_shown_by_their_rows_and_nothing_else_of_the_disk(page: Review
     for name in [*names, f"{key}_{stamp[::-1]}", f"0-000000000000_{stamp}"]:
         assert page.get(f"/rejects/image/320/{name}").status_code in (403, 404), name
     assert page.get(f"/rejects/image/321/{good}").status_code == 404
-    assert page.get(f"/rejects/image/320/{found['broken.jpg']['shown']['id']}").status_code == 404, "no picture"
+    assert page.get(f"/rejects/image/320/{found['broken.jpg']['shown']['id']}").status_code == 404, "no image"
 
 
 def test_a_ledger_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_results_of_another_set_are_counted_and_left_out(stored: StoredSet, tmp_
         f"{run}: 2 of 4 results are not of this set, and left out",
         "2 pairs among the first 2 results to judge that nobody judged",
     ]
-    with pytest.raises(UserError, match="names no query and no picture of the set"):
+    with pytest.raises(UserError, match="names no query and no image of the set"):
         read_result_pool(stored, [write_run(tmp_path, "b", q_gone="1")], 10)
 
 

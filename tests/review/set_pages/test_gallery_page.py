@@ -36,10 +36,10 @@ def page_of(tables: Tables, thumbnails: dict[ThumbnailKey, bytes] | None = None,
 
 def test_what_the_page_says() -> None:
     text = ParsedPage(page_of(make_gallery_tables())).text
-    of_the_set = ["Our album", "album/v3", "c0ffee", "of 60 listed", "4 pictures left out as twins", "3 truncated"]
+    of_the_set = ["Our album", "album/v3", "c0ffee", "of 60 listed", "4 images left out as twins", "3 truncated"]
     of_groups = ["4 of one kind", "kept", "copies/0/1.jpg", "same bytes", "same pixels", "looks alike, 3 bits apart"]
     of_reasons = ["Rejected 16", "too wide", "ratio 10, threshold 5", "broken/0.jpg", "ends"]
-    of_plots = ["Pictures by", "Pictures by longitude and latitude", "passes: at least 0.25", "no cut", "31.205° N"]
+    of_plots = ["Images by", "Images by longitude and latitude", "passes: at least 0.25", "no cut", "31.205° N"]
     of_files = ["place and time 28 place only 4 time only 6 neither 2", "640 × 480 30", "landscape 30"]
     for said in [*of_the_set, *of_files, *of_groups, *of_reasons, *of_plots, "images.parquet", "Clocks may be wrong."]:
         assert said in text, said
@@ -59,7 +59,7 @@ def test_the_page_stands_alone() -> None:
     assert not re.search(r"url\((?!\"data:image/jpeg;base64,[A-Za-z0-9+/=]+\"\))", html) and "@import" not in html
     targets = {a["id"] for _, a in seen.tags if "id" in a}
     assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= targets
-    assert html.count("data:image/jpeg") == len(shown.thumbnail_keys), "each picture once"
+    assert html.count("data:image/jpeg") == len(shown.thumbnail_keys), "each image once"
 
 
 def test_twins_in_every_byte_share_one_image() -> None:
@@ -76,7 +76,7 @@ def test_images_that_are_not_at_hand_are_named() -> None:
     labels = [
         a["aria-label"] for _, a in ParsedPage(page_of(tables, some)).tags if "not at hand" in a.get("aria-label", "")
     ]
-    assert labels == ["copies/0/1.jpg, 600 × 450, same bytes, picture not at hand"]
+    assert labels == ["copies/0/1.jpg, 600 × 450, same bytes, image not at hand"]
 
 
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
@@ -133,7 +133,7 @@ def test_names_of_either_direction_are_isolated() -> None:
 def test_a_gallery_of_nothing_has_a_page() -> None:
     nothing = Tables(empty_frame("queries"), empty_frame("images"), empty_frame("qrels"))
     assert select_gallery(nothing) == GallerySelection([], [], 0, [])
-    assert "No picture came through" in page_of(nothing, funnel=[], thresholds=[])
+    assert "No image came through" in page_of(nothing, funnel=[], thresholds=[])
 
 
 @pytest.mark.thorough

@@ -72,7 +72,7 @@ def test_a_file_that_is_named_like_an_image_does_not_take_its_thumbnail() -> Non
 def test_a_large_gallery_is_chosen_from_in_seconds() -> None:
     number = 200_000
     frame = scan_table(number)
-    ledger = pd.DataFrame({"item": frame["item"], "kind": "picture", "stage": "select", "bucket": "rejected"})
+    ledger = pd.DataFrame({"item": frame["item"], "kind": "image", "stage": "select", "bucket": "rejected"})
     ledger = ledger.assign(reason="not_selected").reindex(columns=LEDGER_SCHEMA.names)
     for column in ("kind", "stage", "bucket", "reason"):
         ledger[column] = ledger[column].astype("category")

@@ -1,4 +1,4 @@
-"""The page of a generated set: queries with their pictures, where these come from, what was refused; nothing acts."""
+"""The page of a generated set: queries with their images, where these come from, what was refused; nothing acts."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ HEALTH = {"accepted": 9, "replies": 3, "recent_acceptance": 0.5, "length": 2.5, 
 
 
 def album(topics: int = 2, queries: int = 3, per_query: int = 2) -> Tables:
-    """Every query has pictures of its own, and all share the last one."""
+    """Every query has images of its own, and all share the last one."""
     asked, judged, names = [], [], ["shared"]
     for topic in range(topics):
         for number in range(queries):
@@ -134,9 +134,9 @@ def test_topics_show_what_people_chose_beside_what_has_images() -> None:
     assert text.index("topics 9 new from 3 replies") < text.index("objects 9 new from 3 replies")
 
 
-def test_images_of_several_queries_and_at_several_addresses_are_shown() -> None:
+def test_pictures_of_several_queries_and_at_several_addresses_are_shown() -> None:
     text = text_of(album())
-    assert "1 in all. A picture that the search finds for two queries is right for both." in text
+    assert "1 in all. An image that the search finds for two queries is right for both." in text
     assert "http://host.example/shared" in text and "http://b.example/copy" in text
 
 
@@ -145,7 +145,7 @@ def test_a_set_of_a_local_album_needs_no_hosts_and_one_without_notes_opens() -> 
     local = replace(set_, images=set_.images.assign(source_url=None, page_url=None, licence=None, creator=None))
     assert "cc-by" not in text_of(local, notes={}) and "from a local album" in text_of(local, notes={})
     nothing = replace(set_, qrels=set_.qrels[:0], ledger=empty_frame("ledger"), duplicates=empty_frame("duplicates"))
-    assert "No picture is right for this query." in text_of(nothing) and "Nothing was." in text_of(nothing)
+    assert "No image is right for this query." in text_of(nothing) and "Nothing was." in text_of(nothing)
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -168,7 +168,7 @@ def test_nothing_that_the_web_says_acts(evil: str) -> None:
 
 def test_the_images_are_inside_the_page() -> None:
     html = page_of(album(), {"img_shared": make_jpeg((200, 10, 10))})
-    assert html.count("data:image/jpeg") == 1 and "Some pictures are not at hand" in html
+    assert html.count("data:image/jpeg") == 1 and "Some images are not at hand" in html
     assert "Content-Security-Policy" in html
 
 

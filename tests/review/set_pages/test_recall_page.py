@@ -58,7 +58,7 @@ def test_a_query_without_a_right_image_is_seen_and_said() -> None:
     lost = replace(set_, qrels=set_.qrels[set_.qrels["query_id"] != "q_5"])
     (alone,) = [one.queries for one in select_recall(lost, {}).images if one.image_id is None]
     assert [asked.query_id for asked in alone] == ["q_5"]
-    assert "No picture of the set is right for this query." in text_of(lost)
+    assert "No image of the set is right for this query." in text_of(lost)
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
@@ -79,15 +79,15 @@ def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
     assert "those are relevant, like its own" in text
     assert "what the captions say, nearness of captions (char_ngrams)." in text
     assert "1 of 2 shown" in text, "two are ambiguous, one is in the notes"
-    assert "1 of them for pictures that a query fits besides its own" in text
+    assert "1 of them for images that a query fits besides its own" in text
 
 
 @pytest.mark.parametrize(
     ("outcome", "new_text", "said"),
     [
-        ("merged", None, "the other pictures are relevant, too"),
+        ("merged", None, "the other images are relevant, too"),
         ("marked", None, "left for people to judge"),
-        ("kept", None, "unambiguous, because the other pictures have new captions"),
+        ("kept", None, "unambiguous, because the other images have new captions"),
         ("asked_again", "一艘蓝色的船", "unambiguous with its new caption asked for again: 一艘蓝色的船"),
         ("dropped", None, "left out"),
         ("lost_at_sea", None, "lost at sea"),
@@ -96,7 +96,7 @@ def test_the_headline_says_how_ambiguous_queries_were_and_are() -> None:
 def test_what_became_of_an_ambiguous_caption(outcome: str, new_text: str | None, said: str) -> None:
     notes = {"ambiguity": make_ambiguity(make_ambiguity_example(outcome=outcome, new_text=new_text))}
     text = text_of(recall_beach_tables(), notes=notes)
-    assert f"一艘船 {said} boat.jpg its own picture ship.jpg 1.00 一艘红色的船 all of it is said" in text
+    assert f"一艘船 {said} boat.jpg its own image ship.jpg 1.00 一艘红色的船 all of it is said" in text
 
 
 def test_evidence_does_not_say_the_rivals_caption_again() -> None:
@@ -113,7 +113,7 @@ def test_evidence_does_not_say_the_rivals_caption_again() -> None:
 
 def test_a_query_that_was_left_out_says_why() -> None:
     notes = {"ambiguity": make_ambiguity(make_ambiguity_example("q_9", outcome="dropped"))}
-    assert "left out: another query has the same text and the same relevant pictures" in text_of(
+    assert "left out: another query has the same text and the same relevant images" in text_of(
         recall_beach_tables(), notes=notes
     )
 
@@ -144,7 +144,7 @@ def test_how_captions_begin_and_what_was_no_caption() -> None:
     assert "9 asked for, 8 replies." in text
     assert "Chinese How captions begin that no rule touched" in text and "三只狗在 3 50% 三只狗在沙滩" in text
     assert "这张图片展示了 4" in text
-    assert "2 refusal the model declined to describe the picture" in text
+    assert "2 refusal the model declined to describe the image" in text
     assert "抱歉，我看不到图片 cat.jpg · zh/caption" in text and "no text ant.jpg" in text
     reasons = [(one.reason, one.count) for one in select_recall(recall_beach_tables(), {}).rejected_replies]
     assert reasons == [("refusal", 2), ("empty", 1)], "the most frequent first"
@@ -155,8 +155,8 @@ def test_a_smaller_set_says_what_it_was_cut_from_and_has_no_captions_of_its_own(
     nested = {"of": "coast/v3", "size": 100, "queries": 5, "images": 4, "judgments": 6, "narrower": 2}
     html = page_of(recall_beach_tables(), notes={"nested": nested})
     text = read(html)
-    assert "The first 100 pictures of coast/v3" in text and "For 2 of them other right pictures lie outside." in text
-    assert "Ambiguous" not in text and "Right pictures a query 1" in text
+    assert "The first 100 images of coast/v3" in text and "For 2 of them other right images lie outside." in text
+    assert "Ambiguous" not in text and "Right images a query 1" in text
     targets = {a["id"] for _, a in ParsedPage(html).tags if "id" in a}
     assert {a["href"][1:] for _, a in ParsedPage(html).tags if "href" in a} <= targets
 
@@ -167,7 +167,7 @@ def test_nothing_ambiguous_and_nothing_stripped_is_said_too() -> None:
     text = text_of(
         replace(recall_beach_tables(), ledger=empty_frame("ledger")), notes={"ambiguity": calm, "captions": empty_notes}
     )
-    assert "0% → 0%" in text and "No caption was found to fit another picture." in text
+    assert "0% → 0%" in text and "No caption was found to fit another image." in text
     assert "There is none." in text and "Nothing." in text and "Every reply holds a caption." in text
 
 
@@ -181,7 +181,7 @@ def test_the_page_stands_alone() -> None:
     assert all(a["href"].startswith("#") for _, a in seen.tags if "href" in a)
     assert not re.search(r"url\((?!\"data:image/jpeg;base64,[A-Za-z0-9+/=]+\"\))", html) and "@import" not in html
     assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= {a["id"] for _, a in seen.tags if "id" in a}
-    assert html.count("data:image/jpeg") == len(ids), "each picture once, however often it is shown"
+    assert html.count("data:image/jpeg") == len(ids), "each image once, however often it is shown"
     assert "not at hand" not in html
 
 
@@ -191,9 +191,9 @@ def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
         for _, a in ParsedPage(page_of(recall_beach_tables(), {"img_dog": make_jpeg()})).tags
         if a.get("role") == "img"
     ]
-    assert "dog.jpg" in photos and "boat.jpg, the caption's own picture, picture not at hand" in photos
-    assert "ship.jpg, a confusable image, picture not at hand" in photos
-    assert "Some pictures are not at hand" in text_of(recall_beach_tables())
+    assert "dog.jpg" in photos and "boat.jpg, the caption's own image, image not at hand" in photos
+    assert "ship.jpg, a confusable image, image not at hand" in photos
+    assert "Some images are not at hand" in text_of(recall_beach_tables())
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -210,7 +210,7 @@ def test_untrusted_text_stays_text(evil: str) -> None:
     hostile.candidate_judgments["evidence"] = evil
     rival = {"image_id": "img_ship", "text": evil, "score": 0.7, "evidence": evil}
     told = make_ambiguity_example(text=evil, language=evil, new_text=evil, outcome=evil, rivals=[rival], image_id=evil)
-    seen_by = dict.fromkeys(("captions", "pictures", "descriptions"), evil)
+    seen_by = dict.fromkeys(("captions", "images", "descriptions"), evil)
     begins = {evil: [{"text": evil, "count": 1, "share": 1.0, "example": evil}]}
     nested = {"of": evil, "size": 9, "queries": 1, "images": 1, "judgments": 1, "narrower": 0}
     notes = {

@@ -39,7 +39,7 @@ def test_an_image_that_was_judged_not_relevant_is_none_of_them() -> None:
 
 
 def test_where_its_own_image_is_not_right_or_not_there_another_stands_for_it() -> None:
-    """As in a smaller gallery, which may hold a picture that the query was merged with and not its own."""
+    """As in a smaller gallery, which may hold an image that the query was merged with and not its own."""
     set_ = recall_beach_tables()
     smaller = replace(set_, images=set_.images[set_.images["image_id"] != "img_boat"])
     assert shown_with(select_recall(smaller, {}))["img_ship"] == ["q_4", "q_5"]

@@ -118,11 +118,11 @@ def test_levels_and_parents_stand_apart() -> None:
 
 
 def test_questions_of_one_label_that_ask_for_different_things_stand_apart() -> None:
-    """ "person", "two people" and "three people" have the same label, and other right pictures."""
+    """ "person", "two people" and "three people" have the same label, and other right images."""
     asked = [
         {"query_id": f"q_{number}", "text": text, "level": 1, "labels": ["Person"], "family": family}
         for number, (text, family) in enumerate(
-            [("person", None), ("two people", "count/2"), ("a picture of two people", "count/2"), ("3", "count/3")]
+            [("person", None), ("two people", "count/2"), ("an image of two people", "count/2"), ("3", "count/3")]
         )
     ]
     shown = select_set_queries(tables(asked, [("q_0", "img_000", 1, "detector", None)], ["a.jpg"]))
@@ -130,7 +130,7 @@ def test_questions_of_one_label_that_ask_for_different_things_stand_apart() -> N
         batch.family: [[w.text for w in one.wordings] for one in some] for batch, some in shown.batches.items()
     } == {
         "": [["person"]],
-        "count": [["two people", "a picture of two people"], ["3"]],
+        "count": [["two people", "an image of two people"], ["3"]],
     }
 
 
@@ -180,7 +180,7 @@ def test_as_many_queries_as_wished_spread_over_levels(number: int) -> None:
 
 def test_what_the_page_says() -> None:
     text = ParsedPage(page_of(footwear(), {"img_001": make_jpeg()})).text
-    of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 right pictures"]
+    of_queries = ["鞋子", "shoes", "一张鞋子的图片", "皮鞋 accepted for 鞋子", "摩托车 missing", "21 right images"]
     of_the_set = ["Footwear", "6 too few images", "(quarantined)", "Parents of the tree", "Pairs", "Boxes may lack."]
     for said in [*of_queries, *of_the_set, "c0ffee", "qrels.parquet", "boxes.json"]:
         assert said in text, said
@@ -196,7 +196,7 @@ def test_the_page_stands_alone() -> None:
     assert not re.search(r"url\((?!\"data:image/jpeg;base64,[A-Za-z0-9+/=]+\"\))", html) and "@import" not in html
     targets = {a["id"] for _, a in seen.tags if "id" in a}
     assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= targets
-    assert html.count("data:image/jpeg") == len(select_set_queries(footwear()).image_ids)  # each picture once
+    assert html.count("data:image/jpeg") == len(select_set_queries(footwear()).image_ids)  # each image once
 
 
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:
@@ -248,7 +248,7 @@ def test_texts_of_either_direction_are_isolated() -> None:
 def test_a_set_without_queries_or_labels_has_a_page() -> None:
     assert "Footwear" in page_of(Tables(empty_frame("queries"), empty_frame("images"), empty_frame("qrels")))
     lone = page_of(tables([{"query_id": "q_0", "text": "红色的船"}], [], ["a.jpg"]))
-    assert "红色的船" in lone and "No picture is right for this query" in lone
+    assert "红色的船" in lone and "No image is right for this query" in lone
 
 
 def publish(folder: Path, paths: list[str | None]) -> Path:
@@ -266,7 +266,7 @@ def publish(folder: Path, paths: list[str | None]) -> Path:
 
 def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:
     (tmp_path / "good.jpg").write_bytes(make_jpeg("orange", (2000, 1500)))
-    (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 no picture")
+    (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 no image")
     (tmp_path / "long.png").write_bytes(b"")
     names = ("good.jpg", "broken.jpg", "gone.jpg", "long.png")
     paths = [*[str(tmp_path / name) for name in names], "x" * 5000, str(tmp_path)]
@@ -274,7 +274,7 @@ def test_a_set_on_disk_becomes_one_file(tmp_path: Path) -> None:
     write_set_page(publish(tmp_path, paths), page)
     html = page.read_text("utf-8")
     assert html.count("data:image/jpeg") == int("img_000" in select_set_queries(footwear()).image_ids)
-    assert "Some pictures are not at hand" in html
+    assert "Some images are not at hand" in html
     assert len(html) < 200_000
 
 

@@ -1,4 +1,4 @@
-"""Pictures in boxes of other proportions."""
+"""Images in boxes of other proportions."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from querytruth.review.set_parts import get_covering_size
         ("squash", 0.5, 100.0, 266.7),
         (None, 2.0, 150.0, 100.0),
         ("crop", 1.0, 100.0, 133.3),
-        ("fit", 2.0, 150.0, 200.0),  # the picture fills the middle half of the square's height
+        ("fit", 2.0, 150.0, 200.0),  # the image fills the middle half of the square's height
         ("fit", 0.5, 200.0, 266.7),
         ("fit", 1.0, 100.0, 133.3),
     ],

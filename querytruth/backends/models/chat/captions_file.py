@@ -25,7 +25,7 @@ NAME_COLUMNS = ("file_name", "path", "image", "image_id", "sha256")
 TEXT_COLUMNS = ("caption", "captions", "text")
 _STAGE = "read captions"
 ANSWERS_ARE_WRITTEN = True
-_NO_CAPTION = chat.Failure("no_caption", "final", "the file has no caption for this picture")
+_NO_CAPTION = chat.Failure("no_caption", "final", "the file has no caption for this image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
 
 
 def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
-    """Returns the captions of a record: several where its caption is a list, none where its picture's name is null."""
+    """Returns the captions of a record: several where its caption is a list, none where its image's name is null."""
     if not isinstance(record, dict):
         raise UserError(_STAGE, place, "is no record with names", "fix that line")
     names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))
@@ -95,7 +95,7 @@ def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
     given = next((record[column] for column in TEXT_COLUMNS if record.get(column) is not None), None)
     texts = given if isinstance(given, list) else [] if given is None else [given]
     if not names or not all(isinstance(text, str) for text in texts):
-        raise UserError(_STAGE, place, "names no picture, or its caption is no text", "fix that line")
+        raise UserError(_STAGE, place, "names no image, or its caption is no text", "fix that line")
     return [(CaptionRecord(names, text, str(record.get("language") or "")), record) for text in texts]
 
 
@@ -168,7 +168,7 @@ class StoredCaptionModel:
         self, match: tuple[list[str], bool] | None, images_by_name: dict[str, set[str]]
     ) -> list[CaptionRecord] | chat.Failure:
         if match is None:
-            return chat.Failure("not_one_image", "final", "captions answer a question about one picture")
+            return chat.Failure("not_one_image", "final", "captions answer a question about one image")
         names, is_exact = match
         if len(names) != 1:
             return chat.Failure("ambiguous_name", "final", "fits " + ", ".join(names[:3])) if names else _NO_CAPTION
@@ -184,7 +184,7 @@ def _choose(request: chat.ChatRequest, found: list[CaptionRecord] | chat.Failure
     captions = _in_language(found, request.language)
     if request.number >= len(captions):
         of = f" in {request.language}" if len(captions) < len(found) else ""
-        return chat.Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this picture")
+        return chat.Failure("no_caption", "final", f"the file has {len(captions)} captions{of} for this image")
     return chat.check_reply(request, chat.Reply(captions[request.number].text, "stop"))
 
 

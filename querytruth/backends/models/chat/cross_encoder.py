@@ -125,7 +125,7 @@ class CrossEncoderModel(PairModel):
             next_step = "name a model that is made for ranking"
             raise UserError(_STAGE, name, f"gives {model.num_labels} numbers for a pair, not one", next_step)
         if self._captions is None and not model.supports("image"):
-            reason, next_step = "reads texts, but no pictures", "give it captions=FILE, or name a model of pictures"
+            reason, next_step = "reads texts, but no images", "give it captions=FILE, or name a model of images"
             raise UserError(_STAGE, name, reason, next_step)
         return model.eval()
 

@@ -64,7 +64,7 @@ class ClipEmbedder:
     def _encode_image_batch(self, part: list[Image.Image | NDArray[np.uint8]]) -> Vectors:
         filled = [to_rgb(image) for image in part]
         filled += filled[-1:] * (self.batch - len(part))
-        with translate_environment_faults("embed pictures", self.name, self._model):
+        with translate_environment_faults("embed images", self.name, self._model):
             inputs = self._processor(filled, return_tensors="pt")
             return self._normalized_features(self._model.get_image_features, inputs)[: len(part)]
 
@@ -112,7 +112,7 @@ def _load_parts(name: str, folder: Path) -> tuple[Any, Any, Any]:
 def _find_defect(model: Any, missing: Iterable[str], tokenizer: Any) -> str:
     """Returns what transformers does not report: random weights, or a tokenizer of special tokens only."""
     if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
-        return f"is a {type(model).__name__}, which gives no vectors of pictures and texts"
+        return f"is a {type(model).__name__}, which gives no vectors of images and texts"
     if missing := sorted(missing):
         return f"lacks {len(missing)} of its weights ({missing[0]} …)"
     if 2 * len(tokenizer) < model.config.get_text_config().vocab_size:

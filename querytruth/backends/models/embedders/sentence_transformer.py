@@ -75,8 +75,8 @@ class SentenceEmbedder:
     def encode_images(self, images: Iterable[Image.Image]) -> Vectors:
         """(n, dimensions) of RGB images, read a batch at a time. Raises UserError where the model reads texts only."""
         if not self.reads_images:
-            reason = "reads texts, but no pictures"
-            raise UserError("embed pictures", self.name, reason, "name a model of texts and pictures, such as CLIP's")
+            reason = "reads texts, but no images"
+            raise UserError("embed images", self.name, reason, "name a model of texts and images, such as CLIP's")
         return encode_in_batches(images, self.batch, self._encode, self.dimensions)
 
     def unknown_token_share(self, texts: Iterable[str]) -> float:
@@ -99,7 +99,7 @@ class SentenceEmbedder:
             raise UserError("embed texts", self.name, reason, next_step)
 
     def _encode(self, items: list[Any]) -> Vectors:
-        with translate_environment_faults("embed texts or pictures", self.name, self._model):
+        with translate_environment_faults("embed texts or images", self.name, self._model):
             rows = self._model.encode(
                 items, batch_size=self.batch, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
             )

@@ -19,7 +19,7 @@ from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.backends.web.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
 from querytruth.errors import translate_read_errors
 
-_STAGE = "read picture index"
+_STAGE = "read image index"
 _METADATA_COLUMNS = ("page_url", "licence", "creator", "width", "height")
 _UNSPACED = re.compile(  # Thai, Lao, Burmese, Khmer; kana and Chinese characters
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -50,7 +50,7 @@ class _Entry:
 
 def load(options: FolderSearchOptions) -> FolderSearch:
     """Reads the index. Raises UserError where it cannot be read or lacks a column."""
-    with translate_read_errors(_STAGE, options.index, "give a file that names pictures and captions"):
+    with translate_read_errors(_STAGE, options.index, "give a file that names images and captions"):
         entries = _read_entries(options.index, options.encoding)
         sha256, _ = file_sha256(options.index)
     return FolderSearch(ModelIdentity("folder", sha256), entries, options.image_folder)

@@ -1,4 +1,4 @@
-"""A gallery of pictures that lie in a bucket: listed, scanned and rendered there, by the limited workers, too."""
+"""A gallery of images that lie in a bucket: listed, scanned and rendered there, by the limited workers, too."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.object_service import ObjectService
 
 
 @pytest.mark.thorough
-def test_pictures_are_read_where_they_lie(object_service: ObjectService, tmp_path: Path) -> None:
+def test_images_are_read_where_they_lie(object_service: ObjectService, tmp_path: Path) -> None:
     for number in range(3):
         data = make_jpeg((number * 80, 99, 9), (64, 48))
         object_service.ask("PUT", f"photos/summer/{number}.jpg", data)

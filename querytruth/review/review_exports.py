@@ -129,10 +129,10 @@ def read_filled_export(
 def _read_additions(stored: StoredSet, rows: pd.DataFrame, file: Path) -> judgment_rows.JudgmentAdditions:
     """Returns what resolves the rows without a digest. Raises UserError for an ambiguous name."""
     additions = judgment_rows.JudgmentAdditions(stored.tables)
-    if not {review_tables.DIGEST_COLUMN, "query_id", "image_id", "picture"} <= set(rows):
+    if not {review_tables.DIGEST_COLUMN, "query_id", "image_id", "image"} <= set(rows):
         return additions  # the problem is named where the rows are read
     added = rows[rows[review_tables.DIGEST_COLUMN].str.strip() == ""].map(str.strip)
-    images = {name for name in {*added["image_id"], *added["picture"]} if name and not additions.has_name(name)}
+    images = {name for name in {*added["image_id"], *added["image"]} if name and not additions.has_name(name)}
     names = SetNames(stored.tables, file)
     found = names.match_images(images) | names.match_queries(set(added["query_id"]) - {""}) if len(added) else {}
     return judgment_rows.JudgmentAdditions(stored.tables, found)

@@ -231,6 +231,7 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS}
     manifest_fields |= {"funnel": funnel, "known_limitations": limits, "models": models, "notes": notes}
+    manifest_fields["grades"] = _name_grades(manifest["grades"], tables)
     own_images_folder = _own_images_folder(path, tables)
     envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
     pair_log, override_log = (
@@ -242,6 +243,12 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
     result = _add_disputes(replace(result, waiting_count=len(waiting_ids)), log, disputes)
     return _record_as_own(result) if stored.is_own else result
+
+
+def _name_grades(named: dict[str, str], tables: Tables) -> dict[str, str]:
+    """Returns the grades of a set with those that people gave besides, as an import of judgments may."""
+    given = sorted(tables.qrels["relevance"].unique(), reverse=True)
+    return named | {str(grade): f"grade {grade}" for grade in given if grade and str(grade) not in named}
 
 
 def _describe_accepted(accepted: AcceptedLabels, count: int) -> str:

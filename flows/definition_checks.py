@@ -29,6 +29,12 @@ from prompts import PromptTemplate
 from querytruth.backends import environment, steps
 from querytruth.backends.images import image_sources
 from querytruth.backends.models import chat
+from querytruth.backends.models.embedders import (
+    load_image_text_embedder,
+    load_text_embedder,
+    must_download,
+    offer_embedded,
+)
 from querytruth.backends.models.hub_models import check_download
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.definitions import SetDefinition
@@ -114,13 +120,17 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
     if isinstance(definition, GalleryDefinition | GallerySource) and definition.images is not None:
         images = str(definition.images)
         yield "images", lambda: _count_images(images, definition.out / definition.name)
+        rules = definition.near_duplicates
+        if rules is not None and (embedder := rules.embedder) is not None:
+            yield "model of near-duplicates", lambda: _find_image_embedder(embedder)
     if isinstance(definition, GallerySource) and (gallery := definition.gallery) is not None:
         yield "gallery", lambda: str(set_files.find_set(gallery, definition.out))
     if isinstance(definition, QueriesDefinition):
         yield "log", lambda: check_log(definition.queries, definition.columns)
     if isinstance(definition, RecallDefinition):
         yield "prompts", lambda: _name_prompts(load_recall_prompts(definition))
-        yield "models", lambda: _name_downloads(check_recall_models(definition, is_plan=True))
+        text_embedder = definition.ambiguity.text_embedder
+        yield "models", lambda: _name_downloads(check_recall_models(definition, is_plan=True), text_embedder)
         yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
         if definition.descriptions is not None and definition.descriptions.model is not None:
             yield "endpoint of descriptions", lambda: _ask_endpoint(load_description_model(definition))
@@ -133,6 +143,7 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
             yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition))
             yield "endpoint of phrasings", lambda: _ask_endpoint(load_phrasing_model(definition))
     if isinstance(definition, GeneratedDefinition):
+        yield "models", lambda: _find_text_embedder(definition.objects.embedder)
         yield "endpoint of topics", lambda: _ask_endpoint(load_chat_model(definition))
     yield "disk", lambda: _measure_disk(definition.out)
     yield "libraries", lambda: environment.describe_newer(environment.read_library_versions())
@@ -149,9 +160,20 @@ def _name_prompts(templates: Sequence[PromptTemplate]) -> str:
     return ", ".join(template.name for template in templates)
 
 
-def _name_downloads(names: list[str]) -> str:
+def _find_text_embedder(name: str) -> str:
+    return _name_downloads([name], name) if must_download(name) else f"{load_text_embedder(name).name} is here"
+
+
+def _find_image_embedder(name: str) -> str:
+    return _name_downloads([name]) if must_download(name) else f"{load_image_text_embedder(name).name} is here"
+
+
+def _name_downloads(names: list[str], text_embedder: str | None = None) -> str:
     for name in names:
-        check_download(name)
+        try:
+            check_download(name)
+        except UserError as error:
+            raise offer_embedded(error) if name == text_embedder else error from None
     return f"the build downloads {', '.join(names)}" if names else "on this machine"
 
 

@@ -1,6 +1,9 @@
 """Gates a candidate system against a baseline on one set, and writes the report for people and for CI."""
 
+from dataclasses import replace
 from pathlib import Path
+
+import pandas as pd
 
 from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.steps import step
@@ -31,10 +34,20 @@ def run_gate(
             values = [table[metric].to_numpy()[rows] for table in tables]
             shared = None if clusters is None else clusters[rows]
             figures.append(release_gate.GatedFigure(metric, name, values[0], values[1], margin, shared))
-    checks, latency = release_gate.check_gate(figures), release_gate.check_latency(candidate, spec.latency_budget)
+    checks = release_gate.check_gate(figures)
+    if have_same_results(*(one.run for one in scored)):  # the same list for every query loses nothing anywhere
+        checks = [replace(one, verdict="PASS", further_queries=None) for one in checks]
+    latency = release_gate.check_latency(candidate, spec.latency_budget)
     verdict = release_gate.combine_verdicts([*(one.verdict for one in checks), *(one.verdict for one in latency)])
     candidate_name, baseline_name = (str(one.description["name"]) for one in (candidate, baseline))
     return release_gate.GateReport(judged.description, candidate_name, baseline_name, checks, latency, verdict)
+
+
+def have_same_results(candidate: pd.DataFrame, baseline: pd.DataFrame) -> bool:
+    """Whether two runs, each by query and rank, list the same images for every query in the same order."""
+    pair = ["query_id", "image_id"]
+    lists = (run[pair].astype("str").reset_index(drop=True) for run in (candidate, baseline))
+    return len(candidate) == len(baseline) and next(lists).equals(next(lists))
 
 
 def write_gate_report(report: release_gate.GateReport, folder: Path, *, is_undecided_failure: bool) -> list[Path]:

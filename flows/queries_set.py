@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from builders.publication import BuildResult, BuiltTables, publish_built
 from builders.queries import steps
 from builders.queries.definition import QueriesDefinition
+from builders.queries.search_log import list_aliases
 from builders.recall.steps import pin_gallery_version
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.recall_set import load_image_gallery, plan_images
@@ -29,12 +30,14 @@ _BYTES_A_PIXEL = 0.2
 def build_queries_tables(definition: QueriesDefinition) -> BuiltTables:
     """The set before it is published: tables, ledger and provenance. It has no judgments."""
     gallery = load_image_gallery(definition)
-    questions, log = steps.read_log(definition, gallery.ledger)
+    questions, ids, log = steps.read_log(definition, gallery.ledger)
     queries = steps.draw_sample(questions, definition, gallery.ledger)
     strata = steps.summarize_strata(questions, queries)
     return replace(
         gallery,
-        tables=replace(gallery.tables, queries=queries, qrels=empty_frame("qrels")),
+        tables=replace(
+            gallery.tables, queries=queries, qrels=empty_frame("qrels"), query_aliases=list_aliases(ids, queries)
+        ),
         grades=QUERIES_GRADES,
         provenance=gallery.provenance + Provenance(inputs=[log]),
         notes={**gallery.notes, "log": {"file": definition.queries.name, "strata": strata}},
@@ -51,7 +54,7 @@ def publish_queries_set(definition: QueriesDefinition) -> BuildResult:
 def plan_queries(definition: QueriesDefinition) -> dict[str, Any]:
     """The funnel of the log and what would be drawn; nothing is rendered or written."""
     ledger = Ledger()
-    questions, _ = steps.read_log(definition, ledger)
+    questions, _, _ = steps.read_log(definition, ledger)
     drawn = steps.draw_sample(questions, definition, ledger)
     images, _ = plan_images(definition, ledger)
     pixels = definition.render.size**2 if definition.render else 0

@@ -4,7 +4,7 @@ Asks again what a model answered: for a model that changed behind its name.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -12,12 +12,14 @@ from typing import Any
 
 from builders.generated.definition import GeneratedDefinition
 from builders.precision.definition import PrecisionDefinition
+from builders.publication import BuiltTables
 from builders.recall.definition import RecallDefinition
 from builders.recall.nested_sets import rebuild_nested_set
 from flows.definition_loader import parse_definition
 from flows.set_kinds import SET_KINDS
 from querytruth.audit.answers import add_accepted_labels
 from querytruth.audit.corrections import reload_accepted_labels
+from querytruth.backends.models.cached_replies import NOT_RECORDED
 from querytruth.backends.models.stored_answers import replies_as_of
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError, suggest_choice
@@ -33,11 +35,13 @@ _STAGE = "refresh replies"
 
 @dataclass(frozen=True, slots=True)
 class RebuiltVersion:
-    """The version as built now, and the names of the inputs whose bytes have changed."""
+    """The version as built now, the names of the inputs whose bytes have changed, and lines on inputs that lie
+    elsewhere than when it was published."""
 
     tables: Tables
     digest: str
     inputs_changed: list[str]
+    inputs_moved: list[str]
 
     def as_stored(self) -> Tables:
         """Returns the tables with all columns and types that a stored version has, to compare them with one."""
@@ -59,8 +63,12 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     definition: Any = manifest["envelope"].get("definition")
     if not isinstance(definition, dict):
         raise UserError("rebuild", path, "does not say which definition it was built from", "run querytruth build")
+    folders = (Path.cwd(), *path.absolute().parents[1:3])
+    moved: list[str] = []
+    definition = {key: find_moved_inputs(value, (key,), folders, moved) for key, value in definition.items()}
     if not published_files.is_own_version(path):
         _check_agreed(definition, path, agree)
+    _check_inputs(definition, path)
     # Where the version lies: its work is below its own folder, and sets that it names lie beside it.
     definition = definition | {"out": str(path.absolute().parents[1])}
     definition = parse_definition(definition, manifest["kind"], str(path / "manifest.json"))
@@ -68,10 +76,7 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     # A stale decision may have changed which stage rejected an item.
     stale = {stale["decision"] for stale in manifest["decisions"]["stale"]}
     with pinned_decisions(in_effect | stale), replies_as_of(manifest["envelope"].get("created")):
-        if manifest["notes"].get("nested"):
-            built = rebuild_nested_set(definition, manifest, path.parent.parent)
-        else:
-            built = SET_KINDS[manifest["kind"]].build_tables(definition)
+        built = _build_again(definition, manifest, path)
     log = [
         decision
         for decision in read_decisions(path.parent, decision_records.QueryDecision)
@@ -83,7 +88,58 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
     changed = [entry.file for entry in built.provenance.inputs if before.get(entry.file) != entry.sha256]
     tables = replace(tables, ledger=built.ledger.rows())
-    return RebuiltVersion(tables, content_digest(tables.to_arrow_tables()), changed)
+    return RebuiltVersion(tables, content_digest(tables.to_arrow_tables()), changed, moved)
+
+
+def _build_again(definition: Any, manifest: dict[str, Any], path: Path) -> BuiltTables:
+    """Returns the tables of the build. Raises UserError that says what the set lacks where it came without replies."""
+    try:
+        if manifest["notes"].get("nested"):
+            return rebuild_nested_set(definition, manifest, path.parent.parent)
+        return SET_KINDS[manifest["kind"]].build_tables(definition)
+    except UserError as error:
+        if NOT_RECORDED.reason not in error.reason:
+            raise
+        reason = "came without the replies of its models; show, verify, evaluate, review and export work without"
+        next_step = f"copy {path.parent.name}/replies.sqlite beside the version, or ask the models again: --online"
+        raise UserError("rebuild", path, reason, next_step) from None
+
+
+def find_moved_inputs(value: Any, keys: tuple[str, ...], folders: Sequence[Path], moved: list[str]) -> Any:
+    """Returns a value of a definition whose files and folders that are gone are taken from `folders`: by as much of the
+    end of their path as is there. `moved` gets a line for each. Nothing is taken from outside of these folders."""
+    if isinstance(value, dict):
+        return {key: find_moved_inputs(inner, (*keys, str(key)), folders, moved) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [find_moved_inputs(inner, keys, folders, moved) for inner in value]
+    if keys[-1] in _HARMLESS_KEYS or not isinstance(value, str) or not _is_gone(value):
+        return value
+    parts = Path(value).parts[1:]
+    ends = (folder.joinpath(*parts[start:]) for start in range(len(parts)) for folder in folders)
+    found = next((end for end in ends if end.exists()), None)
+    if found is None:
+        return value
+    moved.append(f"{'.'.join(keys)}: {found} (it was {value})")
+    return str(found)
+
+
+def _is_gone(value: str) -> bool:
+    is_path = value.startswith("/") and len(value) < 4096 and value.isprintable() and ".." not in Path(value).parts
+    return is_path and len(Path(value).parts) > 1 and not Path(value).exists()
+
+
+def _check_inputs(definition: dict[str, Any], path: Path) -> None:
+    """Raises UserError where what the version was built from is not here."""
+    missing = [f"{key} {definition[key]}" for key in _INPUT_KEYS if _is_gone(str(definition.get(key)))]
+    if missing:
+        names = " and ".join(Path(one.partition(" ")[2]).name for one in missing)
+        reason = (
+            f"was built from what is not here: {', '.join(missing)[:120]}; verify, evaluate and export work without"
+        )
+        raise UserError("rebuild", path, reason, f"copy {names} into this folder, or beside the set")
+
+
+_INPUT_KEYS = ("images", "annotations", "queries")
 
 
 def _check_agreed(definition: dict[str, Any], path: Path, agree: Callable[[list[str]], bool]) -> None:

@@ -112,6 +112,9 @@ BOXES_SCHEMA = pa.schema(  # of a precision set with images: where its labels we
         ("source", _code),  # the detector's file; null where the annotations have the box
     ]
 )
+QUERY_ALIASES_SCHEMA = pa.schema(  # of a log: the ids of the other lines that were joined into a query
+    [pa.field("query_id", pa.string(), nullable=False), pa.field("source_id", pa.string(), nullable=False)]
+)
 TABLE_SCHEMAS = {
     "queries": QUERIES_SCHEMA,
     "images": IMAGES_SCHEMA,
@@ -120,6 +123,7 @@ TABLE_SCHEMAS = {
     "duplicates": DUPLICATES_SCHEMA,
     "candidate_judgments": CANDIDATE_JUDGMENTS_SCHEMA,
     "boxes": BOXES_SCHEMA,
+    "query_aliases": QUERY_ALIASES_SCHEMA,
 }
 
 # What is read from a file; a row per listed item. `reason` is set where the image cannot be used.

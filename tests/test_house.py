@@ -179,12 +179,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 446,
-    "lines": 77003,
-    "lines of imports": 5765,
+    "files": 449,
+    "lines": 77654,
+    "lines of imports": 5825,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 23,
-    "Any": 1671,
+    "Any": 1682,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

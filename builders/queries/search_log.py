@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from builders.queries.log_files import LogLine
 from builders.queries.private_texts import PRIVATE_KINDS, find_private_kind
@@ -26,7 +27,8 @@ _LONGEST_NAME = 120  # characters of an id or a topic
 @dataclass(slots=True)
 class SearchLog:
     """The lines that were read. `spellings`: the different texts as they stand in the log, with what else the first
-    line of each says; `codes`: of each line its spelling, or -1 and below: its problem."""
+    line of each says; `codes`: of each line its spelling, or -1 and below: its problem; `ids`: the ids of all lines
+    in a row, in UTF-8, of which each ends at its place in `id_ends`."""
 
     quarantine: Collection[str]
     spellings: dict[str, int] = field(default_factory=dict)
@@ -35,6 +37,8 @@ class SearchLog:
     numbers: "array[int]" = field(default_factory=lambda: array("q"))
     codes: "array[int]" = field(default_factory=lambda: array("i"))
     counts: "array[int]" = field(default_factory=lambda: array("q"))
+    ids: bytearray = field(default_factory=bytearray)
+    id_ends: "array[int]" = field(default_factory=lambda: array("q", [0]))
 
     def read(self, lines: Iterable[LogLine]) -> None:
         """Add the lines."""
@@ -50,10 +54,13 @@ class SearchLog:
             self.numbers.append(line.number)
             self.codes.append(code)
             self.counts.append(line.searches)
+            if code >= 0 and len(line.id) <= _LONGEST_NAME:
+                self.ids += line.id.encode()
+            self.id_ends.append(len(self.ids))
 
-    def join_questions(self, ledger: Ledger) -> pd.DataFrame:
-        """Returns the questions (query_id, text, language, topic, source_id, searches, and `item`: their first line)
-        and records where each line went."""
+    def join_questions(self, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Returns the questions (query_id, text, language, topic, source_id, searches, and `item`: their first line),
+        and the ids of all their lines (query_id, source_id); records where each line went."""
         keys = dict[str, int]()
         texts, reasons = list[str](), dict[str, int]()
         question_of, reason_of = array("i"), array("i")
@@ -83,7 +90,20 @@ class SearchLog:
         rows = [self._describe(code, texts[code]) for code in shown]
         frame = pd.DataFrame(rows, columns=["text", "source_id", "language", "topic"], dtype="object")
         searches = lines.groupby("question", sort=True)["searches"].sum().to_numpy(np.float64)
-        return frame.assign(query_id=ids, searches=searches, item=first.sort_index()["item"].to_numpy())
+        questions = frame.assign(query_id=ids, searches=searches, item=first.sort_index()["item"].to_numpy())
+        return questions, self._list_ids(lines["question"], ids)
+
+    def _list_ids(self, question_of: pd.Series, query_ids: AnyArray) -> pd.DataFrame:
+        """Returns the different ids of the lines of each question. The texts stay in Arrow: a log has a million."""
+        ends, data = pa.py_buffer(self.id_ends), pa.py_buffer(bytes(self.ids))
+        texts = pa.LargeStringArray.from_buffers(len(self.codes), ends, data)
+        pairs = pd.DataFrame(
+            {
+                "query_id": pd.Categorical.from_codes(question_of.to_numpy(), pd.Index(query_ids, dtype="str")),
+                "source_id": pd.Series(texts.take(pa.array(question_of.index.to_numpy())), dtype="str"),
+            }
+        )
+        return pairs[(pairs["source_id"] != "").to_numpy()].drop_duplicates(ignore_index=True)
 
     def _check(self, spelling: str) -> tuple[str, str, str]:
         """Returns the normalised text, or the reason why it goes no further; and the key of its question."""
@@ -99,16 +119,27 @@ class SearchLog:
         language = language.lower() if len(language) <= _LONGEST_LANGUAGE and language.isascii() else ""
         if not language.replace("-", "").isalpha():
             language = find_language(text)
-        names = [
-            one if one and len(one) <= _LONGEST_NAME and one.isprintable() and not find_private_kind(one) else None
-            for one in (source_id, topic)
-        ]
+        names = [one if _is_public_name(one) else None for one in (source_id, topic)]
         return text, names[0], language, names[1]
 
     def _name_lines(self) -> AnyArray:
         """Returns a name per line; zeros before the number keep the lines in order."""
         width = len(str(self.numbers[-1])) if self.numbers else 1
         return np.array([f"line {number:0{width}}" for number in self.numbers], dtype=object)
+
+
+def _is_public_name(name: str) -> bool:
+    return bool(name) and len(name) <= _LONGEST_NAME and name.isprintable() and not find_private_kind(name)
+
+
+def list_aliases(ids: pd.DataFrame, queries: pd.DataFrame) -> pd.DataFrame:
+    """Returns the ids of lines (query_id, source_id) that mean a query of the table beside its own `source_id`. One
+    that looks private is left out."""
+    shown = queries.set_index("query_id")["source_id"]
+    drawn = ids[ids["query_id"].isin(queries["query_id"])].astype("str")
+    is_other = drawn["source_id"] != drawn["query_id"].map(shown)
+    drawn = drawn[is_other & drawn["source_id"].map(_is_public_name).astype(bool)]
+    return drawn.sort_values(["query_id", "source_id"], ignore_index=True)
 
 
 def _record_lines(items: AnyArray, reasons: AnyArray, ledger: Ledger) -> None:

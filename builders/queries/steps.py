@@ -15,14 +15,14 @@ from querytruth.sets.manifest import InputRecord
 
 
 @step("read log")
-def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFrame, InputRecord]:
-    """Returns the questions of the log, each with `stratum` and `searches`, and the record of the log. Raises UserError
-    for a log that cannot be read, and for one without a query."""
+def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame, InputRecord]:
+    """Returns the questions of the log, each with `stratum` and `searches`, the ids of their lines, and the record of
+    the log. Raises UserError for a log that cannot be read, and for one without a query."""
     path, log = definition.queries, SearchLog(definition.quarantine)
     total = path.stat().st_size if path.is_file() else 0
     with current_run().reporter.bar("read log", total, "bytes") as advance:
         log.read(iterate_log_lines(path, definition.columns, advance))
-    questions = log.join_questions(ledger)
+    questions, ids = log.join_questions(ledger)
     if not len(questions):
         stage = ledger.stages[-2]
         reasons = sorted((stage.rejected | stage.quarantined).items(), key=lambda pair: -pair[1])
@@ -32,7 +32,7 @@ def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFram
     by_frequency = definition.sample is None or definition.sample.by == "frequency"
     questions["stratum"] = assign_strata(questions) if by_frequency else "all"
     counts = {"lines": len(log.codes), "queries": len(questions)}
-    return questions, InputRecord(path.name, file_sha256(path)[0], counts)
+    return questions, ids, InputRecord(path.name, file_sha256(path)[0], counts)
 
 
 @step("draw queries")

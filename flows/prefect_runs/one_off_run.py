@@ -158,7 +158,17 @@ def run(
     """
     server = PREFECT_API_URL.value() or "a server of its own, up in seconds"
     print(f"{entrypoint}: running on {server}", file=sys.stderr, flush=True)
-    run_and_print(load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False), list(param))
+    run_and_print(load_flow_from_entrypoint(find_entrypoint(entrypoint), use_placeholder_flow=False), list(param))
+
+
+def find_entrypoint(entrypoint: str) -> str:
+    """Returns flows/recall_set.py:recall_set as the module of this project where the file is not here: in a folder that
+    `querytruth init prefect` made there is no `flows`."""
+    path, colon, name = entrypoint.partition(":")
+    if not colon or not path.endswith(".py") or Path(path).exists():
+        return entrypoint
+    module = path.removesuffix(".py").replace("/", ".")
+    return f"{module}.{name}" if module.startswith("flows.") else entrypoint
 
 
 def run_and_print(flow: Flow[Any, Any], parameters: list[str]) -> None:
@@ -172,7 +182,7 @@ def run_and_print(flow: Flow[Any, Any], parameters: list[str]) -> None:
 
 def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:
     """The message of the completed run. Raises UserError for wrong parameters, and the error of a failed run."""
-    given = _parse_parameters(parameters)
+    given = parse_parameters(parameters)
     first, *more = flow.parameters.properties
     model = get_type_hints(flow.fn).get(first)
     if not more and first not in given and isinstance(model, type) and issubclass(model, BaseModel):
@@ -186,7 +196,8 @@ def run_flow(flow: Flow[Any, Any], parameters: list[str]) -> str:
     return state.message or str(state.name)
 
 
-def _parse_parameters(parameters: list[str]) -> dict[str, Any]:
+def parse_parameters(parameters: list[str]) -> dict[str, Any]:
+    """Returns the values, read as YAML, by key. Raises UserError for what is not key=value."""
     given = {}
     for parameter in parameters:
         key, equals, text = parameter.partition("=")

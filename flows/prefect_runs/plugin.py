@@ -1,4 +1,4 @@
-"""Adds the command `run` to Prefect's command line; pyproject.toml registers this module.
+"""Adds the commands `run` and `resume` to Prefect's command line; pyproject.toml registers this module.
 
 Prefect has no public way to add a command: this uses a private name, and where that fails, prints the alternatives.
 Every process that imports Prefect in this folder loads this module; it does nothing outside Prefect's command.
@@ -11,17 +11,19 @@ from prefect.plugins import HookContext, SetupResult, register_hook
 
 _ALTERNATIVES = "python -m flows.recall_set -p definition=FILE, or querytruth build recall FILE, do the same"
 _COMMAND = "flows.prefect_runs.one_off_run:app"
+_RESUME = "flows.prefect_runs.resume_run:app"
 
 
 @register_hook
 def setup_environment(*, ctx: HookContext) -> SetupResult | None:
-    """Register the command by its name, so that it is imported only when it is called."""
+    """Register the commands by name, so that each is imported only when it is called."""
     if not _is_prefects_own_command():
         return None
     try:
         from prefect.cli._app import _app
 
         _app.command(_COMMAND, name="run", help="Run a flow here and now.")
+        _app.command(_RESUME, name="resume", help="Answer a run that waits for a person.")
     except Exception as error:  # a later Prefect may change the private name
         warning = f"`prefect run` cannot be added to Prefect {ctx.prefect_version} ({error!r}): {_ALTERNATIVES}"
         ctx.logger_factory("prefect.plugins").warning(warning)

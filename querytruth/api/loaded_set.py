@@ -13,6 +13,7 @@ import pandas as pd
 from builders.publication import BuildResult, publish_decisions
 from querytruth.api.set_views import QueryView, SetDifference, SystemBoard
 from querytruth.audit.requests import OverlapRequest, ShortcutsRequest
+from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.bucket_urls import BucketFolder, join_set_url
 from querytruth.backends.steps import BuildRun, active_run, current_run
 from querytruth.defaults import DATASETS_FOLDER
@@ -211,6 +212,22 @@ class LoadedSet:
             with translate_write_errors("export review CSV", file, "or give another folder"):
                 write_review_csv(build_review_export(self.path, file.stem, judgments), file, self.path)
         return files
+
+    def import_qrels(self, file: str | Path, *, reviewer: str = "", allow_unknown: bool = False) -> int:
+        """Take judgments that were made elsewhere as decisions: TREC qrels, or a table of query, image and grade, in
+        the ids of the set, of its publisher or of a log, file names or ends of paths. Return how many there are;
+        `apply` publishes them. Raises UserError, and takes none, where a row names nothing of the set, unless
+        `allow_unknown`, or has another grade than those of the set."""
+        from querytruth.review.foreign_judgments import read_foreign_judgments
+        from querytruth.review.review_exports import take_decisions
+
+        reviewer = reviewer or current_user_name()
+        reading = read_foreign_judgments(self.path, Path(file), reviewer, allow_unknown=allow_unknown)
+        if problems := reading.problems:
+            reason = f"{problems[0]} ({len(problems):,} such rows); no decision was taken"
+            raise UserError("import judgments", file, reason, "fix the rows, or leave unknown ones out: allow_unknown")
+        take_decisions(self.path.parent, reading.decisions)
+        return len(reading.decisions)
 
     def leaderboard(self, metric: str | None = None) -> SystemBoard:
         """Order the systems whose results are stored beside the version, by a metric (ndcg@10, else hit@1), on the

@@ -8,6 +8,7 @@ PURPOSE = "Turns images into a trusted benchmark for text-to-image search."
 COMMANDS = {
     "Start": {
         "demo": ("demo:demo", "Build, check and show the sets of the sample album."),
+        "demo-servers": ("demo:demo_servers", "Serve stand-ins of a caption model and a search, to try the walk."),
         "init": ("start_commands:init", "Write a commented definition, or the deployments of Prefect, to start from."),
         "doctor": (
             "start_commands:doctor",

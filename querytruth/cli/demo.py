@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from querytruth import terminal
-from querytruth.cli.command_line import command, option
+from querytruth.cli.command_line import argument, command, option
 
 if TYPE_CHECKING:
     from querytruth.evaluation.steps import StoredResult
@@ -19,6 +19,23 @@ if TYPE_CHECKING:
 
 _EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
 _SET_PAGES = ("gallery", "captions", "index", "families", "phrasings", "queries", "log")
+
+
+@command
+def demo_servers(
+    folder: Annotated[Path, argument(help="The photos that are searched.", metavar="FOLDER")],
+    captions: Annotated[int, option(help="The port of the caption endpoint.", min=1, max=65535)] = 8001,
+    search: Annotated[int, option(help="The port of the search.", min=1, max=65535)] = 8002,
+) -> None:
+    """Serve stand-ins of a caption model and a search, to try the walk.
+
+    Their words are drawn by colours: they say nothing of what an image shows. Ctrl-C ends them.
+
+    Example: querytruth demo-servers photos
+    """
+    from querytruth.sample_album.stand_in_servers import serve_stand_ins
+
+    serve_stand_ins(folder, captions, search)
 
 
 @command

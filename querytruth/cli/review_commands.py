@@ -287,6 +287,47 @@ def import_csv(json: options.JsonOption = False, *, request: FilledTableRequest,
         _show(reading, again if request.dry_run else f"Next: querytruth apply {request.of}")
 
 
+class ForeignJudgmentsRequest(Request):
+    """Judgments that were made elsewhere."""
+
+    stage: ClassVar[str] = "import judgments"
+
+    of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    file: Annotated[Path, ByPlace("FILE")] = Field(description="TREC qrels, or a table of query, image and grade.")
+    reviewer: str = Field("", description="Whose decisions they are.")
+    dry_run: bool = Field(False, description="Show the decisions, and take none.")
+    allow_unknown: bool = Field(False, description="Rows that name nothing of the set are left out.")
+    encoding: str = Field("utf-8", description="The table's, e.g. gb18030.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+
+
+@app.command(name="import-qrels")
+@command
+def import_qrels(json: options.JsonOption = False, *, request: ForeignJudgmentsRequest) -> None:
+    """Take judgments that were made elsewhere as decisions, in the ids of the set, of its publisher or of a log,
+    texts of queries, file names or ends of paths: all of them, or, where a row cannot be taken, none.
+
+    Example: querytruth review import-qrels my-log judged.csv --reviewer lin --dry-run
+    """
+    from querytruth.review.foreign_judgments import read_foreign_judgments
+    from querytruth.review.review_exports import take_decisions
+    from querytruth.sets import set_files
+
+    path, reviewer = set_files.find_set(request.of, request.out), request.reviewer or current_user_name()
+    reading = read_foreign_judgments(
+        path, request.file, reviewer, allow_unknown=request.allow_unknown, encoding=request.encoding
+    )
+    if reading.problems:
+        raise_problems(request.file, reading.problems)
+    known = 0 if request.dry_run else take_decisions(path.parent, reading.decisions)
+    if json:
+        counts = {"decisions": len(reading.decisions), "added": reading.added_count, "known": known}
+        terminal.print_json({"taken": not request.dry_run} | counts)
+        return
+    again = "the same without --dry-run takes them"
+    _show(reading, again if request.dry_run else f"Next: querytruth apply {request.of}")
+
+
 def _take_answers(
     path: Path, audit: str, file: Path, reviewer: str, dry_run: bool, table: options.TableOptions
 ) -> dict[str, Any]:

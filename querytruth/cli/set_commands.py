@@ -323,6 +323,8 @@ def rebuild(
         rebuilt = rebuild_tables(path, _agree_to_definition) if trust_definition else rebuild_tables(path)
     manifest = read_manifest(path)
     same = rebuilt.digest == manifest["content_digest"]
+    for line in rebuilt.inputs_moved:
+        terminal.err.print(f"taken from where it lies now: {line}", markup=False, soft_wrap=True)
     if json:
         outcome = {"path": str(path), "same": same}
         terminal.print_json(outcome | {"content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed})

@@ -73,6 +73,19 @@ def _show_libraries(is_json: bool) -> None:
     terminal.out.print(describe_newer(versions), markup=False, soft_wrap=True)
 
 
+PREFECT_SETTINGS = """# Prefect reads this in its folder: `prefect run` and `prefect resume` are commands of querytruth.
+[plugins]
+enabled = true
+allow = ["querytruth"]
+
+[server]
+analytics_enabled = false
+
+[server.ephemeral]
+startup_timeout_seconds = 120
+"""
+
+
 class InitRequest(Request):
     """A definition to start from."""
 
@@ -122,6 +135,8 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
     with translate_write_errors("init", path, "or give --out another name"):
         text = render_starter(kind, request.queries or request.annotations, images, path.parent, writer)
         path.write_text(text, encoding="utf-8")
+        if kind == "prefect" and not (settings := path.with_name("prefect.toml")).exists():
+            settings.write_text(PREFECT_SETTINGS, encoding="utf-8")
     if images is not None and "://" not in images and not Path(images).expanduser().exists():
         terminal.err.print(
             f"{images} is not there yet: `images` in {path} must name where the images are", markup=False

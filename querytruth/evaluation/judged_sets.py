@@ -105,7 +105,8 @@ class EvaluationView:
 @step("read set")
 def load_judged_set(path: Path) -> JudgedSet:
     """Loads a version of a set. Raises UserError if it has no queries or no image is judged."""
-    stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "candidate_judgments"))
+    names = ("queries", "images", "qrels", "duplicates", "candidate_judgments", "query_aliases")
+    stored = set_files.read_set(path, names)
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
     if len(stored.tables.queries) and not len(stored.tables.qrels):

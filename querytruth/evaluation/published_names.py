@@ -1,4 +1,5 @@
-"""Ids of others in a run: queries and images by our ids, then by the publisher's, then by file names and paths.
+"""Ids of others in a run: queries and images by our ids, then by the publisher's, then by file names and paths, and
+queries by their texts.
 
 A path, with its extension or without, counts where it is the end of one image's path alone, or that image's path the
 end of it. A name that could be
@@ -8,14 +9,16 @@ several queries or images is an error: a guess would change the figures without 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from querytruth.errors import UserError
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.ground_truth import factorize_ids
 from querytruth.evaluation.judged_sets import EvaluationView, read_named_images
+from querytruth.sets.benchmark_set import Tables
 
-_COLUMNS = ("source_id", "file_name", "path", "source_url")
+_COLUMNS = ("source_id", "file_name", "path", "source_url", "text")
 _PATHS = ("file_name", "path")  # of which the end is enough
 _EXAMPLES = 3
 Counts = dict[str, dict[str, dict[str, int]]]
@@ -30,10 +33,16 @@ class NameMatch:
 
 
 def match_names(
-    names: Iterable[str], own_ids: Collection[str], table: pd.DataFrame, key: str, same: Mapping[str, str] = {}
+    names: Iterable[str],
+    own_ids: Collection[str],
+    table: pd.DataFrame,
+    key: str,
+    same: Mapping[str, str] = {},
+    about: tuple[str, object] = ("read run", "run"),
 ) -> NameMatch:
     """Matches names with the rows of a table of a set (its column `key` has our ids). `same`: by id of an image that of
-    its representative, which is no other image. Raises UserError where a name could be several, with three of them."""
+    its representative, which is no other image. Raises UserError where a name could be several, with three of them;
+    `about`: its stage and item."""
     open_names = [name for name in names if name not in own_ids]
     found, by_column = dict[str, str](), dict[str, int]()
     ambiguous: list[str] = []
@@ -54,7 +63,8 @@ def match_names(
         what = "queries" if key == "query_id" else "images"
         listed = "; ".join(sorted(ambiguous)[:_EXAMPLES])
         reason = f"{len(ambiguous):,} names could be several {what} ({listed})"
-        raise UserError("read run", "run", reason, f"name {what} by {key}, or by whole paths")
+        next_step = f"name them by {key}" + (", or by whole paths" if key == "image_id" else "")
+        raise UserError(*about, reason, next_step)
     return NameMatch(found, {name: count for name, count in by_column.items() if count})
 
 
@@ -84,13 +94,27 @@ def _clean_path(text: str) -> str:
     return text.replace("\\", "/").removeprefix("./").lstrip("/")
 
 
+def add_aliases(tables: Tables) -> pd.DataFrame:
+    """Returns the queries, and a row (query_id, source_id) for each further id of one: of a line of a log that was
+    joined with others."""
+    return pd.concat([tables.queries, tables.query_aliases], ignore_index=True)
+
+
 def rename_ids(run: pd.DataFrame, column: str, match: NameMatch) -> pd.DataFrame:
-    """Returns the run with our ids in a column. Several names of one image count once, at the best score."""
+    """Returns the run with our ids in a column. Several names of one image count once, at the best score. Of several
+    names of one query, such as the ids of two lines of a log that ask the same, the results of the first count: of our
+    id, or of the first name by order."""
     if not match.ids:
         return run
     codes, known = factorize_ids(run[column])
     names = pd.Series(known.to_pylist(), dtype="str")
-    place, distinct = pd.factorize(names.map(lambda name: match.ids.get(name, name)))
+    targets = names.map(lambda name: match.ids.get(name, name))
+    place, distinct = pd.factorize(targets)
+    if column == "query_id" and len(distinct) < len(names):
+        order = pd.DataFrame({"target": targets, "other": names != targets, "name": names})
+        first = order.sort_values(["target", "other", "name"]).drop_duplicates("target").index
+        is_first = np.isin(codes, first)
+        run, codes = run[is_first].reset_index(drop=True), codes[is_first]
     renamed = run.assign(
         **{column: pd.Categorical.from_codes(place[codes], categories=pd.Index(distinct, dtype="str"))}
     )
@@ -106,7 +130,7 @@ def translate_run(run: pd.DataFrame, view: EvaluationView) -> tuple[pd.DataFrame
     judged = view.judged_set
     if judged.stored is None:
         return run, {}, []
-    images, text_table = read_named_images(judged.stored.path), judged.stored.tables.queries
+    images, text_table = read_named_images(judged.stored.path), add_aliases(judged.stored.tables)
     same = judged.representatives.to_dict()
     counts: dict[str, dict[str, int]] = {}
     sides = {"query_id": (text_table, "query_id"), "image_id": (images, "image_id")}

@@ -132,6 +132,12 @@ def candidate_judgments(tables: Tables) -> str:
     return "the candidate judgments" if len(tables.candidate_judgments) else ""
 
 
+def query_aliases(tables: Tables) -> str:
+    """Describes the further ids of queries."""
+    number = len(tables.query_aliases)
+    return f"{number:,} further ids of queries, of lines of a log that were joined" if number else ""
+
+
 def collapse_whitespace(text: str) -> str:
     """Returns the text with a single blank for each run of white space."""
     return " ".join(text.split())
@@ -145,7 +151,7 @@ NO_METADATA = (
     "who judged and why",
 )
 # What even formats with all tables leave out: how the set was built.
-NO_LEDGER = ("the ledger of what was left out", candidate_judgments)
+NO_LEDGER = ("the ledger of what was left out", candidate_judgments, query_aliases)
 
 
 class RenderDescription(msgspec.Struct):

@@ -18,7 +18,8 @@ from querytruth.evaluation import result_files, run_files, run_matching
 from querytruth.evaluation.ground_truth import factorize_ids, find_representatives, fold_run, fold_tables
 from querytruth.evaluation.judged_sets import read_named_images
 from querytruth.evaluation.live_systems import ask_texts
-from querytruth.evaluation.published_names import match_names, rename_ids
+from querytruth.evaluation.published_names import add_aliases, match_names, rename_ids
+from querytruth.review.foreign_judgments import SetNames
 from querytruth.review.server_session import CsvUploadOptions, list_relaxed_options
 from querytruth.sets import (
     decision_log,
@@ -31,7 +32,7 @@ from querytruth.sets import (
 )
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.review_csv import ReviewTableOptions
-from querytruth.sets.set_files import StoredSet
+from querytruth.sets.set_files import StoredSet, read_set
 
 SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for one
 
@@ -74,7 +75,8 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, syste
 def _read_named_run(path: Path, stored: StoredSet, representatives: pd.Series) -> pd.DataFrame:
     """Returns a run in our ids, whichever of the set's ids and names it has."""
     run, same = run_files.read_run(result_files.find_run_file(path)), representatives.to_dict()
-    for key, table in (("query_id", stored.tables.queries), ("image_id", read_named_images(stored.path))):
+    named_queries = add_aliases(read_set(stored.path, ("queries", "query_aliases")).tables)
+    for key, table in (("query_id", named_queries), ("image_id", read_named_images(stored.path))):
         names = factorize_ids(run[key])[1].to_pylist()
         run = rename_ids(run, key, match_names(names, set(table[key].astype("str")), table, key, same))
     return run
@@ -87,7 +89,8 @@ def build_review_export(path: Path, view: str, sample: int) -> review_tables.Rev
 
 
 def _read_reviewed_set(path: Path) -> StoredSet:
-    stored = set_files.read_set(path, ("queries", "images", "qrels", "duplicates", "candidate_judgments"))
+    names = ("queries", "images", "qrels", "duplicates", "candidate_judgments", "query_aliases")
+    stored = set_files.read_set(path, names)
     if not len(stored.tables.queries):
         raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
     return stored
@@ -118,9 +121,21 @@ def read_filled_export(
     if (export.export_id, export.sample) != (filled.export_id, filled.sample):
         reason = f"names the export {filled.export_id}, the set gives {export.export_id}"
         raise UserError("import review CSV", file, reason, "export again")
-    additions = judgment_rows.JudgmentAdditions(stored.tables) if filled.view == "judgments" else None
+    additions = _read_additions(stored, filled.rows, file) if filled.view == "judgments" else None
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return review_tables.read_filled_table(export, filled.rows, options.allow, reviewer, now, additions)
+
+
+def _read_additions(stored: StoredSet, rows: pd.DataFrame, file: Path) -> judgment_rows.JudgmentAdditions:
+    """Returns what resolves the rows without a digest. Raises UserError for an ambiguous name."""
+    additions = judgment_rows.JudgmentAdditions(stored.tables)
+    if not {review_tables.DIGEST_COLUMN, "query_id", "image_id", "image"} <= set(rows):
+        return additions  # the problem is named where the rows are read
+    added = rows[rows[review_tables.DIGEST_COLUMN].str.strip() == ""].map(str.strip)
+    images = {name for name in {*added["image_id"], *added["image"]} if name and not additions.has_name(name)}
+    names = SetNames(stored.tables, file)
+    found = names.match_images(images) | names.match_queries(set(added["query_id"]) - {""}) if len(added) else {}
+    return judgment_rows.JudgmentAdditions(stored.tables, found)
 
 
 def _find_exported_version(

@@ -6,7 +6,7 @@ the album's truth. In reading order: album.py reads the data; caption_evaluation
 queries have just the images that their captions fit; query_evaluation.py asks of a generated set whether its judged
 images show what their queries name. The demo: album_files.py writes the album and answers in place of a model,
 demo_log.py judges a search log, demo_search.py runs two search services on the album, demo_trust.py certifies a set
-whose truth is known.
+whose truth is known. stand_in_servers.py: a caption endpoint and a search for the walk of docs/first-hour.md.
 """
 
 from querytruth.sample_album.album import (

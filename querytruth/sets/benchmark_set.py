@@ -33,7 +33,8 @@ _SQUARE_MODES = ("squash", "fit", "crop")
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The tables of a set (columns: querytruth.records). `duplicates` lists the duplicate groups, with the images that
-    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged; `boxes` lists where objects lie."""
+    the gallery leaves out; `candidate_judgments` lists pairs that nobody judged; `boxes` lists where objects lie;
+    `query_aliases` has the publisher's further ids of queries, of whose lines a log has several."""
 
     queries: pd.DataFrame
     images: pd.DataFrame
@@ -42,6 +43,7 @@ class Tables:
     duplicates: pd.DataFrame = field(default_factory=lambda: empty_frame("duplicates"))
     candidate_judgments: pd.DataFrame = field(default_factory=lambda: empty_frame("candidate_judgments"))
     boxes: pd.DataFrame = field(default_factory=lambda: empty_frame("boxes"))
+    query_aliases: pd.DataFrame = field(default_factory=lambda: empty_frame("query_aliases"))
 
     def count_places(self) -> int:
         """Returns of how many images the place is known where they were taken."""

@@ -101,6 +101,7 @@ def apply_decisions(
     if not decisions_by_target:
         return tables, outcome
     texts = {query: d.new_text or d.text for query, d in on_queries.items() if d.decision != "drop"}
+    had = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"])
     tables = retire_text_judgments(tables, find_reworded(decisions_by_target))
     queries = _reword(tables.queries, texts)
     qrels = _regrade(tables.qrels, on_judgments)
@@ -110,7 +111,9 @@ def apply_decisions(
     judged = {query for query, _ in on_judgments}
     answered = set(qrels.loc[qrels["query_id"].isin(judged) & (qrels["relevance"] > 0), "query_id"])
     waiting = list_edited_waiting(replace(tables, qrels=qrels)) if judged else []
-    stay = {*waiting, *answered, *queries.loc[is_sampled(queries), "query_id"]}  # an own query may have no answer
+    # An own query may have no answer, and one of a publisher whose judgments came later.
+    never_had = (queries["style"] == "query") & ~queries["query_id"].isin(had)
+    stay = {*waiting, *answered, *queries.loc[is_sampled(queries) | never_had, "query_id"]}
     unanswered = [query for query in kept["query_id"] if query in judged - stay]
     kept = kept[~kept["query_id"].isin(unanswered)].reset_index(drop=True)
     rejections = (

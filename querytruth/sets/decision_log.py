@@ -302,9 +302,9 @@ def check_no_decision_is_lost(version: Path, stage: str, *, accept_loss: bool | 
     is accepted; None: it cannot be."""
     losses = find_lost_decisions(version)
     if losses and not accept_loss:
-        next_step = "restore the log from a backup"
+        next_step = "copy the log from where the set was made; show, evaluate and export work without"
         if accept_loss is not None:
-            next_step += ", or say --accept-loss to go on without what is gone"
+            next_step = "restore the log from a backup, or say --accept-loss to go on without what is gone"
         raise UserError(stage, version.parent / losses[0].log, "; ".join(losses[0].problems), next_step)
     return losses
 

@@ -22,15 +22,17 @@ class InvalidAddition(Exception):
 
 
 class JudgmentAdditions:
-    """Resolves added rows against the set: the query by id, the image by id or by file name."""
+    """Resolves added rows against the set: the query by id, the image by id or by file name. `names`: our ids by the
+    ids and names of others that the rows have."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, tables: Tables, names: Mapping[str, str] = {}) -> None:
+        self._tables, self._names = tables, names
 
     def resolve_row(self, row: Mapping[str, str], ignores_changes: bool = False) -> dict[str, str]:
         """Returns the row with query_id, image_id and text of the set, as if it had been exported; nobody judged it.
         `ignores_changes`: the text may be another one. Raises InvalidAddition."""
         query_id = row["query_id"].strip()
+        query_id = query_id if query_id in self._texts else self._names.get(query_id, query_id)
         text = self._texts.get(query_id)
         if text is None:
             raise InvalidAddition(f"query_id: {query_id!r} is no query of the set")
@@ -48,11 +50,17 @@ class JudgmentAdditions:
         qrels = self._tables.qrels
         return bool(((qrels["query_id"] == query_id) & (qrels["image_id"] == image_id)).any())
 
+    def has_name(self, name: str) -> bool:
+        """Returns whether an image has this id or file name."""
+        return name in self._image_ids or any(_normalize(name) in names for names in self._ids_by_name)
+
     def _find_image(self, column: str, cell: str) -> str:
         if cell in self._image_ids:
             return cell
         candidates = next((ids for names in self._ids_by_name if (ids := names.get(_normalize(cell)))), {})
         exact = [image_id for image_id, name in candidates.items() if name == cell] or list(candidates)
+        if not exact and (named := self._names.get(cell)) in self._image_ids:
+            return str(named)
         if not exact:
             raise InvalidAddition(f"{column}: {cell!r} is neither the id nor the file name of an image of the set")
         if len(exact) > 1:

@@ -49,7 +49,7 @@ from querytruth.sets.staging_folders import make_staging_folder, remove_abandone
 
 _ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read
 _WITHOUT_STATISTICS = {"image_id", "evidence"}  # ranges of shuffled ids are useless and take most of the time
-_LEFT_OUT_IF_EMPTY = {"boxes"}  # most sets have none
+_LEFT_OUT_IF_EMPTY = {"boxes", "query_aliases"}  # most sets have none
 _NOTHING_PUBLISHED = "then run the same command: nothing was published"
 _REPAIR = "run verify on the set, then restore the file or build the set again"
 _OWN_NAMES = (".lock", ".publish", "latest")  # what is written beside the versions

@@ -25,11 +25,17 @@ CHINESE = (DOCS / "zh" / "first-hour.md").read_text("utf-8")
 
 def commands(page: str) -> list[str]:
     """What a page says to type."""
-    return re.findall(r"^    \$ (.+)$", page, re.MULTILINE)
+    return re.findall(r"^    \$ (.+)$", page.partition("## 7. ")[0], re.MULTILINE)
+
+
+def own_query_commands(page: str) -> list[str]:
+    """What the walk with own queries says to type."""
+    return re.findall(r"^    \$ (.+)$", page.partition("## 7. ")[2], re.MULTILINE)
 
 
 def test_both_pages_have_the_same_commands_and_the_same_file() -> None:
     assert commands(ENGLISH) == commands(CHINESE) and len(commands(ENGLISH)) == 11
+    assert own_query_commands(ENGLISH) == own_query_commands(CHINESE) and len(own_query_commands(ENGLISH)) == 9
     files = [re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) for page in (ENGLISH, CHINESE)]
     assert files[0] == files[1] and len(files[0]) == 1
 
@@ -54,7 +60,7 @@ def test_the_walk_of_the_page_works_as_typed(run: Run, tmp_path: Path) -> None:
     draw_photos(tmp_path / "photos")
     urls = {f"http://127.0.0.1:{port}": unused_url() for port in (8001, 8002)}
     ports = [url.rpartition(":")[2] for url in urls.values()]
-    server = [sys.executable, str(DOCS / "first_hour_servers.py"), "photos"]
+    server = [sys.executable, "-m", "querytruth", "demo-servers", "photos"]
     options = ["--captions", ports[0], "--search", ports[1]]
     process = subprocess.Popen([*server, *options], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:

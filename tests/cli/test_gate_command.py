@@ -87,3 +87,17 @@ def test_the_same_from_python(judged: Path) -> None:
     assert repr(report).startswith("FAIL: bad against old, 90% intervals\n") and report.table["metric"].tolist() == [
         "hit@1"
     ]
+
+
+def test_two_runs_that_list_the_same_pass_and_a_difference_below_the_cut_does_not(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "truth.qrels").write_text("q1 0 i1 1\nq2 0 i2 1\n")
+    (tmp_path / "old.trec").write_text("q1 Q0 i1 1 2 a\nq1 Q0 i2 2 1 a\nq2 Q0 i2 1 2 a\nq2 Q0 i1 2 1 a\n")
+    (tmp_path / "same.trec").write_text("q2 Q0 i2 1 20 b\nq2 Q0 i1 2 10 b\nq1 Q0 i1 1 20 b\nq1 Q0 i2 2 10 b\n")
+    (tmp_path / "other.trec").write_text("q1 Q0 i1 1 2 a\nq1 Q0 i3 2 1 a\nq2 Q0 i2 1 2 a\nq2 Q0 i1 2 1 a\n")
+    line = ("gate", "--qrels", "truth.qrels", "--baseline", "old.trec", "--metric", "hit@1", "--margin", "0.01")
+
+    out, _ = run(*line, "--candidate", "same.trec", code=0)
+    assert out.startswith("same against old") and "PASS" in out and "no query differs" in out
+
+    out, _ = run(*line, "--candidate", "other.trec", code=3)
+    assert "IDENTICAL" in out and "no query differs" in out

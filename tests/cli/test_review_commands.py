@@ -274,3 +274,20 @@ def test_what_a_person_dropped_comes_back_by_a_word_on_the_page_of_the_version_b
     assert command("build", "precision", tmp_path / "pets.yaml", "--in-process").code == 0
     third = manifest_reading.read_manifest(pets / "pets" / "v3")
     assert third["content_digest"] == first.manifest["content_digest"]
+
+
+def test_judgments_of_others_are_shown_before_they_are_taken(pets: Path, tmp_path: Path, command: Command) -> None:
+    stored = set_files.read_set(set_files.find_set("pets", pets))
+    rows = [f"{text},{name},0" for text, name in zip(stored.tables.queries["text"][:1], ["nothing.jpg"], strict=True)]
+    (tmp_path / "judged.csv").write_text("\n".join(["query,image,grade", *rows]), "utf-8")
+    ended = command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets)
+    assert ended.code == 1 and "'nothing.jpg' is no image of the set" in ended.err
+
+    image = stored.tables.images["image_id"].iloc[0]
+    (tmp_path / "judged.csv").write_text("\n".join(["query,image,grade", *rows]).replace("nothing.jpg", image), "utf-8")
+    ended = command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets, "--dry-run")
+
+    assert ended.code == 0 and "1 judgment grade" in ended.out and "without --dry-run" in ended.out
+    assert not read_decisions(pets / "pets", QueryDecision)
+    assert command("review", "import-qrels", "pets", tmp_path / "judged.csv", "--out", pets, "--json").code == 0
+    assert [one.image_id for one in read_decisions(pets / "pets", QueryDecision)] == [image]

@@ -29,7 +29,8 @@ def service(tmp_path: Path) -> Iterator[Loopback]:
         (tmp_path / "mine.yaml").write_text(json.dumps(options))
         rows = [("dog", "dog"), ("狗", "beach"), ("cat", "cat"), ("none", "dog")]
         lines = [f"{query_id_of(query)} Q0 {image_id_of(image)} 1 1 x\n" for query, image in rows]
-        (tmp_path / "old.trec").write_text("".join(lines))
+        below = f"{query_id_of('none')} Q0 {image_id_of('cat')} 2 0.5 x\n"  # the runs differ, no figure does
+        (tmp_path / "old.trec").write_text("".join([*lines, below]))
         yield server
 
 

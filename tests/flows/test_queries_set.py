@@ -13,6 +13,7 @@ from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, build_set_with_page, plan_set
 from querytruth.errors import UserError
 from querytruth.evaluation.judged_sets import load_judged_set
+from querytruth.review.review_exports import read_result_pool
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import read_set, verify_set
@@ -66,6 +67,28 @@ def test_nothing_private_leaves_the_log(place: Path) -> None:
     files = [path for path in (place / "sets").rglob("*") if path.is_file()]
     assert result.page in files and "What was drawn" in result.page.read_text("utf-8")
     assert not [path for path in files if b"anna@" in path.read_bytes()]
+
+
+def test_a_run_may_name_a_query_by_the_id_of_any_of_its_lines(place: Path) -> None:
+    (place / "log.csv").write_text(LOG + "RED bicycle,1,anna@example.org\nred bicycle,1,x9\n", "utf-8")
+    path = build(place).path
+    stored = read_set(path)
+    aliases = stored.tables.query_aliases
+    assert aliases["source_id"].tolist() == ["x2", "x9"]  # an id that looks private is none
+    red = stored.tables.queries.set_index("text").loc["red bicycle", "query_id"]
+    image = stored.tables.images["image_id"].iloc[0]
+    decision = QueryDecision(red, "red bicycle", "grade", image, relevance=1, reviewer="lin")
+    DecisionLog(path.parent, QueryDecision).append([decision])
+    result = qt.load("mine", out=place / "sets").apply()
+    assert read_set(result.path).tables.query_aliases.equals(aliases)
+
+    for names in (("x9",), ("x2", "x1")):  # of two lines of one query the first name's results count
+        rows = [f"{name} Q0 p{place_}.png {place_} {9 - place_} mine" for name in names for place_ in range(4)]
+        (place / "run.trec").write_text("\n".join(rows))
+        evaluated = qt.evaluate("mine", run=place / "run.trec", out=place / "sets")
+        assert evaluated["r@20"] == 1
+        assert evaluated.result.counts["ids_of_others"]["queries"] == {"source_id": len(names)}
+        assert read_result_pool(read_set(result.path), [place / "run.trec"], 4).pairs
 
 
 def test_an_evaluation_names_the_next_command(place: Path) -> None:

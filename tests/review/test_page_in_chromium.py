@@ -53,6 +53,23 @@ def test_the_page_shows_its_queries_and_runs_nothing(
     page.close()
 
 
+def test_a_click_enlarges_an_image_and_the_next_one_closes_it(browser: Browser, page_file: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(page_file.as_uri())
+    photo = page.locator(".photo[tabindex]").first
+    width = "(one) => parseFloat(getComputedStyle(one, '::after').width) || 0"
+    assert photo.evaluate(width) == 0
+
+    photo.click()
+
+    box = photo.bounding_box()
+    assert box is not None and photo.evaluate(width) > 2 * box["width"]
+    assert "data:image" in photo.evaluate("(one) => getComputedStyle(one, '::after').backgroundImage")
+    page.mouse.click(5, 5)
+    assert photo.evaluate(width) == 0
+    page.close()
+
+
 @pytest.fixture
 def recall_file(tmp_path: Path) -> Path:
     """A recall set with an ambiguous caption that has many rivals, long words, and half of its images."""

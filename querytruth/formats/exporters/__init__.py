@@ -9,6 +9,7 @@ from pathlib import Path
 
 from querytruth.backends.plugins import PluginPackage
 from querytruth.errors import UserError
+from querytruth.formats.set_description import DESCRIPTION_FILE, write_description
 from querytruth.sets.set_files import StoredSet
 from querytruth.sets.staging_folders import make_staging_folder, remove_abandoned_folders
 
@@ -35,6 +36,8 @@ def export_set(
     temporary = make_staging_folder(beside)
     try:
         plugin.export(stored, temporary)
+        if not (temporary / DESCRIPTION_FILE).exists():  # every export names the version that it was made of
+            write_description(stored, temporary)
         temporary.replace(out)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)

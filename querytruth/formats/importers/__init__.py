@@ -64,10 +64,14 @@ def import_tables(name: str, source: Path, split: str | None, image_store: Image
     return replace(imported, **foreign, duplicates=empty_frame("duplicates"), keeps_ids=False)
 
 
+_GRADES_TO_COME = {"2": "a person looked, and it is right", "1": "right in part", "0": "not right"}
+
+
 def list_grades(relevances: Iterable[int], name: str) -> dict[str, str]:
-    """Returns the grades that a set can have, from the highest, each described as `name` and its number."""
+    """Returns the grades that a set can have, from the highest, each described as `name` and its number; those that
+    people may give where nothing is judged yet."""
     grades = sorted({max(relevance, 0) for relevance in relevances if relevance <= LARGEST_GRADE}, reverse=True)
-    return {str(grade): f"{name} {grade}" for grade in grades}
+    return {str(grade): f"{name} {grade}" for grade in grades} or _GRADES_TO_COME
 
 
 def build_query_table(rows: Iterable[ImportRow], style: str, language: str | None = None) -> pd.DataFrame:

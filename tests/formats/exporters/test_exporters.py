@@ -1,5 +1,6 @@
 """What holds for every exporter: nothing half there, nothing lost unsaid, nothing of other people's files."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,14 @@ def test_the_same_set_gives_the_same_bytes(name: str, stored: StoredSet, tmp_pat
         trees.append({path.relative_to(tmp_path / place): path.read_bytes() for path in files})
     assert trees[0] == trees[1]
     assert not list(tmp_path.glob(".*")), "what was written beside is in place"
+
+
+@pytest.mark.parametrize("form", ["trec", "beir", "csv", "webdataset", "karpathy", "chinese_clip", "label_studio"])
+def test_every_export_names_the_digest_of_the_version(form: str, tmp_path: Path) -> None:
+    stored = publish_small_set(tmp_path, small_tables(graded=False))
+
+    exporters.export_set(form, stored, tmp_path / "out", allow_loss=True)
+
+    described = json.loads((tmp_path / "out/querytruth.json").read_text("utf-8"))
+    assert described["content_digest"] == stored.manifest["content_digest"]
+    assert (described["name"], described["version"]) == ("small", 1)

@@ -89,11 +89,20 @@ def load_query_embedder(name: str) -> Embedder:
 def load_text_embedder(name: str) -> TextEmbedder:
     """Returns the embedder of that name, or the one for the model of that name. Raises UserError if it is not a
     `TextEmbedder`."""
-    embedder: TextEmbedder = _load(name, "sentence_transformer")
+    try:
+        embedder: TextEmbedder = _load(name, "sentence_transformer")
+    except UserError as error:
+        raise offer_embedded(error) from None
     if not compares_texts(embedder):
         next_step = "name char_ngrams, or a model of sentence-transformers"
         raise UserError(EMBEDDERS.stage, name, "is not made for comparing texts with texts", next_step)
     return embedder
+
+
+def offer_embedded(error: UserError) -> UserError:
+    """Returns the error of a text embedder that cannot be had, with the way that needs no model."""
+    next_step = f"{error.next_step}; or char_ngrams in its place, which compares spelling and needs no model"
+    return UserError(error.stage, error.item, error.reason, next_step)
 
 
 def reads_images(embedder: Embedder) -> bool:

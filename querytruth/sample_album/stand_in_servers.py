@@ -1,13 +1,12 @@
 """Two servers on this machine that stand in for your own: a caption endpoint and an image search.
 
-python first_hour_servers.py FOLDER [--captions 8001] [--search 8002]
+querytruth demo-servers FOLDER [--captions 8001] [--search 8002]
 
 `/v1/chat/completions` answers as OpenAI does: the words of its caption are drawn by the colours of the image, and
 say nothing of what it shows. `/search?q=…&size=…` draws the same words for each image in FOLDER and counts those of
 the query. The walk can so be tried without a model; its figures are of no search that anyone should use.
 """
 
-import argparse
 import base64
 import io
 import json
@@ -20,6 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from PIL import Image, ImageOps
 from pillow_heif import register_heif_opener
+
+from querytruth.errors import UserError
 
 SUBJECTS = [
     "cyclist", "violinist", "baker", "fisherman", "welder", "potter",
@@ -124,15 +125,22 @@ def index_folder(folder: Path) -> dict[str, set[str]]:
     return index
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--captions", type=int, default=8001)
-    parser.add_argument("--search", type=int, default=8002)
-    options = parser.parse_args()
-    Servers.index = index_folder(options.folder)
-    servers = [ThreadingHTTPServer(("127.0.0.1", port), Servers) for port in (options.captions, options.search)]
-    print(f"{len(Servers.index)} images; captions on {options.captions}, search on {options.search}", flush=True)
-    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+def serve_stand_ins(folder: Path, captions: int, search: int) -> None:
+    """Serves both on loopback until the process ends. Raises UserError for a folder without images, and for a port in
+    use."""
+    Servers.index = index_folder(folder)
+    if not Servers.index:
+        raise UserError("demo-servers", folder, "holds no image that opens", "name a folder of photos")
+    servers = []
+    for port in (captions, search):
+        try:
+            servers.append(ThreadingHTTPServer(("127.0.0.1", port), Servers))
+        except OSError as error:
+            reason = f"cannot be opened ({error.strerror})"
+            raise UserError("demo-servers", f"port {port}", reason, "give others: --captions, --search") from None
+    print(f"{len(Servers.index)} images; captions on {captions}, search on {search}; Ctrl-C ends both", flush=True)
+    threads = [threading.Thread(target=server.serve_forever, daemon=True) for server in servers]
     for thread in threads:
         thread.start()
+    for thread in threads:
+        thread.join()

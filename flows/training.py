@@ -154,6 +154,7 @@ def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
         seed=definition.seed,
         out=parts.stored.path.parent.parent,
         lose_at_most=definition.lose_at_most,
+        page_language=definition.page_language,
     )
     return publish_built(test_definition, built).path
 

@@ -41,7 +41,7 @@ FILES = {
     "precision.yaml": "name: p\nkind: precision\nannotations: gone.json\nlabels: coco80\n",
     "broken.json": "{",
     "precision_broken.yaml": "name: p\nkind: precision\nannotations: broken.json\nlabels: coco80\n",
-    "captions.csv": "image,text\none.jpg,a dog\n",
+    "captions.csv": "shown,text\none.jpg,a dog\n",
     "empty.trec": "",
     "short.trec": "q Q0 image\n",
     "number.trec": "q Q0 image 1 high tag\n",

@@ -10,18 +10,12 @@ COMMANDS = {
         "demo": ("demo:demo", "Build, check and show the sets of the sample album."),
         "demo-servers": ("demo:demo_servers", "Serve stand-ins of a caption model and a search, to try the walk."),
         "init": ("start_commands:init", "Write a commented definition, or the deployments of Prefect, to start from."),
-        "doctor": (
-            "start_commands:doctor",
-            "Check libraries, folders, keys, models and disk before a build.",
-        ),
+        "doctor": ("start_commands:doctor", "Check libraries, folders, keys, models and disk before a build."),
     },
     "Build": {
         "build": ("build_commands:app", "Build a set from its definition."),
         "topics": ("self_instruct_commands:topics", "Have a chat model propose topics and objects of them."),
-        "objects": (
-            "self_instruct_commands:objects",
-            "Have the chat model propose more objects for accepted topics.",
-        ),
+        "objects": ("self_instruct_commands:objects", "Have the chat model propose more objects for accepted topics."),
         "collect": (
             "self_instruct_commands:collect",
             "Search the web for the accepted queries and fetch their images.",

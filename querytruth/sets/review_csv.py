@@ -131,9 +131,12 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
     raise UserError(REVIEW_CSV_STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
 
 
+_RENAMED = {"picture": "image"}  # tables that were exported before the column was renamed, and are filled in by now
+
+
 def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
     """Returns all cells as text by column name. Short rows are filled up; columns without a name must be empty."""
-    header = [cell.strip() for cell in records[0]] if records else []
+    header = [_RENAMED.get(cell.strip(), cell.strip()) for cell in records[0]] if records else []
     if not any(header):
         raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", "has no column names", "export again")
     if twice := next((name for name in header if name and header.count(name) > 1), None):

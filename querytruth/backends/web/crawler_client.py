@@ -49,7 +49,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _HEAD = 16  # bytes that show whether a body is an image
 _ROBOTS_MAX_AGE = timedelta(hours=24)  # RFC 9309, 2.4
 _HEADERS = ["content-type", "content-length", "content-encoding", "last-modified", "etag", "date", "x-robots-tag"]
-_ACCEPT = {"image": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
+_ACCEPT = {"picture": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
 _UNREACHABLE = ("no_such_host", "lookup_timed_out", "connection_failed", "timeout")
 _GZIP = b"\x1f\x8b"  # the first bytes of gzip
 _STOPPED = FailedFetch(STOPPED, "transient")
@@ -198,7 +198,7 @@ class CrawlerClient:
         headers = {
             "User-Agent": self._agent,
             "Accept": _ACCEPT[request.kind],
-            "Accept-Encoding": "identity" if request.kind == "image" else "gzip, deflate",
+            "Accept-Encoding": "identity" if request.kind == "picture" else "gzip, deflate",
             "Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8",
             "Host": url.authority,
         }
@@ -236,7 +236,7 @@ class CrawlerClient:
         self._connector.watch(response)
         async for packed in response.content.iter_any():
             for piece in unpacker.unpack(packed):
-                if len(head) < _HEAD and request.kind == "image":
+                if len(head) < _HEAD and request.kind == "picture":
                     head += piece[:_HEAD]
                     if len(head) >= _HEAD and sniff_format(head) is None:  # before the rest is sent
                         raise RefusedFetch("not_an_image", "final")

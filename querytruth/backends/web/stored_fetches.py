@@ -63,7 +63,7 @@ def fetch_images(
             advance(image)
     for number in range(max((len(one.urls) for one in wanted), default=0)):
         missing = [n for n, one in enumerate(wanted) if _is_missing(fetched[n]) and number < len(one.urls)]
-        requests = {n: WebRequest(wanted[n].urls[number], "image", wanted[n].referer) for n in missing}
+        requests = {n: WebRequest(wanted[n].urls[number], "picture", wanted[n].referer) for n in missing}
         answers = _each_once(store, web, list(requests.values()), advance)
         for n, request in requests.items():
             fetched[n] = answers[request.key]

@@ -30,7 +30,7 @@ _OTHER_PROTOCOLS = (
     "995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080"
 )
 _BAD_PORTS = frozenset(map(int, _OTHER_PROTOCOLS.split()))
-ResourceKind = Literal["image", "page", "robots"]
+ResourceKind = Literal["picture", "page", "robots"]
 FailureKind = Literal["transient", "final", "blocked"]
 STOPPED = "stopped"  # the reason of a fetch that was ended with the run
 
@@ -195,7 +195,7 @@ class WebRequest:
     interface for programs, to which robots.txt, written for crawlers, does not apply."""
 
     url: str
-    kind: ResourceKind = "image"
+    kind: ResourceKind = "picture"  # a word of stored keys
     referer: str = ""
     is_api: bool = False
 

@@ -71,8 +71,10 @@ def test_a_prefect_without_that_name_says_so_and_what_works_instead(
 
 
 def test_only_prefect_s_own_command_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
-    registered: list[object] = []
-    monkeypatch.setattr("prefect.cli._app._app", SimpleNamespace(command=lambda *words, **_: registered.append(words)))
+    registered: list[str] = []
+    monkeypatch.setattr(
+        "prefect.cli._app._app", SimpleNamespace(command=lambda *_, name, **__: registered.append(name))
+    )
     for argv in (["/somewhere/bin/querytruth", "run"], ["/somewhere/run.py"], ["-c"]):
         monkeypatch.setattr(sys, "argv", argv)
         plugin.setup_environment(ctx=CONTEXT)
@@ -80,4 +82,4 @@ def test_only_prefect_s_own_command_is_touched(monkeypatch: pytest.MonkeyPatch) 
     for argv in (["/somewhere/bin/prefect", "run"], ["/lib/site-packages/prefect/__main__.py", "run"]):
         monkeypatch.setattr(sys, "argv", argv)
         plugin.setup_environment(ctx=CONTEXT)
-    assert len(registered) == 2
+    assert registered == ["run", "resume"] * 2

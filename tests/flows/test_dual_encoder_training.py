@@ -85,7 +85,7 @@ def test_a_training_leaves_a_model_its_history_and_the_images_that_it_never_saw(
     history = json.loads((bars.folder / "training_history.json").read_text())
     assert [one["epoch"] for one in history["epochs"]] == [1, 2, 3]
     assert history["epochs"][-1]["loss"] < history["epochs"][0]["loss"]
-    assert history["images"] == {"train": 28, "validation": 8, "test": 12} and history["set"] == "bars/v1"
+    assert history["pictures"] == {"train": 28, "validation": 8, "test": 12} and history["set"] == "bars/v1"
     best = max(one["validation"]["mean"]["hit@1"] for one in history["epochs"])
     assert history["epochs"][history["best"] - 1]["validation"]["mean"]["hit@1"] == best
     rates = [one["rate"] for one in history["epochs"]]

@@ -46,7 +46,7 @@ def test_the_page_shows_its_queries_and_runs_nothing(
     assert said == []
     assert [url for url in asked if not url.startswith("data:")] == [page_file.as_uri()]
     text = page.inner_text("body")
-    assert "an image of a dog" in text and "<script>alert(1)</script>" in text and "car missing" in text
+    assert "a picture of a dog" in text and "<script>alert(1)</script>" in text and "car missing" in text
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing overflows sideways"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.tagName") in ("A", "SUMMARY"), "reachable by keyboard"

@@ -199,7 +199,7 @@ def find_seed_query_id(language: str, style: str, keys: Sequence[str]) -> str:
 
 def format_query_text(concepts: list[LabelConcept], language: str, style: str, sentence: PromptTemplate) -> str:
     """Returns “人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as in the seed article; in
-    English with articles: “an image of a person, an SUV and bread”."""
+    English with articles: “a picture of a person, an SUV and bread”."""
     if style == "word":
         return "&".join(concept.name(language) for concept in concepts)
     if language == "zh":

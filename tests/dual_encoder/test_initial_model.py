@@ -49,7 +49,7 @@ def test_the_bottom_of_trained_towers_stays_in_the_first_epochs(folder: Path, tm
     with active_run(BuildRun(workers=1)):
         done = train_dual_encoder(definition(folder, *more, "steps.epochs=1", "steps.batch=8", "steps.rate=0.01"))
     kept = read_checkpoint(str(done.folder))[1]
-    towers = {"images": folder / "resnet", "texts": folder / "bert"}
+    towers = {"pictures": folder / "resnet", "texts": folder / "bert"}
     before = {
         f"{side}.backbone.{name}": value
         for side, place in towers.items()
@@ -57,7 +57,7 @@ def test_the_bottom_of_trained_towers_stays_in_the_first_epochs(folder: Path, tm
     }
     moved = {name for name, value in before.items() if not value.equal(kept[name])}
     assert moved and all(re.search(r"encoder\.stages\.3\.|encoder\.layer\.(8|9|10|11)\.", name) for name in moved)
-    assert not any("normalization" in name for name in moved if name.startswith("images"))
+    assert not any("normalization" in name for name in moved if name.startswith("pictures"))
     assert done.history[0]["stage"] == 1
     assert dual_encoder.load(EmbedderOptions(name=str(done.folder))).encode_texts(["abc"]).shape == (
         1,

@@ -20,6 +20,6 @@ RUN pip install --no-cache-dir --no-deps /wheel/*.whl \
     && install --directory --owner=querytruth /work
 ENV DO_NOT_TRACK=1 PREFECT_SERVER_ANALYTICS_ENABLED=false
 USER 1000
-# Definitions and pictures are mounted here; sets are published below /work/datasets.
+# Definitions and images are mounted here; sets are published below /work/datasets.
 WORKDIR /work
 CMD ["querytruth", "--help"]

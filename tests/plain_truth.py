@@ -6,7 +6,7 @@ It shares no line with the code that it checks, and is written to be read once, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -25,7 +25,6 @@ class PlainTruth:
     same: dict[str, tuple[str, ...]]
     images: frozenset[str]
     absorbed: frozenset[str] = frozenset()  # ids of the decisions that this version contains
-    stale: dict[tuple[str, str | None], str] = field(default_factory=dict)  # target and id of what did not fit
 
     @classmethod
     def of_tables(cls, queries: pd.DataFrame, qrels: pd.DataFrame, images: Iterable[str]) -> PlainTruth:

@@ -51,7 +51,7 @@ COMMANDS = [  # that read the demo's sets
     f"gate {CAPTIONS} --baseline {RESULTS}/lexical --candidate {RESULTS}/random --metric ndcg@10 --margin 0.02",
     f"search {CAPTIONS} red --run {RESULTS}/lexical",
     f"evaluate {CAPTIONS} --run {RESULTS}/lexical --name again",
-    f"overlap {OBJECTS} --against demo/album/pictures",
+    f"overlap {OBJECTS} --against demo/album/images",
     "list --out demo/datasets",
     f"gc {OBJECTS} --dry-run",
     "doctor real-recall.yaml",

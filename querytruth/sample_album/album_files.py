@@ -23,7 +23,7 @@ SAMPLE_DEFINITIONS_FOLDER = SHIPPED_FOLDER / "sample-album"
 
 @step("write album")
 def write_sample_album(folder: Path, scenes: int | None = None) -> list[AlbumImage]:
-    """Write pictures/, annotations.json, captions.csv, descriptions.csv (all that is on each image) and fitting.csv
+    """Write images/, annotations.json, captions.csv, descriptions.csv (all that is on each image) and fitting.csv
     (the other images that each caption fits), of all scenes or of the first ones. The same call writes the same
     files."""
     album_images = read_album(scenes)

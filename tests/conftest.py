@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.azure_service import serve_azure
 from tests.images import make_jpeg
 from tests.object_service import ObjectService, object_environment, serve_objects
+
+hypothesis.settings.register_profile("patient", deadline=None)  # how long an example takes is no test of ours
+hypothesis.settings.load_profile("patient")
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 

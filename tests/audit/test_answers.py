@@ -69,6 +69,8 @@ def test_the_pace_is_that_of_single_judgments() -> None:
     single = [grade(f"i{n}", 1, "lin", 5 * n, view="pairs") for n in range(11)]
     whole = [grade(f"w{n}", 1, "lin", 0, view="queries", at=f"2026-01-01T01:00:{n // 4:02}+00:00") for n in range(160)]
     assert median_seconds([*single, *whole]) == 5.0
+    pauses = [grade(f"p{n}", 1, "lin", 0, view="pairs", at=f"2026-01-01T{n + 2:02}:00:00+00:00") for n in range(20)]
+    assert median_seconds([*single, *pauses]) == 5.0
 
 
 def test_of_a_split_pair_no_answer_changes_the_set_until_a_third_person_answers() -> None:

@@ -102,7 +102,7 @@ MUTANTS = [
 ]
 
 DECISIONS = ("sets/test_agreement.py", "sets/test_shared_decisions.py", "audit/test_answers.py")
-STATISTICS, BOUNDS = ("evaluation/test_statistics.py",), ("evaluation/test_bounds.py",)
+STATISTICS, BOUNDS = ("audit/test_intervals.py",), ("evaluation/test_bounds.py",)
 # Files that several were merged into, each with the tests that must fail.
 MERGED = [
     ("sets/decision_agreement", "count**2", "count", DECISIONS),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from builders.lint import lint_tables
 from querytruth.records import from_arrow, to_arrow
 from querytruth.sets.benchmark_set import Tables, content_digest
+from querytruth.sets.decision_agreement import share_decisions
 from querytruth.sets.decision_application import apply_decisions
 from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import QueryDecision
@@ -130,3 +131,17 @@ def test_a_rebuild_gives_the_same_as_version_after_version(
     rebuilt, again = applied([decision for decision in log if decision.decision_id in in_effect])
     assert content_digest(rebuilt.to_arrow_tables()) == content_digest(tables.to_arrow_tables())
     assert {one.describe() for one in outcome.conflicts} <= {one.describe() for one in again.conflicts}
+
+
+def test_an_older_decision_is_not_shared_over_a_newer_one_that_a_version_holds() -> None:
+    """Logs of two people are joined: hers of Monday arrives after his of Tuesday was published."""
+    monday, tuesday = on("q_zh", "img_1", 0), on("q_en", "img_1", 2)
+    same = ("q_zh", "q_en", "q_zs")
+    shared = share_decisions(
+        [monday], [tuesday], dict.fromkeys(same, same), {monday.decision_id: 0, tuesday.decision_id: 1}
+    )
+    assert shared == {("q_zh", "img_1"): [monday]}
+    later = share_decisions(
+        [monday], [tuesday], dict.fromkeys(same, same), {monday.decision_id: 1, tuesday.decision_id: 0}
+    )
+    assert later.keys() == {("q_zh", "img_1"), ("q_zs", "img_1")}

@@ -18,8 +18,6 @@ import yaml
 from fastapi import APIRouter
 
 from builders.generated.generation_journal import read_exported_table
-from querytruth.audit.answers import find_disputes
-from querytruth.audit.cards import build_audit_routes
 from querytruth.backends.files import durable_files, safe_paths, text_formats
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
@@ -243,7 +241,7 @@ def open_review_site(
     )
     site = _judging_site(stored, reviewer, about, pool) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (
-        ("Audit", build_audit_routes),
+        ("Audit", _audit_routes),
         ("Duplicates", _duplicate_routes),
         ("Rejects", _rejection_routes),
     ):
@@ -302,26 +300,43 @@ def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str
 def _make_decision_summary_reader(stored: set_files.StoredSet) -> Callable[[], DecisionSummary]:
     """Returns a function that counts the decisions on images and rejections, and the captions people wrote, as the logs
     are when it is called."""
-    folder, image_names = stored.path.parent, _image_names(stored)
-    return lambda: summarize_decisions(
-        read_decisions(folder, ImagePairDecision),
-        read_decisions(folder, Override),
-        read_decisions(folder, HumanCaption),
-        stored.manifest["decisions"],
-        image_names,
-    )
+    folder = stored.path.parent
+
+    def read_summary() -> DecisionSummary:
+        pairs = read_decisions(folder, ImagePairDecision)
+        return summarize_decisions(
+            pairs,
+            read_decisions(folder, Override),
+            read_decisions(folder, HumanCaption),
+            stored.manifest["decisions"],
+            _image_names(stored, {image_id for pair in pairs for image_id in pair.images}),
+        )
+
+    return read_summary
 
 
-def _image_names(stored: set_files.StoredSet) -> dict[str, str]:
-    """The names that people know the images by."""
+def _image_names(stored: set_files.StoredSet, image_ids: set[str]) -> dict[str, str]:
+    """The names that people know these images by."""
     duplicates, images = stored.tables.duplicates, stored.tables.images
+    duplicates = duplicates[duplicates["image_id"].isin(image_ids)]
     names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
-    named = images[images["file_name"].notna()]
+    named = images[images["image_id"].isin(image_ids) & images["file_name"].notna()]
     return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))
+
+
+def _audit_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
+    """Returns no routes for a version without audits, and loads nothing of them: statistics and stores of replies."""
+    if not (stored.path.parent / published_files.AUDITS_FOLDER).is_dir():
+        return []
+    from querytruth.audit.cards import build_audit_routes
+
+    return build_audit_routes(stored, reviewer, about)
 
 
 def _read_outcome(stored: set_files.StoredSet) -> decision_outcomes.DecisionOutcome:
     """Returns which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
+    from querytruth.audit.answers import find_disputes
+
     log, in_effect = (
         read_decisions(stored.path.parent, QueryDecision),
         frozenset(stored.manifest["decisions"]["in_effect"]),

@@ -69,9 +69,12 @@ def _ordered(name: str, table: pa.Table) -> pa.Table:
     ranks = [rank_texts(table[key])[0] for key in _KEYS[name]]
     if _ascends(ranks):  # the usual case, for which 25 million judgments need no sorting
         return table
-    order = np.lexsort(ranks[::-1])
-    same = np.logical_and.reduce([rank[order][1:] == rank[order][:-1] for rank in ranks])
-    if same.any():
+    keys = ranks[0].astype(np.int64)
+    for rank in ranks[1:]:
+        keys = keys * (int(rank.max()) + 1) + rank
+    order = np.argsort(keys, kind="stable")  # which merges, where judgments were added at the end of sorted ones
+    keys = keys[order]
+    if (same := keys[1:] == keys[:-1]).any():
         row = int(order[np.flatnonzero(same)[0]])
         key = ", ".join(str(table[column][row].as_py()) for column in _KEYS[name])
         raise ValueError(f"table {name}: {key} is there twice")

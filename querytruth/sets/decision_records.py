@@ -43,7 +43,7 @@ class _Record:
         return json.dumps(self._stored_fields(), ensure_ascii=False, sort_keys=True)
 
     def _stored_fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _field_names(type(self))}
+        return {name: getattr(self, name) for name in _field_names(type(self))}  # type: ignore[arg-type] # a class is hashable
 
     def _check(self) -> None:
         """Raises ValueError where the fields do not fit together."""

@@ -154,11 +154,12 @@ def _decide(server: Server, seconds: float) -> list[float]:
 
 def measure_applying(path: Path) -> None:
     """Print seconds and memory of `querytruth apply` of 10,000 decisions."""
-    queries = pd.read_parquet(path / "queries.parquet", columns=["query_id", "text"]).sample(DECISIONS, random_state=1)
+    queries = pd.read_parquet(path / "queries.parquet", columns=["query_id", "text"])
     images = pd.read_parquet(path / "images.parquet", columns=["image_id"])["image_id"].sample(
         DECISIONS, random_state=2
     )
-    rows = zip(queries["query_id"], queries["text"], images, strict=True)
+    drawn, images = (one.sample(DECISIONS, replace=True, random_state=1) for one in (queries, images))
+    rows = zip(drawn["query_id"], drawn["text"], images, strict=True)
     decisions = [
         QueryDecision(
             query, text, "grade", image, None, n % 3, "", f"person {n % 10}", "pairs", "s", f"2026-01-01T{n:06}"

@@ -12,6 +12,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -26,7 +27,9 @@ _TYPES = {"str": str, "int": int, "bool": bool, "None": type(None)}
 class _Record:
     """The common part of decisions: id, target, stored line."""
 
-    __slots__ = ()
+    _id: str
+
+    __slots__ = ("_id",)
 
     @property
     @abstractmethod
@@ -36,7 +39,10 @@ class _Record:
     @property
     def decision_id(self) -> str:
         """Digest of the line: the same line twice is one decision."""
-        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+        with suppress(AttributeError):
+            return self._id  # computed once: who applies a log asks for each a dozen times
+        object.__setattr__(self, "_id", "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20])
+        return self._id
 
     def as_json(self) -> str:
         """Returns the line of the log without its line end."""

@@ -178,6 +178,7 @@ def measure_applying(path: Path) -> None:
     print(f"apply: {DECISIONS:,} decisions: {seconds:.1f} s, {processor:.1f} s of the processor, {peak}")
     assert json.loads(answer.stdout)["version"] > int(path.name[1:])
     shutil.rmtree(path.parent / f"v{int(path.name[1:]) + 1}")
+    (path.parent / "latest").write_text(f"{path.name}\n", "ascii")
     (path.parent / "decisions.jsonl").unlink()
 
 

@@ -180,11 +180,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 449,
-    "lines": 77793,
-    "lines of imports": 5837,
-    "carriers that are built at one place": 119,
+    "lines": 77654,
+    "lines of imports": 5825,
+    "carriers that are built at one place": 115,
     "functions with seven parameters or more": 23,
-    "Any": 1685,
+    "Any": 1682,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

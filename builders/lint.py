@@ -6,10 +6,13 @@ File names that contain a query: a system that reads file names would find the i
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.generated.result_screening import find_implausible_answers
 from builders.recall.caption_index import CaptionIndex, build_answer_index
@@ -53,11 +56,12 @@ def find_leaking_file_names(texts: Iterable[str], names: Iterable[str]) -> list[
     spaced = {text for text in normalized_texts - wide if len(text) >= _FEWEST}
     most = max((text.count(" ") + 1 for text in spaced), default=0)
     lengths = sorted({len(text) for text in wide})
-    return [
-        name
-        for name, words in ((name, _words(name)) for name in names)
-        if not spaced.isdisjoint(_runs(words.split(" "), most)) or not wide.isdisjoint(_parts(words, lengths))
-    ]
+
+    @cache  # most names of a source are the same but for their number
+    def is_leak(words: str) -> bool:
+        return not spaced.isdisjoint(_runs(words.split(" "), most)) or not wide.isdisjoint(_parts(words, lengths))
+
+    return [name for name in names if is_leak(_words(name))]
 
 
 def _words(text: str) -> str:
@@ -121,12 +125,23 @@ def _finding(check: str, severity: str, says: str, cases: Any) -> LintFinding | 
 def _dangling(tables: Tables) -> list[LintFinding | None]:
     findings = []
     for column, table in (("query_id", tables.queries), ("image_id", tables.images)):
-        named = tables.qrels[column].cat.remove_unused_categories().cat.categories
+        named = _list_used(tables.qrels[column])
         says = f"judgments name a {column} that the set does not have"
-        findings.append(
-            _finding(f"dangling_{column}", "error", says, set(named.tolist()) - set(table[column].tolist()))
-        )
+        findings.append(_finding(f"dangling_{column}", "error", says, _leave_out(named, table[column])))
     return findings
+
+
+def _leave_out(ids: pd.Index | pd.Series, known: pd.Index | pd.Series) -> Any:
+    """Returns the ids that are not among the known ones; by Arrow, since `isin` makes a Python object of each of a
+    million."""
+    is_known = pc.is_in(pa.array(ids, pa.string()), value_set=pa.array(known, pa.string()))
+    return ids[~is_known.to_numpy(zero_copy_only=False)]
+
+
+def _list_used(column: pd.Series) -> pd.Index:
+    """Returns the categories that occur in a column without missing values; counted, not sorted as pandas does."""
+    categories: pd.Index = column.cat.categories
+    return categories[np.bincount(column.cat.codes, minlength=len(categories)) > 0]
 
 
 def _source_defects(ledger: pd.DataFrame) -> Iterator[LintFinding | None]:
@@ -298,8 +313,8 @@ def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
 
 
 def _unreachable(tables: Tables) -> LintFinding | None:
-    positive = tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"].cat.remove_unused_categories().cat.categories
-    cases = tables.images.loc[~tables.images["image_id"].isin(positive), "image_id"] if len(tables.qrels) else []
+    positive = _list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"])
+    cases = _leave_out(tables.images["image_id"], positive) if len(tables.qrels) else []
     return _finding("unreachable_image", "note", "images are right for no query (they only distract)", cases)
 
 

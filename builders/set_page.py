@@ -114,8 +114,8 @@ class _Judgments:
 
     def by_grade(self, query_id: str) -> dict[int, int]:
         """Return the number of judgments per grade, the highest first."""
-        grades, counts = np.unique(self.relevance[self.rows(query_id)], return_counts=True)
-        return dict(zip(grades[::-1].tolist(), counts[::-1].tolist(), strict=True))
+        counts = Counter(self.relevance[self.rows(query_id)].tolist())  # a tenth of the time of np.unique
+        return dict(sorted(counts.items(), reverse=True))
 
     def rows(self, query_id: str) -> AnyArray:
         """Return the row numbers of a query's judgments, shape (n,)."""

@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 from fastapi import APIRouter
 
-from querytruth.audit.cards import build_audit_routes
 from querytruth.backends.files import safe_paths, text_formats
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
@@ -150,7 +149,7 @@ def open_review_site(
     )
     site = _judging_site(stored, reviewer, about, pool) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (
-        ("Audit", build_audit_routes),
+        ("Audit", _audit_routes),
         ("Duplicates", _duplicate_routes),
         ("Rejects", _rejection_routes),
     ):
@@ -197,6 +196,15 @@ def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str
     images = image_routes("/image", cards.has_image, make_set_thumbnail_reader(stored))
     decisions = query_views.decision_routes(stored, about)
     return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
+
+
+def _audit_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
+    """Returns no routes for a version without audits, and loads nothing of them: statistics and stores of replies."""
+    if not (stored.path.parent / published_files.AUDITS_FOLDER).is_dir():
+        return []
+    from querytruth.audit.cards import build_audit_routes
+
+    return build_audit_routes(stored, reviewer, about)
 
 
 def _duplicate_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:

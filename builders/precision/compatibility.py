@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from builders.precision.tag_tree import TagTree
 from querytruth.errors import UserError, suggest_choice
@@ -119,6 +117,9 @@ def _check_declared_pairs(
 
 def _group_symmetric(count: int, symmetric: set[tuple[int, int]]) -> list[int]:
     """Returns per concept the number of its group: concepts that accept each other, directly or through others."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     ones, others = np.array(sorted(symmetric), dtype=np.int64).reshape(-1, 2).T
     edges = coo_array((np.ones(len(ones)), (ones, others)), shape=(count, count))
     numbers: list[int] = connected_components(edges, directed=False)[1].tolist()

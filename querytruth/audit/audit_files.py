@@ -41,6 +41,7 @@ from querytruth.errors import UserError, translate_read_errors, translate_write_
 from querytruth.sets.benchmark_set import canonical_json, manifest_digest
 from querytruth.sets.manifest import Digest
 from querytruth.sets.manifest_notes import Count
+from querytruth.sets.published_files import AUDITS_FOLDER
 
 AUDIT_COLUMNS = {
     "pool": {"query_id": "text", "image_id": "text", "relevance": "number", "best_rank": "number", "stratum": "text"},
@@ -53,7 +54,6 @@ AUDIT_COLUMNS = {
         "order": "number",
     },
 }
-AUDITS_FOLDER = "audits"
 REPORT_FILE, REPORT_PAGE_FILE = "report.json", "report.html"
 CARDS_FILE, _CLAIMS_FILE = "cards.jsonl", "claims.json"
 CARDS_UNIT = "cards"  # `unit` of an audit until a goal

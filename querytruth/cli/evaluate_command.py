@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from querytruth import terminal
 from querytruth.cli.command_line import command, option
 from querytruth.cli.options import CPU_CORES, JsonOption, WorkersOption
-from querytruth.cli.trust_tables import show_corrections
 from querytruth.errors import UsageError
 from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE
 from querytruth.evaluation.requests import EvaluationRequest
@@ -132,6 +131,8 @@ def _show(results: list[StoredResult], corrections: AuditCorrections | None, has
         show_slices(results_by_system)
     show_direction_means(average_results(results_by_system))
     if corrections is not None:
+        from querytruth.cli.trust_tables import show_corrections
+
         show_corrections(corrections.figures, corrections.truth)
     for result in results:
         if result.folder is not None:

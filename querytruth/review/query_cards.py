@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from querytruth.array_types import FloatArray
+from querytruth.records import RowsById
 from querytruth.review import query_queue
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_agreement import JudgmentTarget, decision_category, find_disagreements, latest_decisions
@@ -120,12 +121,12 @@ class QueryCards:
         render_mode: str | None = None,
     ) -> None:
         self.state, self.grades = state, tuple(sorted({0, *map(int, grades)}))
-        self.entries = query_queue.build_query_entries(tables)
+        self._judgments = query_queue.JudgmentIndex(tables.qrels)
+        self.entries = query_queue.build_query_entries(tables, self._judgments)
         self.entries_by_id = {entry.query_id: entry for entry in self.entries}
         self.groups = query_queue.group_entries(self.entries, tables.queries)
         self._groups_by_id = {entry.query_id: group for group in self.groups for entry in group.members}
-        self._judgments = query_queue.JudgmentIndex(tables.qrels)
-        self._images = _images(tables.images)
+        self._images = _ImageIndex(tables.images)
         self._boxes = BoxIndex(tables.boxes, render_mode)
         self.candidate_judgments = _candidate_judgments(tables)
 
@@ -214,7 +215,7 @@ class QueryCards:
 
     def get_image_name(self, image_id: str) -> str:
         """Return the name of an image of the version."""
-        return str(self._images[image_id]["name"]) if image_id in self._images else image_id
+        return str(self._images[image_id]["name"])
 
     def list_disputed_targets(self) -> list[JudgmentTarget]:
         """Return the targets of this version on which reviewers disagree."""
@@ -265,7 +266,7 @@ class QueryCards:
 
     def _image(self, group: query_queue.EquivalentEntries, row: _ImageRow) -> CardData:
         """Return an image. `grade` is that of the first query; `grades` by query id, where they differ."""
-        image = self._images.get(row.image_id, {"name": row.image_id, "width": 0, "height": 0})
+        image = self._images[row.image_id]
         own = self._own_decisions(group, row.image_id)
         latest = max(own.values(), key=lambda decision: decision.at, default=None)
         grades: dict[str, int | None] = {entry.query_id: row.grades.get(entry.query_id) for entry in group.members}
@@ -316,10 +317,18 @@ def _candidate_judgments(tables: Tables) -> dict[str, dict[str, tuple[float, str
     return candidates
 
 
-def _images(images: pd.DataFrame) -> dict[str, CardData]:
-    names = images["file_name"].where(images["file_name"].notna(), images["image_id"])
-    columns = (images["image_id"], names, images["width"], images["height"])
-    return {
-        str(image_id): {"name": str(name), "width": int(width), "height": int(height)}
-        for image_id, name, width, height in zip(*columns, strict=True)
-    }
+class _ImageIndex:
+    """Name and size of each image, looked up when a card shows it."""
+
+    def __init__(self, images: pd.DataFrame) -> None:
+        self._images, self._rows = images, RowsById(images["image_id"])
+
+    def __contains__(self, image_id: str) -> bool:
+        return self._rows.get(image_id) is not None
+
+    def __getitem__(self, image_id: str) -> CardData:
+        """Return those of an image; its id and 0 for an image that the version does not have."""
+        if (row := self._rows.get(image_id)) is None:
+            return {"name": image_id, "width": 0, "height": 0}
+        name, *size = (self._images[column].iat[row] for column in ("file_name", "width", "height"))
+        return {"name": name if isinstance(name, str) else image_id, "width": int(size[0]), "height": int(size[1])}

@@ -3,14 +3,16 @@
 The types of the fields that the page sends.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pydantic import BaseModel, Field
 
+from querytruth.array_types import RowIndices
 from querytruth.records import stable_hash
 from querytruth.review.page_parts import labels_or_empty, text_or_empty
 from querytruth.sets import benchmark_set, decision_records, query_texts
@@ -86,40 +88,32 @@ class QueryFilter(BaseModel, extra="forbid", frozen=True):
     order: Literal["priority", "text", "images"] = "priority"
 
 
-def build_query_entries(tables: benchmark_set.Tables) -> list[QueryEntry]:
+def build_query_entries(tables: benchmark_set.Tables, judgments: "JudgmentIndex") -> list[QueryEntry]:
     """Return all queries with their counts, in the set's order."""
-    grades = _counts_by_grade(tables.qrels, tables.queries["query_id"])
+    grades = judgments.count_by_grade(tables.queries["query_id"])
     right = grades[[grade for grade in grades.columns if grade > 0]].sum(axis=1).to_numpy()
     lowest = grades[1].to_numpy() if {1, 2} <= set(grades.columns) else np.zeros(len(grades), dtype=int)
     usual = float(np.median(right[right > 0])) if (right > 0).any() else 0.0
-    waiting = benchmark_set.open_candidate_judgments(tables)["query_id"].value_counts().to_dict()
-    built = []
-    for row, count, judged, low in zip(
-        tables.queries.itertuples(), right, grades.sum(axis=1).to_numpy(), lowest, strict=True
-    ):
-        candidate_count = int(waiting.get(row.query_id, 0))
-        raised = {
-            "ambiguous": candidate_count > 0 or (isinstance(row.source_image_id, str) and count > 1),
-            "few_images": count == 0 or (usual > 1 and count * 4 <= usual),
-            "near_the_cut": count > 0 and 2 * low >= count,
-            "worded_by_model": row.style == "llm",
-        }
-        entry = QueryEntry(
-            query_id=str(row.query_id),
-            text=str(row.text),
-            language=str(row.language),
-            style=str(row.style),
-            level=int(row.level),
-            topic=text_or_empty(row.topic),
-            labels=labels_or_empty(row.labels),
-            relevant_count=int(count),
-            judged_count=int(judged),
-            candidate_count=candidate_count,
-            source_image_id=row.source_image_id if isinstance(row.source_image_id, str) else None,
-            flags=frozenset(name for name, is_so in raised.items() if is_so),
-        )
-        built.append(entry)
-    return built
+    queries, waiting = tables.queries, benchmark_set.open_candidate_judgments(tables)["query_id"].value_counts()
+    candidates = queries["query_id"].map(waiting).fillna(0).to_numpy(int)
+    raised = {
+        "ambiguous": (candidates > 0) | (queries["source_image_id"].notna().to_numpy() & (right > 1)),
+        "few_images": (right == 0) | ((right * 4 <= usual) & (usual > 1)),
+        "near_the_cut": (right > 0) & (2 * lowest >= right),
+        "worded_by_model": (queries["style"] == "llm").to_numpy(),
+    }
+    flags = sum(is_raised.astype(int) << bit for bit, is_raised in enumerate(raised.values()))
+    flag_sets = [
+        frozenset(name for bit, name in enumerate(raised) if one >> bit & 1) for one in range(1 << len(raised))
+    ]
+    texts = [
+        queries[name].tolist() for name in ("query_id", "text", "language", "style", "level")
+    ]  # faster than columns
+    topics, labels = map(text_or_empty, queries["topic"].tolist()), map(labels_or_empty, queries["labels"].tolist())
+    counts = [one.tolist() for one in (right, grades.sum(axis=1), candidates)]
+    sources = queries["source_image_id"].astype("object").where(queries["source_image_id"].notna(), None)
+    rows = zip(*texts, topics, labels, *counts, sources.tolist(), [flag_sets[one] for one in flags], strict=True)
+    return [QueryEntry(*row) for row in rows]
 
 
 def group_entries(entries: list[QueryEntry], queries: pd.DataFrame) -> list[EquivalentEntries]:
@@ -174,20 +168,47 @@ def list_filter_choices(entries: list[QueryEntry]) -> dict[str, list[Any]]:
 
 
 class JudgmentIndex:
-    """An index of the judgments by query."""
+    """An index of the judgments by query: where the rows of each begin, among those in the order of queries."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:
-        self._qrels, self._rows = qrels, qrels.groupby("query_id", observed=True).indices
+        self._queries = queries = qrels["query_id"].cat.codes.to_numpy()
+        self._relevance = qrels["relevance"].to_numpy()
+        self._texts = [
+            (pa.array(qrels[name].cat.categories, pa.string()), qrels[name].cat.codes.to_numpy())
+            for name in ("image_id", "judged_by", "evidence")
+        ]
+        self._codes = {name: code for code, name in enumerate(qrels["query_id"].cat.categories.tolist())}
+        self._order: RowIndices | None = None
+        starts = _list_run_starts(queries)
+        if len(starts) > len(np.unique(queries[starts])):  # no table that we publish: a query's rows are together there
+            self._order = np.argsort(queries, kind="stable")
+            queries = queries[self._order]
+            starts = _list_run_starts(queries)
+        ends = np.append(starts, len(queries))[1:]
+        self._bounds = dict(
+            zip(queries[starts].tolist(), zip(starts.tolist(), ends.tolist(), strict=True), strict=True)
+        )
 
     def __call__(self, query_id: str) -> Iterator[Judgment]:
         """Yield image id, relevance, judge and evidence of each judgment, the highest grade first."""
-        rows = self._qrels.iloc[self._rows.get(query_id, [])]
-        for row in rows.sort_values("relevance", ascending=False, kind="stable").itertuples():
-            yield str(row.image_id), int(row.relevance), str(row.judged_by), text_or_empty(row.evidence)
+        start, end = self._bounds.get(self._codes.get(query_id, -1), (0, 0))
+        rows = np.arange(start, end) if self._order is None else self._order[start:end]
+        rows = rows[np.argsort(-self._relevance[rows], kind="stable")]
+        texts = (names.take(pa.array(codes[rows], mask=codes[rows] < 0)) for names, codes in self._texts)
+        images, judges, evidence = (one.to_pylist() for one in texts)
+        for image, relevance, judge, why in zip(images, self._relevance[rows].tolist(), judges, evidence, strict=True):
+            yield image, relevance, judge, text_or_empty(why)
+
+    def count_by_grade(self, query_ids: Iterable[str]) -> pd.DataFrame:
+        """Return the number of judgments, a row per query and a column per grade."""
+        queries, grades = self._queries, self._relevance
+        codes = np.array([self._codes.get(name, -1) for name in query_ids], dtype=np.int64)
+        size = len(self._codes) + 1  # the last one: queries without judgments
+        counts = {one: np.bincount(queries[grades == one], minlength=size)[codes] for one in np.unique(grades).tolist()}
+        return pd.DataFrame(counts, index=range(len(codes)))
 
 
-def _counts_by_grade(qrels: pd.DataFrame, query_ids: pd.Series) -> pd.DataFrame:
-    """Return the number of judgments, a row per query and a column per grade."""
-    counted = qrels.groupby(["query_id", "relevance"], observed=True).size().unstack(fill_value=0)
-    counted.index = counted.index.astype("str")
-    return counted.reindex(list(query_ids), fill_value=0)
+def _list_run_starts(values: RowIndices) -> RowIndices:
+    """Return where a value differs from the one before."""
+    starts: RowIndices = np.flatnonzero(np.append(len(values) > 0, values[1:] != values[:-1]))
+    return starts

@@ -178,18 +178,20 @@ def _judging_summary(stored: StoredSet, session: ReviewSession) -> dict[str, Any
 def _read_summary(stored: StoredSet) -> deck.DecisionSummary:
     """Counts the decisions on images and rejections, and the captions that people wrote, as the logs are now."""
     folder = stored.path.parent
+    pairs = read_decisions(folder, ImagePairDecision)
     return deck.summarize_decisions(
-        read_decisions(folder, ImagePairDecision),
+        pairs,
         read_decisions(folder, Override),
         read_decisions(folder, HumanCaption),
         stored.manifest["decisions"],
-        _image_names(stored),
+        _image_names(stored, {image_id for pair in pairs for image_id in pair.images}),
     )
 
 
-def _image_names(stored: StoredSet) -> dict[str, str]:
-    """The names that people know the images by."""
+def _image_names(stored: StoredSet, image_ids: set[str]) -> dict[str, str]:
+    """The names that people know these images by."""
     duplicates, images = stored.tables.duplicates, stored.tables.images
+    duplicates, images = (table[table["image_id"].isin(image_ids)] for table in (duplicates, images))
     names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
     named = images[images["file_name"].notna()]
     return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))

@@ -40,11 +40,10 @@ class SimilarImageSearch:
 
     def __init__(self, stored: StoredSet) -> None:
         self._stored = stored
-        self._ids: list[str] = stored.tables.images["image_id"].tolist()
-        self._row = {image_id: row for row, image_id in enumerate(self._ids)}
-        self._hashes = np.zeros(len(self._ids), np.uint64)
-        self._outlines = np.zeros((len(self._ids), 64), np.int8)
-        self._is_hashed = np.zeros(len(self._ids), dtype=bool)
+        count = len(stored.tables.images)
+        self._hashes = np.zeros(count, np.uint64)
+        self._outlines = np.zeros((count, 64), np.int8)
+        self._is_hashed = np.zeros(count, dtype=bool)
         self._read_count, self._ready, self._lock = 0, Event(), Lock()
         self._thread: Thread | None = None
 
@@ -94,6 +93,14 @@ class SimilarImageSearch:
     def _name(self, row: int) -> str:
         name = self._stored.tables.images["file_name"].iloc[row]
         return name if isinstance(name, str) else self._ids[row]
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return list(self._stored.tables.images["image_id"])
+
+    @cached_property
+    def _row(self) -> dict[str, int]:
+        return {image_id: row for row, image_id in enumerate(self._ids)}
 
     @cached_property
     def _ids_by_digest(self) -> dict[str, str]:

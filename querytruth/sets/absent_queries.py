@@ -18,6 +18,7 @@ def is_sampled(queries: pd.DataFrame) -> pd.Series:
 def list_absent(queries: pd.DataFrame, qrels: pd.DataFrame, gallery_size: int) -> list[str]:
     """Returns the ids, sorted, of the own queries of which ABSENT_DEPTH images or more are judged (or the gallery, if
     that is smaller) and none is relevant."""
-    judged = qrels.groupby(qrels["query_id"].astype("str"))["relevance"].agg(["size", "max"])
-    deep = judged[(judged["size"] >= min(ABSENT_DEPTH, gallery_size)) & (judged["max"] <= 0)]
-    return sorted(set(queries.loc[is_sampled(queries), "query_id"]).intersection(deep.index))
+    own = queries.loc[is_sampled(queries), "query_id"]
+    rows = qrels[qrels["query_id"].isin(own)]
+    judged = rows.groupby(rows["query_id"].astype("str"))["relevance"].agg(["size", "max"])
+    return sorted(judged.index[(judged["size"] >= min(ABSENT_DEPTH, gallery_size)) & (judged["max"] <= 0)])

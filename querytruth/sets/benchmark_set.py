@@ -15,11 +15,10 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from querytruth.backends.files.text_formats import canonical_json as canonical_json
 from querytruth.errors import UserError
-from querytruth.records import empty_frame, to_arrow
+from querytruth.records import empty_frame, rank_texts, to_arrow
 from querytruth.sets.manifest import manifest_digest as manifest_digest
 
 SCHEMA_VERSION = 2
@@ -67,12 +66,15 @@ class Tables:
 def _ordered(name: str, table: pa.Table) -> pa.Table:
     if name not in _KEYS:
         return table
-    ranks = [_ranks(table[key])[0] for key in _KEYS[name]]
+    ranks = [rank_texts(table[key])[0] for key in _KEYS[name]]
     if _ascends(ranks):  # the usual case, for which 25 million judgments need no sorting
         return table
-    order = np.lexsort(ranks[::-1])
-    same = np.logical_and.reduce([rank[order][1:] == rank[order][:-1] for rank in ranks])
-    if same.any():
+    keys = ranks[0].astype(np.int64)
+    for rank in ranks[1:]:
+        keys = keys * (int(rank.max()) + 1) + rank
+    order = np.argsort(keys, kind="stable")  # which merges, where judgments were added at the end of sorted ones
+    keys = keys[order]
+    if (same := keys[1:] == keys[:-1]).any():
         row = int(order[np.flatnonzero(same)[0]])
         key = ", ".join(str(table[column][row].as_py()) for column in _KEYS[name])
         raise ValueError(f"table {name}: {key} is there twice")
@@ -85,35 +87,6 @@ def _ascends(ranks: list[Any]) -> bool:
     for rank in reversed(ranks):
         higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & higher)
     return bool(higher.all())
-
-
-def _ranks(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
-    """Returns per row (n,) the rank of its text among the column's distinct texts, and these as sorted UTF-8 bytes.
-    The rank of a null is -1. Texts stay in Arrow: a million Python strings would need more memory than the table."""
-    rows = column.combine_chunks()
-    if not pa.types.is_dictionary(rows.type):
-        return _ranked(rows)
-    texts = rows.dictionary.cast(pa.binary())
-    indices = rows.indices.fill_null(len(texts)) if rows.null_count else rows.indices
-    codes = indices.to_numpy(zero_copy_only=False)
-    used = np.zeros(len(texts) + 1, dtype=bool)
-    used[codes] = True
-    if used[:-1].all() and not used[-1] and pc.all(pc.less(texts[:-1], texts[1:])).as_py() is not False:
-        return codes.astype("<i4", copy=False), texts  # the codes are the ranks already
-    rank, distinct = _ranked(pc.if_else(pa.array(used[:-1]), texts, None))
-    return np.append(rank, np.int32(-1))[codes], distinct
-
-
-def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:
-    """Returns the ranks and the distinct texts of a plain column."""
-    texts = texts.cast(pa.binary() if pa.types.is_string(texts.type) else texts.type)
-    order = pc.sort_indices(texts).to_numpy()[: len(texts) - texts.null_count]  # nulls are last
-    values = texts.take(pa.array(order))
-    is_new = np.ones(len(order), dtype=bool)
-    is_new[1:] = pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
-    rank = np.full(len(texts), -1, dtype="<i4")
-    rank[order] = np.cumsum(is_new, dtype="<i4") - 1
-    return rank, values if is_new.all() else values.filter(pa.array(is_new))
 
 
 def content_digest(tables: dict[str, pa.Table]) -> str:
@@ -147,7 +120,7 @@ def _digest_column(digest: Any, column: pa.ChunkedArray) -> None:
     if pa.types.is_list(column.type):
         texts = [None if row is None else json.dumps(row, ensure_ascii=False) for row in column.to_pylist()]
         column = pa.chunked_array([pa.array(texts, pa.string())])
-    ranks, distinct = _ranks(column)
+    ranks, distinct = rank_texts(column)
     digest.update(len(distinct).to_bytes(8, "little"))
     for start in range(0, len(distinct), _TEXTS_AT_ONCE):
         texts = distinct[start : start + _TEXTS_AT_ONCE].to_pylist()
@@ -239,8 +212,12 @@ def find_rendered_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> pd
 
 def list_squashed_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     """Returns width and height of the original by the id of each image that was squashed to a square."""
-    if get_render_options(manifest).get("mode") != "squash":
-        return {}
-    known = images[images["path"].notna() & (images["width"] > 0) & (images["height"] > 0)]
+    known = images[is_squashed(images, manifest)]
     sizes = zip(known["width"].tolist(), known["height"].tolist(), strict=True)
     return dict(zip(known["image_id"].tolist(), sizes, strict=True))
+
+
+def is_squashed(images: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.Series:
+    """Returns by row of the images table whether the image was squashed to a square from another size that is known."""
+    is_known: pd.Series = images["path"].notna() & (images["width"] > 0) & (images["height"] > 0)
+    return is_known & (get_render_options(manifest).get("mode") == "squash")

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from querytruth.backends.models.reply_markup import letters_and_digits
@@ -114,7 +115,8 @@ def apply_decisions(
     # An own query may have no answer, and one of a publisher whose judgments came later.
     never_had = (queries["style"] == "query") & ~queries["query_id"].isin(had)
     stay = {*waiting, *answered, *queries.loc[is_sampled(queries) | never_had, "query_id"]}
-    unanswered = [query for query in kept["query_id"] if query in judged - stay]
+    may_go = judged - stay
+    unanswered = [query for query in kept["query_id"] if query in may_go]
     kept = kept[~kept["query_id"].isin(unanswered)].reset_index(drop=True)
     rejections = (
         _review_rejections(queries, dropped, "dropped_by_person").assign(detail=list(dropped.values())),
@@ -141,7 +143,8 @@ def _classify_decisions(
     """Returns by target the decisions to apply, in the log's order, and the outcome of the log."""
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     known = _texts_by_edits(texts, log)
-    images = set(tables.images["image_id"])
+    decided = {decision.image_id for decision in log}
+    images = set(tables.images.loc[tables.images["image_id"].isin(decided), "image_id"])
     to_apply: _DecisionsByTarget = {}
     stale: dict[tuple[str, str | None], tuple[QueryDecision, str]] = {}
     earlier: list[QueryDecision] = []
@@ -225,6 +228,7 @@ def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[QueryDec
     if not decisions:
         return qrels
     near = qrels["query_id"].isin({query for query, _ in decisions})
+    near &= qrels["image_id"].isin({image for _, image in decisions})
     rows = {(row[0], row[1]): row[2:] for row in qrels.loc[near, list(_QRELS)].itertuples(index=False, name=None)}
     for pair, log_entries in decisions.items():
         rows[pair] = _regraded(rows.get(pair), log_entries)
@@ -257,9 +261,11 @@ def merge_judgments(rest: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
         if name == "relevance":
             columns[name] = pd.concat([rest[name], changed[name].astype(rest[name].dtype)], ignore_index=True)
             continue
-        known = rest[name].cat.categories
-        categories = known.append(pd.Index(changed[name].dropna().unique(), dtype=known.dtype).difference(known))
-        parts = [rest[name].cat.set_categories(categories).cat.codes, pd.Categorical(changed[name], categories).codes]
-        codes = pd.concat([pd.Series(part) for part in parts], ignore_index=True).to_numpy()
+        known, (row_codes, texts) = rest[name].cat.categories, pd.factorize(changed[name])
+        places = known.get_indexer(texts)
+        is_new = places < 0
+        places[is_new] = len(known) + np.arange(is_new.sum())
+        codes = np.concatenate([rest[name].cat.codes, np.append(places, -1)[row_codes]], dtype=np.int32)
+        categories = known.append(pd.Index(texts[is_new], dtype=known.dtype))
         columns[name] = pd.Categorical.from_codes(codes, categories=categories)
     return pd.DataFrame(columns)

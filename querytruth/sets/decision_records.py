@@ -12,7 +12,8 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -26,7 +27,9 @@ _TYPES = {"str": str, "int": int, "bool": bool, "None": type(None)}
 class _Record:
     """The common part of decisions: id, target, stored line."""
 
-    __slots__ = ()
+    _id: str
+
+    __slots__ = ("_id",)
 
     @property
     @abstractmethod
@@ -36,17 +39,25 @@ class _Record:
     @property
     def decision_id(self) -> str:
         """Digest of the line: the same line twice is one decision."""
-        return "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20]
+        with suppress(AttributeError):
+            return self._id  # computed once: who applies a log asks for each a dozen times
+        object.__setattr__(self, "_id", "d_" + hashlib.sha256(self.as_json().encode()).hexdigest()[:20])
+        return self._id
 
     def as_json(self) -> str:
         """Returns the line of the log without its line end."""
         return json.dumps(self._stored_fields(), ensure_ascii=False, sort_keys=True)
 
     def _stored_fields(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload,no-any-return] # each child is a dataclass
+        return {name: getattr(self, name) for name in _field_names(type(self))}  # type: ignore[arg-type] # a class is hashable
 
     def _check(self) -> None:
         """Raises ValueError where the fields do not fit together."""
+
+
+@cache  # a log has a hundred thousand lines, and `asdict` copies each value
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,8 @@ class QueryDecision(_Record):
     def _stored_fields(self) -> dict[str, Any]:
         """Returns the fields; `undoes` and `keeps_truth` only where they are given, so that older lines keep their
         ids."""
-        return {name: value for name, value in asdict(self).items() if value or name not in ("undoes", "keeps_truth")}
+        stored = _Record._stored_fields(self)
+        return {name: value for name, value in stored.items() if value or name not in ("undoes", "keeps_truth")}
 
     def _check(self) -> None:
         _check_decision(self.decision, ("keep", "drop", "edit", "grade", "undo"), self.undoes)
@@ -129,7 +141,7 @@ class ImagePairDecision(_Record):
         return {"pictures": list(self.images)}
 
     def _stored_fields(self) -> dict[str, Any]:
-        stored = asdict(self)
+        stored = _Record._stored_fields(self)
         return stored | {"pictures": stored.pop("images")}
 
     def _check(self) -> None:

@@ -27,6 +27,7 @@ from querytruth.errors import UserError, translate_read_errors
 _HISTORY = "evaluations/history.jsonl"
 _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
 _EVALUATED = re.compile(r'"version": ?([1-9][0-9]{0,8})[,}]')
+AUDITS_FOLDER = "audits"  # beside the versions
 CHECKSUMS = "images/checksums.parquet"
 MAX_SIGNATURE_BYTES = 1 << 29  # 140 bytes a file
 _STAGE = "read set"

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import cache as cache_result
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import NamedTuple
@@ -12,8 +14,8 @@ from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.images.image_colours import ImageSize
 from querytruth.backends.images.rendering import THUMBNAIL_LIMITS, ThumbnailJob, make_thumbnails, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_workers
-from querytruth.records import digest_start_of_image_id, image_id_of_bytes
-from querytruth.sets.benchmark_set import list_squashed_sizes
+from querytruth.records import RowsById, digest_start_of_image_id, image_id_of_bytes
+from querytruth.sets.benchmark_set import is_squashed, list_squashed_sizes
 from querytruth.sets.set_files import StoredSet, locate_set_images, locate_source_items, read_image_digests
 
 ThumbnailReader = Callable[[str, int], bytes | None]
@@ -73,21 +75,25 @@ def make_set_thumbnail_reader(stored: StoredSet) -> ThumbnailReader:
 def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], folder: str = "") -> ThumbnailReader:
     """The same for images of the set's source, in the set or not; `items` are their names there by image id. Where a
     file has changed or is missing, the set's own image is used."""
-    squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
-    folder = folder or f"{stored.path.name}-source"
+    images, folder = stored.tables.images, folder or f"{stored.path.name}-source"
     # Earlier releases cached squashed images as they were.
-    cache = ThumbnailCache(stored, f"{folder}-restored" if squashed_sizes else folder)
-    paths = dict(zip(stored.tables.images["image_id"], stored.tables.images["path"], strict=True))
-    digests = read_image_digests(stored.path, stored.manifest)
+    has_squashed = bool(is_squashed(images, stored.manifest).any())
+    cache = ThumbnailCache(stored, f"{folder}-restored" if has_squashed else folder)
+    rows = RowsById(images["image_id"])
+    read_digests = cache_result(lambda: read_image_digests(stored.path, stored.manifest))
 
     def locate(image_id: str) -> ThumbnailSource | None:
         unchanged = _locate_unchanged_source(stored, image_id, items[image_id]) if image_id in items else None
         if unchanged is not None:
             return ThumbnailSource(unchanged, sha256=digest_start_of_image_id(image_id))
-        own = locate_set_images(stored, [image_id]).get(image_id)
+        if (place := rows.get(image_id)) is None:
+            return None
+        row = images.iloc[[place]]
+        own = locate_set_images(replace(stored, tables=replace(stored.tables, images=row)), [image_id]).get(image_id)
         if own is None:
             return None
-        return ThumbnailSource(own, squashed_sizes.get(image_id), digests.get(paths[image_id]))
+        size = list_squashed_sizes(row, stored.manifest).get(image_id)
+        return ThumbnailSource(own, size, read_digests().get(row["path"].item()))
 
     return lambda image_id, side: cache.read(image_id, side, lambda: locate(image_id))
 

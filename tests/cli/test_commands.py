@@ -241,6 +241,26 @@ def test_the_command_starts_without_heavy_libraries() -> None:
     assert loaded_by("import querytruth.cli.app", (*_HEAVY, "packaging", "rich.progress")) == "[]"
 
 
+def test_reading_annotations_loads_no_scipy() -> None:
+    """Only a map of symmetric labels needs it: a fifth of what the reader loads."""
+    assert loaded_by("import builders.precision.annotation_files", ("scipy", "torch", "sqlalchemy")) == "[]"
+
+
+def test_the_page_of_a_set_without_audits_loads_no_store_of_replies() -> None:
+    assert loaded_by("import flows.review_site", ("sqlalchemy", "scipy.optimize", "torch", "prefect")) == "[]"
+
+
+def test_an_evaluation_loads_no_store_of_replies_and_no_audit(tmp_path: Path) -> None:
+    (tmp_path / "a.qrels").write_text("q1 0 img1 1\nq2 0 img2 1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 img1 1 2 x\nq2 Q0 img1 1 2 x\n")
+    arguments = ["evaluate", "--qrels", "a.qrels", "--run", "a.run", "--out", "out"]
+    code = (
+        f"import os; os.chdir({str(tmp_path)!r}); sys.argv = ['querytruth', *{arguments}]\n"
+        "from querytruth.__main__ import start\ntry: start()\nexcept SystemExit as end: assert not end.code"
+    )
+    assert loaded_by(code, ("sqlalchemy", "scipy.optimize", "querytruth.audit.report", "torch")) == "[]"
+
+
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["--version"]])
 def test_the_list_of_commands_is_printed_before_any_library_is_loaded(words: list[str]) -> None:
     code = f"sys.argv = ['querytruth', *{words}]\nfrom querytruth.__main__ import start\nstart()"

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from querytruth.records import from_arrow, to_arrow
+from querytruth.sets import decision_application
 from querytruth.sets.benchmark_set import Tables, content_digest
-from querytruth.sets.decision_application import apply_decisions
+from querytruth.sets.decision_application import apply_decisions, merge_judgments
 from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import QueryDecision, parse_decision
 from querytruth.sets.ledger import Ledger
@@ -351,3 +352,15 @@ def test_a_word_that_fits_too_late_changes_nothing_under_a_later_one_that_is_pub
     assert [(d, "published version already" in why) for d, why in outcome.stale] == [(early, True)]
     assert early.decision_id not in outcome.as_record()["in_effect"]
     assert digest(applied([early, later, edit], third, outcome)[0]) == digest(third)
+
+
+def test_only_the_judgments_that_were_decided_are_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    rewritten: list[int] = []
+
+    def count(rest: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
+        rewritten.append(len(changed))
+        return merge_judgments(rest, changed)
+
+    monkeypatch.setattr(decision_application, "merge_judgments", count)
+    applied([on("q_dog", "grade", image_id="img_2", relevance=2), on("q_dog", "keep", image_id="img_4")])
+    assert rewritten == [2], "img_1 and img_3 of the same query stay as they are"

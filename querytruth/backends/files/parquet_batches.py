@@ -5,6 +5,7 @@ else a few bytes stand for, the limit on the worker's memory ends.
 """
 
 import errno
+import io
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -32,8 +33,8 @@ class ParquetPart(NamedTuple):
 
 
 def read_part(part: ParquetPart) -> bytes | str:
-    """Returns the next part as Arrow writes it between processes, b"" after the last, or why the file cannot be read.
-    Raises OSError for one that is too large."""
+    """Returns the next part of a stream as Arrow writes it between processes, a dictionary once, b"" after the last, or
+    why the file cannot be read. Raises OSError for one that is too large."""
     if part.number <= 0:
         _open.clear()
     if part.number == 0:
@@ -63,16 +64,16 @@ def _iterate(part: ParquetPart) -> Iterator[bytes]:
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path not in deltas]
         names = None if columns is None else list(columns)
         with pq.ParquetFile(opened, read_dictionary=texts, buffer_size=_BUFFER) as file:
-            total = 0
+            total, sink, stream = 0, io.BytesIO(), None
             for group in range(file.num_row_groups):  # with all groups at once, Arrow holds all of them
                 for batch in file.iter_batches(part.rows, [group], names, use_threads=False):
                     total += sum(_decoded_bytes(column) for column in batch.columns)
                     refuse_size(total, part.size, part.most)
                     plain = batch.cast(pa.schema([schema.field(name) for name in batch.schema.names], schema.metadata))
-                    sink = pa.BufferOutputStream()
-                    with pa.ipc.new_stream(sink, plain.schema) as stream:
-                        stream.write_batch(plain)
-                    yield sink.getvalue().to_pybytes()
+                    stream = stream or pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), plain.schema)
+                    stream.write_batch(plain)
+                    yield sink.getvalue()
+                    sink.seek(sink.truncate(0))
 
 
 def _decoded_bytes(column: pa.Array) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from querytruth.backends.files.durable_files import file_sha256, write_atomically
@@ -43,10 +44,14 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Returns the table of a regular file, or these columns of it. Raises OSError, also for a table that is too large
     for its file, and pa.ArrowException."""
     schema, *batches = _read_parts(path, columns, _BATCH_ROWS)
-    if batches:
-        return pa.Table.from_batches(batches)
-    table = schema.empty_table()
-    return table if columns is None else table.select(list(columns))
+    if not batches:
+        table = schema.empty_table()
+        return table if columns is None else table.select(list(columns))
+    table = pa.Table.from_batches(batches)
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):  # one chunk: others compare a million texts for each
+            table = table.set_column(place, field, table.column(place).combine_chunks())
+    return table
 
 
 def read_stated_table(
@@ -121,20 +126,54 @@ def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: in
             yield pa.ipc.read_schema(pa.py_buffer(receive()))
             ask(1)
             ask(2)
-            number, total = 2, 0
+            number, total, stream = 2, 0, _BatchStream()
             while data := receive():
                 number += 1
                 ask(number)
                 total += len(data)
                 refuse_size(total, size, 2 * part.most)  # with what Arrow puts around a batch
-                batch = pa.ipc.open_stream(data).read_next_batch()
-                batch.validate(full=True)  # texts are UTF-8, for one
-                yield batch
+                yield stream.read(data)
             receive()
             ask(-1)
             receive()
         finally:
             keep_worker(worker) if not waiting else worker.end()
+
+
+class _BatchStream:
+    """The batches of one file as a worker streams them. Each is checked (texts are UTF-8, for one), and a dictionary
+    once, however many batches share it."""
+
+    def __init__(self) -> None:
+        self._data = io.BytesIO()
+        self._reader: pa.RecordBatchStreamReader | None = None
+        self._checked: dict[int, pa.Array] = {}  # the last dictionary by column; kept, so that its memory stays its own
+
+    def read(self, data: bytes) -> pa.RecordBatch:
+        """Returns the next batch. Raises pa.ArrowException."""
+        self._data.seek(self._data.truncate(0))
+        self._data.write(data)
+        self._data.seek(0)
+        self._reader = self._reader or pa.ipc.open_stream(pa.PythonFile(self._data, mode="r"))
+        batch = self._reader.read_next_batch()
+        for place, column in enumerate(batch.columns):
+            known = self._checked.get(place)
+            if not pa.types.is_dictionary(column.type):
+                column.validate(full=True)
+            elif known is None or not _is_same_memory(known, column.dictionary):
+                column.validate(full=True)
+                self._checked[place] = column.dictionary
+            else:
+                column.indices.validate(full=True)
+                span = pc.min_max(column.indices).as_py()
+                if span["max"] is not None and not 0 <= span["min"] <= span["max"] < len(known):
+                    raise pa.ArrowInvalid("a value is not in its dictionary")
+        return batch
+
+
+def _is_same_memory(first: pa.Array, second: pa.Array) -> bool:
+    places = [[buffer and buffer.address for buffer in one.buffers()] for one in (first, second)]
+    return len(first) == len(second) and first.offset == second.offset and places[0] == places[1]
 
 
 def _as_error(failure: WorkerFailure, size: int) -> OSError:

@@ -62,7 +62,7 @@ DOING = {
 PURE_BACKENDS = (
     *("steps", "clusters", "plugins", "files.text_formats", "models.nearest_neighbours", "models.reply_envelope"),
     *("models.reply_markup", "images.perceptual_hashes", "images.image_quality", "images.hash_neighbours"),
-    "images.hash_similarity",
+    *("images.hash_similarity", "id_patterns"),
 )
 FORBIDDEN = {"prefect", "torch", "requests", "pyarrow.parquet", "urllib", "socket", "sqlalchemy"}
 
@@ -179,12 +179,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 449,
-    "lines": 77654,
-    "lines of imports": 5825,
+    "files": 450,
+    "lines": 77860,
+    "lines of imports": 5837,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 23,
-    "Any": 1682,
+    "Any": 1685,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 2,

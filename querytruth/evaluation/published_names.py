@@ -8,6 +8,7 @@ several queries or images is an error: a guess would change the figures without 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -84,6 +85,8 @@ def _match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: boo
             by_last.setdefault(way.rpartition("/")[2], []).append((way, one))
     for name in names:
         path = f"/{_clean_path(name)}"
+        if path.rpartition("/")[2] not in by_last:
+            path = unquote(path)  # holiday/dog%201.jpg
         candidates = by_last.get(path.rpartition("/")[2], ()) if name not in matched else ()
         if ids := {one for value, one in candidates if value.endswith(path) or path.endswith(value)}:
             matched[name] = ids

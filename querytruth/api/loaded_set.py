@@ -201,17 +201,20 @@ class LoadedSet:
         with roots, translate_write_errors("export", Path(to), "or give another folder"):
             return exporters.export_set(format, self.stored, Path(to), allow_loss=allow_loss, with_places=with_places)
 
-    def export_review(self, to: str | Path, *, judgments: int = 500) -> list[Path]:
+    def export_review(self, to: str | Path, *, judgments: int = 500, xlsx: bool = False) -> list[Path]:
         """Write queries.csv and judgments.csv for a spreadsheet into the folder `to`, and return their paths.
-        `judgments`: how many are drawn, besides all that wait for one."""
-        from querytruth.review.review_exports import build_review_export
+        `judgments`: how many are drawn, besides all that wait for one; `xlsx`: beside each an .xlsx with thumbnails."""
+        from querytruth.review.review_exports import build_review_export, write_review_sheet
         from querytruth.sets.review_csv import write_review_csv
 
         files = [Path(to) / f"{view}.csv" for view in ("queries", "judgments")]
         for file in files:
             with translate_write_errors("export review CSV", file, "or give another folder"):
-                write_review_csv(build_review_export(self.path, file.stem, judgments), file, self.path)
-        return files
+                export = build_review_export(self.path, file.stem, judgments)
+                write_review_csv(export, file, self.path)
+                if xlsx:
+                    write_review_sheet(export, self.path, file.with_suffix(".xlsx"))
+        return [*files, *(file.with_suffix(".xlsx") for file in files if xlsx)]
 
     def import_qrels(self, file: str | Path, *, reviewer: str = "", allow_unknown: bool = False) -> int:
         """Take judgments that were made elsewhere as decisions: TREC qrels, or a table of query, image and grade, in

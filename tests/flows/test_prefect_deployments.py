@@ -224,8 +224,7 @@ def _write_generated(place: Path, url: str) -> None:
 
 def _collect_from_here(place: Path, table: Path) -> None:
     """Images for the first three objects of the table."""
-    _, _, rest = table.read_text("utf-8-sig").partition("\n")
-    things = [row["text"] for row in csv.DictReader(rest.splitlines())][:3]
+    things = [row["text"] for row in csv.DictReader(table.read_text("utf-8-sig").splitlines())][:3]
     draw(place / "images", ["a", "b", "c"])
     rows = [f"{name}.png,{text}" for name, text in zip("abc", things, strict=True)]
     (place / "pictures.csv").write_text("\n".join(["file_name,caption", *rows]), "utf-8")

@@ -179,15 +179,15 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 451,
-    "lines": 78083,
-    "lines of imports": 5846,
+    "files": 455,
+    "lines": 78353,
+    "lines of imports": 5898,
     "carriers that are built at one place": 119,
-    "functions with seven parameters or more": 23,
-    "Any": 1685,
+    "functions with seven parameters or more": 22,
+    "Any": 1697,
     "folders of audit": 2,
     "folders of overlap": 1,
-    "folders of training": 2,
+    "folders of training": 3,
     "folders of gates": 5,
 }
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
@@ -14,6 +15,8 @@ from flows.requests import BuildRequest, GalleryBuild, GeneratedBuild, Precision
 from querytruth import terminal
 from querytruth.cli.command_line import argument, command, group, option
 from querytruth.cli.options import JsonOption, PlanOption, PrefectOption
+from querytruth.definitions import PriceOptions
+from querytruth.errors import UsageError
 from querytruth.requests import ByName, ByPlace, Request, WrongRequestError, parse_model_options
 
 if TYPE_CHECKING:
@@ -148,7 +151,20 @@ class TranslateRequest(Request):
         default_factory=list, description="An option of that model."
     )
     to: Path | None = Field(None, description="The CSV to write (default: labels.LANGUAGE.csv).")
+    plan: bool = Field(False, description="Show the calls, their tokens and their cost; ask nothing.")
+    price: str | None = Field(
+        None,
+        pattern=r"^\d+(\.\d+)?/\d+(\.\d+)?( ?[A-Z]{3})?$",
+        description="For --plan: what a million tokens in and out cost, such as 0.2/0.6 or 2/8 CNY.",
+    )
     offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
+
+    def read_price(self) -> PriceOptions | None:
+        """What tokens cost; None where it is not given."""
+        if self.price is None:
+            return None
+        into, out, currency = re.split(r"[/ ]|(?<=\d)(?=[A-Z])", f"{self.price} USD")[:3]
+        return PriceOptions(input_per_million=float(into), output_per_million=float(out), currency=currency)
 
 
 @labels_app.command
@@ -158,10 +174,21 @@ def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
 
     Example: querytruth labels translate annotations.json --language zh --model-option name=qwen3
     """
-    from builders.precision.label_translations import translate_labels
+    from builders.precision.label_translations import plan_translation, translate_labels
+    from querytruth.cli.build_output import format_forecast
 
     options = parse_model_options(request.model_option, "--model-option")
     to = request.to or Path(f"labels.{request.language}.csv")
+    if request.plan:
+        planned = plan_translation(request.table, request.language, request.model, options, to, request.read_price())
+        if json:
+            terminal.print_json(planned)
+            return
+        calls = f"{planned['labels']:,} labels, {planned['model_calls']:,} calls at most, {format_forecast(planned)}"
+        terminal.out.print(calls, markup=False, soft_wrap=True)
+        return
+    if request.price is not None:
+        raise UsageError("--price", "is of a plan", "add --plan, or leave it out")
     with terminal.reported_run(offline=request.offline):
         done = translate_labels(request.table, request.language, request.model, options, to)
     if json:

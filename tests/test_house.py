@@ -179,9 +179,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 455,
-    "lines": 78353,
-    "lines of imports": 5898,
+    "files": 456,
+    "lines": 78436,
+    "lines of imports": 5906,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 22,
     "Any": 1697,

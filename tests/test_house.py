@@ -36,7 +36,7 @@ FOLDERS = ("builders", "flows", "prompts", "querytruth")
 # tested without a model or a disk.
 DOING = {
     *(f"builders/gallery/{name}.py" for name in ("image_scan", "render_steps", "steps")),
-    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captions")),
+    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captioners", "captions")),
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(
         f"builders/precision/{name}.py"
@@ -179,12 +179,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 456,
-    "lines": 78436,
-    "lines of imports": 5906,
+    "files": 458,
+    "lines": 78655,
+    "lines of imports": 5935,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 22,
-    "Any": 1697,
+    "Any": 1701,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

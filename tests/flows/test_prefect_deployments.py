@@ -252,7 +252,7 @@ def test_what_people_decided_is_the_next_version(world: PrefectTestServer) -> No
     stored = publish_small_set(world.place, small_tables(), name="decided")
     query = query_id_of("dog")
     text = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))[query]
-    DecisionLog(stored.path.parent).append([QueryDecision(query, text, "drop")])
+    DecisionLog(stored.path.parent, QueryDecision).append([QueryDecision(query, text, "drop")])
     world.deploy("flows.prefect_runs.apply_flow.apply", "nightly", of="decided", out="sets")
     run = world.start_run("apply/nightly")
     assert world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed").startswith("published decided/v2")
@@ -269,6 +269,7 @@ def test_a_training_leaves_its_report_and_is_done_once(world: PrefectTestServer)
     world.deploy("flows.prefect_runs.train_flow.train", "on-demand", definition="training.yaml")
     for state in ("Trained", "Unchanged"):
         run = world.start_run("train/on-demand")
-        assert "hit@1 text_to_image" in world.wait_until(run, "Trained", "Unchanged", "Failed", "Crashed", seconds=240)
+        message = world.wait_until(run, "Trained", "Unchanged", "Failed", "Crashed", seconds=240)
+        assert message.startswith("models/bars-model: hit@1 ") and ", by chance 0.083" in message
         assert world.state(run)[0] == state
     assert (world.place / "models/bars-model/report.md").read_text() == world.artifacts()["bars-model-training"]["data"]

@@ -7,8 +7,8 @@ after it in most ids.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from urllib.parse import quote
+from collections.abc import Callable, Iterable, Sequence
+from urllib.parse import quote, unquote
 
 import pandas as pd
 
@@ -55,9 +55,20 @@ def _map_part(images: pd.DataFrame, part: str) -> dict[str, str]:
 
 
 def find_pattern(ids: Iterable[str], images: pd.DataFrame) -> tuple[str, int] | None:
-    """Returns the pattern that explains most of the ids, and how many; None where none explains half of them. Of two
-    that explain as many, the one that leaves less to the texts around it, then the first of the parts."""
+    """Returns the pattern that explains most of the ids, percent-encoded or not, and how many; None where none explains
+    half of them. Of two that explain as many, the one that leaves less to the texts around it, then the first of the
+    parts."""
     looked_at = sorted({one for one in ids if 0 < len(one) <= _LONGEST})[:_EXAMPLES]
+    best: tuple[str, int] | None = None
+    for forms in (looked_at, [unquote(one) for one in looked_at]):
+        if (pattern := _find_surroundings(forms, images)) is not None:
+            known = map_pattern(images, pattern)
+            count = sum(one in known for one in looked_at)
+            best = (pattern, count) if best is None or count > best[1] else best
+    return best if best is not None and best[1] >= _FEWEST * len(looked_at) else None
+
+
+def _find_surroundings(looked_at: Sequence[str], images: pd.DataFrame) -> str | None:
     best: tuple[int, int, str] | None = None
     for part in ID_PARTS:
         known = _map_part(images, part)
@@ -67,10 +78,9 @@ def find_pattern(ids: Iterable[str], images: pd.DataFrame) -> tuple[str, int] | 
             score = (count, -len(before) - len(after), f"{before}{{{part}}}{after}" if before or after else part)
             if "{" not in before + after and "}" not in before + after and (best is None or score[:2] > best[:2]):
                 best = score
-    if best is None or best[0] < _FEWEST * len(looked_at):
+    if best is None:
         return None
-    is_whole = best[2] in ID_PARTS and best[2] not in ID_COLUMNS
-    return (f"{{{best[2]}}}" if is_whole else best[2]), best[0]
+    return f"{{{best[2]}}}" if best[2] in ID_PARTS and best[2] not in ID_COLUMNS else best[2]
 
 
 def _list_surroundings(one: str, known: dict[str, str], lengths: set[int]) -> set[tuple[str, str]]:

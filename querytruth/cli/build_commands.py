@@ -133,8 +133,8 @@ class CaptionersRequest(DefinitionRequest):
 
 @command
 def captioners(json: JsonOption = False, *, request: CaptionersRequest) -> None:
-    """Ask several captioners about the same images, those of recall definitions, and write a page: what each wrote, what
-    a build would refuse, lengths, repetition. A later build of the first definition asks about none of them again.
+    """Ask several captioners about the same images, each of a recall definition, and write a page: what each wrote,
+    what a build would refuse, lengths, repetition. A later build of the first definition asks about none of them again.
 
     Example: querytruth captioners qwen.yaml --beside internvl.yaml --count 20
     """

@@ -28,7 +28,7 @@ from querytruth.evaluation.ground_truth import find_representatives
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_named_images
 from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
 from querytruth.evaluation.system_answers import AnswerStore, SystemAnswer, answer_key, ask_system, parse_system_answer
-from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
+from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.set_files import ImageLocation, StoredSet, locate_images
 
@@ -299,7 +299,7 @@ def _read_rows(
         if not hit.id:
             counts["results_without_id"] += 1
             continue
-        image_id = ids.get(hit.id, f"unmapped:{hit.id}")
+        image_id = ids.get(hit.id, f"{UNMAPPED}{hit.id}")
         if image_id in seen:  # the same image, or a copy of it
             counts["duplicate_results"] += 1
             continue

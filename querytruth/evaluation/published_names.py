@@ -85,11 +85,11 @@ def _match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: boo
             by_last.setdefault(way.rpartition("/")[2], []).append((way, one))
     for name in names:
         path = f"/{_clean_path(name)}"
-        if path.rpartition("/")[2] not in by_last:
-            path = unquote(path)  # holiday/dog%201.jpg
-        candidates = by_last.get(path.rpartition("/")[2], ()) if name not in matched else ()
-        if ids := {one for value, one in candidates if value.endswith(path) or path.endswith(value)}:
-            matched[name] = ids
+        for way in dict.fromkeys((path, unquote(path))) if name not in matched else ():  # my%20holiday/dog%201.jpg
+            candidates = by_last.get(way.rpartition("/")[2], ())
+            if ids := {one for value, one in candidates if value.endswith(way) or way.endswith(value)}:
+                matched[name] = ids
+                break
     return matched
 
 

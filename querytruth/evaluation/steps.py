@@ -29,7 +29,7 @@ from querytruth.evaluation.published_names import translate_run
 from querytruth.evaluation.result_files import HistoryEntry, read_per_query, read_result, result_to_json
 from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
 from querytruth.evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, RunVersion, match_run
-from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
+from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets import set_files
 from querytruth.sets.ledger import Ledger
 
@@ -213,8 +213,12 @@ def _suggest_pattern(view: EvaluationView, ids: list[str]) -> str | None:
     stored = view.judged_set.stored
     if stored is None or view.is_image_to_text:
         return None
-    found = find_pattern(ids, read_named_images(stored.path))
-    return f"say what the ids are made of: --ids '{found[0]}'" if found and "{" in found[0] else None
+    found = find_pattern([one.removeprefix(UNMAPPED) for one in ids], read_named_images(stored.path))
+    if found is None or "{" not in found[0]:
+        return None
+    if ids[0].startswith(UNMAPPED):
+        return f'write ids: "{found[0]}" into the file of the search'
+    return f"say what the ids are made of: --ids '{found[0]}'"
 
 
 def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, matched: MatchedRun) -> ScoredSystem:

@@ -25,6 +25,7 @@ from querytruth.evaluation.run_formats import SimilarityMatrix, read_image_texts
 from querytruth.sets.ledger import Ledger
 
 SCORES = ("likeness", "distance")  # of a run or a matrix: the highest, or the lowest, is the best
+UNMAPPED = "unmapped:"  # before an id of a search that maps to no image
 BASELINES = ("random", "oracle", "lexical")
 IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")  # columns that a run may name images by
 _BETWEEN_WORDS = re.compile(r"[\W_]+")

@@ -231,6 +231,7 @@ def test_the_figure_of_another_evaluator_stands_beside_ours(run: Run, tmp_path: 
 FORMS = {
     "absolute paths": (None, lambda name: f"/srv/photos/holiday/{name} 1.jpg"),
     "percent-encoded": (None, lambda name: f"holiday/{name}%201.jpg"),
+    "a percent-encoded folder": (None, lambda name: f"my%20photos/holiday/{name} 1.jpg"),
     "a prefix and another suffix": ("photo:{stem}.webp", lambda name: f"photo:{name} 1.webp"),
 }
 

@@ -179,9 +179,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 458,
-    "lines": 78655,
-    "lines of imports": 5935,
+    "files": 459,
+    "lines": 78844,
+    "lines of imports": 5944,
     "carriers that are built at one place": 119,
     "functions with seven parameters or more": 22,
     "Any": 1701,

@@ -1,4 +1,6 @@
-"""How many images with a planted watermark a gallery finds, and how many without one: `python -m benchmarks.watermarks`.
+"""How many images with a planted watermark a gallery finds, and how many without one.
+
+    python -m benchmarks.watermarks
 
 The photos are those in ../shared/data, one of each that a coarse outline tells apart. Two marks, white letters in the
 lower right corner and a turned word in the middle, at three opacities, on 15% and 40% of the photos.

@@ -179,12 +179,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 459,
-    "lines": 78844,
-    "lines of imports": 5944,
-    "carriers that are built at one place": 119,
+    "files": 458,
+    "lines": 78701,
+    "lines of imports": 5913,
+    "carriers that are built at one place": 115,
     "functions with seven parameters or more": 22,
-    "Any": 1701,
+    "Any": 1696,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -25,12 +25,12 @@ from builders.recall.captions import (
     load_caption_model,
     load_judge_of_pairs,
 )
-from querytruth.audit.answers import find_disputes
 from querytruth.audit.judge import JudgeQuestions, choose_form
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
 from querytruth.backends.steps import step
 from querytruth.questions import ChatSession, require_a_reply
 from querytruth.sets import decision_log
+from querytruth.sets.decision_agreement import find_disputes
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 
 _EXAMPLES = 24  # ambiguous queries on the page

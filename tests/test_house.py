@@ -180,8 +180,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 458,
-    "lines": 78701,
-    "lines of imports": 5913,
+    "lines": 78739,
+    "lines of imports": 5915,
     "carriers that are built at one place": 115,
     "functions with seven parameters or more": 22,
     "Any": 1696,

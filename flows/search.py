@@ -5,22 +5,25 @@ One query to a search service: what its answers map to.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 
 from querytruth.backends import search_systems
 from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.id_patterns import ID_COLUMNS, find_pattern
 from querytruth.backends.images.rendering import make_thumbnails
+from querytruth.backends.search_systems.http import HttpSearch
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, suggest_choice, translate_read_errors, translate_write_errors
 from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, live_systems, systems
 from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, read_named_images
-from querytruth.evaluation.published_names import match_names, translate_run
+from querytruth.evaluation.published_names import translate_run
 from querytruth.review.search_views import render_search, render_system_trial
 from querytruth.sets import set_files
 from querytruth.sets.set_files import locate_set_images, read_set
@@ -48,14 +51,15 @@ def map_hits(
 ) -> list[dict[str, Any]]:
     """Returns a row per hit: rank, id, score, image_id ("" where it maps to none) and a text about it. Of a search by
     images the hits map to queries, and image_id is empty."""
-    images, column = None, described.system.options.ids
+    images, ids, names = None, dict[str, str](), dict[str, str]()
     if set_name is not None:
         path = set_files.find_set(set_name, out)
         if isinstance(described.system, search_systems.ImageSearchSystem) and described.system.takes_images:
             return _map_to_texts(hits, set_files.read_set(path, ("queries",)).tables.queries)
-        images = read_named_images(path)
-    ids = {} if images is None else map_system_ids(images, column, set_files.read_set(path, ()))
-    names = {} if images is None else _name_first(images)
+        images, stored = read_named_images(path), set_files.read_set(path, ("duplicates",))
+        ids, names = map_system_ids(images, described.system.options.ids, stored), _name_first(images)
+        answered = {hit.id for hit in hits if hit.id}
+        ids |= live_systems.match_other_ids(described, stored, images, ids, answered).ids
     rows = []
     for rank, hit in enumerate(hits, start=1):
         image_id = ids.get(hit.id, "")
@@ -71,19 +75,43 @@ def _name_first(images: pd.DataFrame) -> dict[str, str]:
     return dict(zip(own["image_id"], own["file_name"].fillna(""), strict=True))
 
 
-def suggest_ids(hits: Sequence[search_systems.SearchHit], set_name: str, out: Path) -> str:
-    """Returns what to write where no hit maps to an image: the column of the set that has the ids, else examples of
-    both sides."""
-    images = read_named_images(set_files.find_set(set_name, out))
-    found = {hit.id for hit in hits}
-    columns = get_args(search_systems.SearchSystemOptions.model_fields["ids"].annotation)
-    for column in columns:
-        if found & set(images[column].dropna().astype(str)):
-            return f"they are of the column {column}: write ids: {column}"
+def explain_hits(
+    hits: Sequence[search_systems.SearchHit],
+    described: search_systems.SystemFile,
+    text: str,
+    set_name: str | None,
+    out: Path,
+) -> list[str]:
+    """Returns what to write into the file, a line for each thing that the hits lack: an id or a score that the answer
+    has elsewhere, and the form of ids that no image of the set has."""
+    lines, system = list[str](), described.system
+    if hits and isinstance(system, HttpSearch):
+        with suppress(search_systems.SearchFailure):
+            lines = system.explain_paths(text, has_id=any(hit.id for hit in hits), has_score=_has_score(hits))
+    if set_name is None or (isinstance(system, search_systems.ImageSearchSystem) and system.takes_images):
+        return lines
+    images, column = read_named_images(set_files.find_set(set_name, out)), system.options.ids
+    names = {hit.id for hit in hits if hit.id}
+    known = map_system_ids(images, column, set_files.read_set(set_files.find_set(set_name, out), ()))
+    if not (lost := names - known.keys()):
+        return lines
+    found = find_pattern(lost, images)
+    if found is not None:
+        line = f'ids: "{found[0]}"' if "{" in found[0] else f"ids: {found[0]}"
+        return [*lines, f"{found[1]:,} of the {len(lost):,} ids that are none of {column} have one form: write {line}"]
+    if len(lost) < len(names):
+        return lines
     examples = ", ".join(
-        f"{name} like {str(value)[:60]!r}" for name in columns for value in images[name].dropna().head(1)
+        f"{name} like {str(value)[:60]!r}"
+        for name in ID_COLUMNS
+        if name in images
+        for value in images[name].dropna().head(1)
     )
-    return f"the set has {examples}"
+    return [*lines, f"no id is one of ids: {column}; the set has {examples}"]
+
+
+def _has_score(hits: Sequence[search_systems.SearchHit]) -> bool:
+    return any(hit.score is None or math.isfinite(hit.score) for hit in hits)
 
 
 def _map_to_texts(hits: Sequence[search_systems.SearchHit], queries: pd.DataFrame) -> list[dict[str, Any]]:
@@ -175,9 +203,8 @@ def search_by_system(judged: JudgedSet, file: Path, text: str, k: int, images: p
     assert judged.stored is not None
     known = map_system_ids(images, described.system.options.ids, judged.stored)
     found = ask_once(described, text, k)
-    if described.system.options.ids == "image_id":
-        same = judged.representatives.to_dict()
-        known |= match_names([hit.id for hit in found if hit.id], known.keys(), images, "image_id", same).ids
+    names = {hit.id for hit in found if hit.id}
+    known |= live_systems.match_other_ids(described, judged.stored, images, known, names).ids
     hits = [(hit.id, known.get(hit.id, ""), hit.score) for hit in found]
     return _judge(judged, text, described.name, hits)
 

@@ -29,6 +29,9 @@ _STAGE = "read prompt"
 _LIMIT = 1 << 20  # bytes
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 # Of the model and GPU in the seed article, for a model whose pace was not measured.
+_BYTES_A_TOKEN = 3.5  # of UTF-8: four letters of English, or a Chinese character
+_PIXELS_A_TOKEN = 28 * 28  # of models of the Qwen-VL kind
+_LONGEST_REPLY = 512  # tokens of a reply without a limit
 ASSUMED_CALL_SECONDS = 2.2
 
 
@@ -171,8 +174,8 @@ def choose_ledger_bucket(failure: Failure) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallForecast:
-    """What calls of one role cost. `tokens`, in and out, are None where the endpoint has counted none,
-    `cost` without a price."""
+    """What calls of one role cost. `tokens`, in and out, are None where the endpoint has counted none and nobody
+    guessed, `cost` without a price; `is_counted`: the tokens are as the endpoint counted those of earlier replies."""
 
     calls: int
     seconds: float
@@ -180,6 +183,14 @@ class CallForecast:
     tokens: tuple[int, int] | None
     cost: float | None
     currency: str
+    is_counted: bool = True
+
+
+def guess_tokens(texts: Sequence[str], limit: int | None, image_side: int | None = None) -> tuple[float, float]:
+    """Returns the tokens in and out of a question with these texts and, of `image_side` pixels, an image, before the
+    first reply: those in by the bytes of the texts and the pixels, those out at most, as a reply's limit has it."""
+    image = 0.0 if image_side is None else image_side**2 / _PIXELS_A_TOKEN
+    return sum(len(text.encode()) for text in texts) / _BYTES_A_TOKEN + image, float(limit or _LONGEST_REPLY)
 
 
 def forecast_calls(
@@ -191,24 +202,28 @@ def forecast_calls(
     known: Sequence[ChatAnswer] = (),
     price: PriceOptions | None = None,
     at_most_at_once: int | None = None,
+    guess: tuple[float, float] | None = None,
 ) -> CallForecast:
     """Returns the forecast of `calls` questions. `known`: stored answers to questions of the same form, whose tokens
-    come before the mean of all replies; `at_most_at_once`: the questions of a wave."""
+    come before the mean of all replies, and that before the `guess`; `at_most_at_once`: the questions of a wave."""
     at_once = min(count_calls_at_once(model), at_most_at_once or calls or 1)
     measured = store.find_turn_seconds(model.identity, role)
     turn = ASSUMED_CALL_SECONDS if measured is None else measured
-    tokens = _mean_tokens(known) or store.find_mean_tokens(model.identity)
+    counted = _mean_tokens(known) or store.find_mean_tokens(model.identity)
+    tokens = counted or guess
     parts = (0, 0) if not calls else None if tokens is None else (round(tokens[0] * calls), round(tokens[1] * calls))
     cost = None
     if price is not None and parts is not None:
         cost = (parts[0] * price.input_per_million + parts[1] * price.output_per_million) / 1e6
     currency = "" if price is None else price.currency
-    return CallForecast(calls, count_turns(calls, at_once) * turn, measured is not None, parts, cost, currency)
+    seconds = count_turns(calls, at_once) * turn
+    return CallForecast(calls, seconds, measured is not None, parts, cost, currency, counted is not None)
 
 
 def summarize_forecasts(forecasts: Sequence[CallForecast]) -> dict[str, Any]:
     """Returns the keys of a plan: `seconds_about`, `seconds_are_measured`, `tokens_about` and `cost_about`, null where
-    a part of them is unknown. Costs of several currencies are listed one by one."""
+    a part of them is unknown, and `tokens_are_counted`: false where a part is guessed. Costs of several currencies are
+    listed one by one."""
     asked = [one for one in forecasts if one.calls]
     counted = [one.tokens for one in asked if one.tokens is not None]
     tokens = None
@@ -222,6 +237,7 @@ def summarize_forecasts(forecasts: Sequence[CallForecast]) -> dict[str, Any]:
         "seconds_about": round(sum(one.seconds for one in asked), 1),
         "seconds_are_measured": all(one.is_measured for one in asked),
         "tokens_about": tokens,
+        "tokens_are_counted": all(one.is_counted for one in asked),
         "cost_about": {name: round(cost, 4) for name, cost in sorted(costs.items())} if has_costs else None,
     }
 

@@ -275,6 +275,7 @@ PUBLISHER_FILES: dict[str, Callable[[FirstEntry], dict[str, Any]]] = {
     "karpathy": _karpathy,
     "mteb": _mteb,
     "muge": _muge,
+    "taisu": lambda e: {"taisu.csv": _csv([["url", "caption"], [e.url, e.text], ["https://x.example/b.jpg", "狗"]])},
     "trec": _trec,
     "webdataset": _webdataset,
     "wukong_test": lambda e: {

@@ -36,7 +36,7 @@ FOLDERS = ("builders", "flows", "prompts", "querytruth")
 # tested without a model or a disk.
 DOING = {
     *(f"builders/gallery/{name}.py" for name in ("image_scan", "render_steps", "steps")),
-    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captions")),
+    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captioners", "captions")),
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(
         f"builders/precision/{name}.py"
@@ -62,7 +62,7 @@ DOING = {
 PURE_BACKENDS = (
     *("steps", "clusters", "plugins", "files.text_formats", "models.nearest_neighbours", "models.reply_envelope"),
     *("models.reply_markup", "images.perceptual_hashes", "images.image_quality", "images.hash_neighbours"),
-    "images.hash_similarity",
+    *("images.hash_similarity", "id_patterns"),
 )
 FORBIDDEN = {"prefect", "torch", "requests", "pyarrow.parquet", "urllib", "socket", "sqlalchemy"}
 
@@ -179,15 +179,15 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 449,
-    "lines": 77654,
-    "lines of imports": 5825,
+    "files": 458,
+    "lines": 78739,
+    "lines of imports": 5915,
     "carriers that are built at one place": 115,
-    "functions with seven parameters or more": 23,
-    "Any": 1682,
+    "functions with seven parameters or more": 22,
+    "Any": 1696,
     "folders of audit": 2,
     "folders of overlap": 1,
-    "folders of training": 2,
+    "folders of training": 3,
     "folders of gates": 5,
 }
 

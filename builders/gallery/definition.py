@@ -12,6 +12,7 @@ from querytruth.definitions import (
     SetDefinition,
     SetPathOrName,
     StrictModel,
+    WatermarkOptions,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class GalleryDefinition(SetDefinition):
     images: Location = Field(min_length=1)
     filter: ImageFilterOptions = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
+    watermarks: WatermarkOptions | None = None
     select: SelectionOptions = SelectionOptions()
     render: RenderOptions | None = RenderOptions()
 
@@ -56,6 +58,7 @@ class GallerySource(SetDefinition):
     images: Location | None = Field(None, min_length=1)
     filter: ImageFilterOptions | None = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
+    watermarks: WatermarkOptions | None = None
     select: SelectionOptions = SelectionOptions()
     render: RenderOptions | None = RenderOptions()
 

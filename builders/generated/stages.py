@@ -10,7 +10,7 @@ Plans of the stages of a generated set: the questions that a run would still ask
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ from querytruth.backends.files.durable_files import read_journal_lines, write_pa
 from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
-from querytruth.questions import forecast_calls, open_definition_replies, summarize_forecasts
+from querytruth.questions import forecast_calls, guess_tokens, open_definition_replies, summarize_forecasts
 from querytruth.review.page_parts import pages_in
 from querytruth.sets import decision_log, decision_records, review_tables
 from querytruth.sets.ledger import Ledger, rejection_rows
@@ -36,6 +36,8 @@ from querytruth.sets.review_csv import ReviewTableOptions
 
 CHOICE_STAGE = "read reviewed topics"
 DEFAULT_FILLING = ReviewTableOptions()
+
+_SAMPLES_SHOWN = 10  # in a question, for a guess at its tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,9 @@ def plan_topics(definition: GeneratedDefinition) -> dict[str, Any]:
     check_set_name(definition)
     setup, wanted = prepare_topic_stage(definition), definition.topics
     questions = wanted.rounds if STRATEGIES[definition.strategy].proposes_topics else 0
-    return _plan(definition, "topics", setup.model, setup.settings(), wanted, questions, wanted.parallel_questions)
+    guess = guess_tokens([setup.prompt.text, setup.sample_template.text * _SAMPLES_SHOWN], wanted.max_tokens)
+    asked = _CountedQuestions("topics", questions, wanted.parallel_questions, guess)
+    return _plan(definition, asked, setup.model, setup.settings(), wanted)
 
 
 def plan_objects(definition: GeneratedDefinition, chosen: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -249,26 +253,38 @@ def plan_objects(definition: GeneratedDefinition, chosen: Mapping[str, Sequence[
     check_set_name(definition)
     setup = prepare_object_stage(definition, chosen)
     topics, wanted = len(setup.initial_pools), definition.objects
-    return _plan(definition, "objects", setup.model, setup.settings(), wanted, topics * wanted.rounds, topics)
+    samples = [form.text * _SAMPLES_SHOWN for form in setup.sample_templates]
+    guess = guess_tokens([setup.prompt.text, *samples], wanted.max_tokens)
+    asked = _CountedQuestions("objects", topics * wanted.rounds, topics, guess)
+    return _plan(definition, asked, setup.model, setup.settings(), wanted)
+
+
+class _CountedQuestions(NamedTuple):
+    """How many questions a stage asks at most, how many at a time, and what one has of tokens."""
+
+    stage: str
+    most: int
+    wave_size: int
+    guess: tuple[float, float]
 
 
 def _plan(
     definition: GeneratedDefinition,
-    stage: str,
+    questions: _CountedQuestions,
     model: ChatModel,
     settings: dict[str, Any],
     wanted: TopicOptions | ObjectOptions,
-    questions: int,
-    wave_size: int,
 ) -> dict[str, Any]:
-    asked, tokens = 0, 0
+    asked, tokens, stage = 0, 0, questions.stage
     for wave in read_journal(definition, stage, model, settings):
         asked, tokens = asked + len(wave), tokens + sum(entry.tokens for entry in wave)
-    limit = questions if wanted.calls is None else min(questions, wanted.calls)
+    limit = questions.most if wanted.calls is None else min(questions.most, wanted.calls)
     is_spent = wanted.tokens is not None and tokens >= wanted.tokens
     calls = 0 if is_spent or model.is_recorded else max(0, limit - asked)
     price = definition.topics.price
     with open_definition_replies(definition) as store:
-        forecast = forecast_calls(store, model, stage, calls, price=price, at_most_at_once=wave_size)
+        forecast = forecast_calls(
+            store, model, stage, calls, price=price, at_most_at_once=questions.wave_size, guess=questions.guess
+        )
     budget = definition.budget and definition.budget.model_dump(exclude_none=True)
     return {"stage": stage, "asked": asked, "model_calls": calls, **summarize_forecasts([forecast]), "budget": budget}

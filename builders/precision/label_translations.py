@@ -26,8 +26,9 @@ from querytruth.backends.models import chat
 from querytruth.backends.models.chat import ChatModel, ChatRequest, GenerationParameters, Message, Reply
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.steps import step
+from querytruth.definitions import PriceOptions
 from querytruth.errors import UserError, translate_write_errors
-from querytruth.questions import ChatSession, load_prompt
+from querytruth.questions import ChatSession, forecast_calls, guess_tokens, load_prompt, summarize_forecasts
 from querytruth.sets.query_texts import join_spellings, simplify_name
 
 TRANSLATION_COLUMNS = [
@@ -200,6 +201,20 @@ def translate_labels(
     calls = sum(counts["calls"] for counts in session.call_counts().values())
     counted = dict(Counter(problem for found in problems for problem in found))
     return LabelTranslation(to, len(rows), sum(map(bool, problems)), counted, calls)
+
+
+def plan_translation(
+    labels: str, language: str, model_name: str, options: dict[str, Any], to: Path, price: PriceOptions | None
+) -> dict[str, Any]:
+    """Returns the calls of a translation, at most, their time, tokens and money. Asks and writes nothing."""
+    table, parents, neighbours = read_labels(labels, other_language(language))
+    model, prompt = chat.load_chat_model(model_name, **options), load_prompt(f"{language}/label_name")
+    longest = max((describe_context(*known, language) for known in zip(parents, neighbours, strict=True)), key=len)
+    questions = 0 if model.is_recorded else 3 * len(table)  # the name, what it means back, and its sense
+    guess = guess_tokens([prompt.text, longest], _MAX_TOKENS)
+    with open_reply_store(to.with_suffix(".replies.sqlite")) as store:
+        forecast = forecast_calls(store, model, TRANSLATE_STAGE, questions, price=price, guess=guess)
+    return {"labels": len(table), "model_calls": questions, **summarize_forecasts([forecast]), "budget": None}
 
 
 def _translate_back(

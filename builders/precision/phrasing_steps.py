@@ -246,7 +246,13 @@ def forecast_phrasings(
         )
         new = 0 if model.is_recorded else asked.missing
         calls = {_TEXTS: new, _LABELS: new * wanted.count, _QUESTION: new * wanted.count}
-        forecasts = [questions.forecast_calls(store, model, role, n, price=wanted.price) for role, n in calls.items()]
+        requests = _Writer(definition, labels, model).request_phrasings(chosen[:1])
+        texts = [message.text for request in requests[:1] for message in request.messages]
+        guess = questions.guess_tokens(texts, requests[0].parameters.max_tokens if requests else None)
+        forecasts = [
+            questions.forecast_calls(store, model, role, n, price=wanted.price, guess=guess)
+            for role, n in calls.items()
+        ]
     return {
         "phrasings_at_most": len(chosen) * wanted.count,
         "model_calls": sum(one.calls for one in forecasts),

@@ -15,6 +15,7 @@ from builders.recall.captions import (
     build_caption_requests,
     build_image_request,
     choose_parameters,
+    limit_caption_tokens,
     load_caption_model,
     load_description_model,
 )
@@ -27,7 +28,7 @@ from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.backends.steps import current_run, step
 from querytruth.definitions import PriceOptions
 from querytruth.errors import UserError, translate_read_errors
-from querytruth.questions import CallForecast, forecast_calls, load_prompt
+from querytruth.questions import CallForecast, forecast_calls, guess_tokens, load_prompt
 from querytruth.records import empty_frame
 from querytruth.sets import benchmark_set, set_files
 from querytruth.sets.ledger import Ledger
@@ -35,6 +36,7 @@ from querytruth.sets.manifest import InputRecord, PromptRecord, Provenance
 from querytruth.sets.set_files import read_intact_digests
 
 SourceDefinition = TypeVar("SourceDefinition", bound=GallerySource)
+_ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
 
 
 def pin_gallery_version(definition: SourceDefinition) -> SourceDefinition:
@@ -134,6 +136,7 @@ class _QuestionGroup(NamedTuple):
     requests: list[ChatRequest]
     per_image: int
     price: PriceOptions | None
+    guess: tuple[float, float]  # tokens
 
 
 def forecast_group(store: ReplyStore, group: _QuestionGroup, new: int) -> CallForecast:
@@ -142,17 +145,31 @@ def forecast_group(store: ReplyStore, group: _QuestionGroup, new: int) -> CallFo
         return forecast_calls(store, group.model, group.role, 0)
     stored = answer_requests(store, group.model, group.requests, offline=True)
     calls, known = stored.missing + group.per_image * new, stored.answers
-    return forecast_calls(store, group.model, group.role, calls, known=known, price=group.price)
+    return forecast_calls(store, group.model, group.role, calls, known=known, price=group.price, guess=group.guess)
 
 
 def group_questions(definition: RecallDefinition, shown: list[ChatImage]) -> Iterator[_QuestionGroup]:
     wanted = definition.captions
     requests, per_image = build_caption_requests(shown, definition)[1], len(wanted.prompt) * wanted.per_image
-    yield _QuestionGroup("captions", load_caption_model(definition), requests, per_image, wanted.price)
+    side = definition.render.size if definition.render else _ASSUMED_SIDE
+    asked = [load_prompt(name, definition.prompt_files).text for name in wanted.prompt]
+    limit = limit_caption_tokens(choose_parameters(wanted.prompt[0]), wanted).max_tokens or wanted.options.get(
+        "max_tokens"
+    )
+    guesses = [guess_tokens([text], limit, side) for text in asked]
+    guess = sum(one[0] for one in guesses) / len(guesses), guesses[0][1]
+    yield _QuestionGroup("captions", load_caption_model(definition), requests, per_image, wanted.price, guess)
     if definition.descriptions is not None:
         for language in wanted.languages:
             prompt = load_prompt(f"{language}/description", definition.prompt_files)
             limits = choose_parameters(prompt.name, definition.descriptions.max_tokens)
             requests = [build_image_request(image, prompt, limits) for image in shown]
             model, price = load_description_model(definition), definition.descriptions.price or wanted.price
-            yield _QuestionGroup(f"descriptions, {language}", model, requests, 1, price)
+            yield _QuestionGroup(
+                f"descriptions, {language}",
+                model,
+                requests,
+                1,
+                price,
+                guess_tokens([prompt.text], limits.max_tokens, side),
+            )

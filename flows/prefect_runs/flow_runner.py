@@ -166,7 +166,7 @@ def build_and_publish(kind: SetKind, definition: SetDefinition) -> State[Any]:
     """Build, publish, and create the artifacts."""
     result = kind.write_version_page(_build_with_approval(kind, definition))
     create_build_artifacts(result)
-    return _published_state(result)
+    return publish_state(result)
 
 
 def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResult:
@@ -179,7 +179,8 @@ def _build_with_approval(kind: SetKind, definition: SetDefinition) -> BuildResul
     return kind.build_set(definition.model_copy(update={"lose_at_most": None}))
 
 
-def _published_state(result: BuildResult) -> State[Any]:
+def publish_state(result: BuildResult) -> State[Any]:
+    """The final state of what published a version, or found nothing new."""
     counts, name = result.manifest["counts"], f"{result.manifest['name']}/v{result.version}"
     stored = "" if result.url is None else f"; stored as {result.url}"
     if not result.is_new:

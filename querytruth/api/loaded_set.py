@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pandas as pd
 
-from builders.publication import BuildResult, publish_decisions
+from builders.publication import BuildResult
 from querytruth.api.set_views import QueryView, SetDifference, SystemBoard
 from querytruth.audit.requests import OverlapRequest, ShortcutsRequest
 from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.bucket_urls import BucketFolder, join_set_url
-from querytruth.backends.steps import BuildRun, active_run, current_run
+from querytruth.backends.steps import BuildRun, active_run
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.evaluation.requests import SearchRequest
@@ -201,17 +201,20 @@ class LoadedSet:
         with roots, translate_write_errors("export", Path(to), "or give another folder"):
             return exporters.export_set(format, self.stored, Path(to), allow_loss=allow_loss, with_places=with_places)
 
-    def export_review(self, to: str | Path, *, judgments: int = 500) -> list[Path]:
+    def export_review(self, to: str | Path, *, judgments: int = 500, xlsx: bool = False) -> list[Path]:
         """Write queries.csv and judgments.csv for a spreadsheet into the folder `to`, and return their paths.
-        `judgments`: how many are drawn, besides all that wait for one."""
-        from querytruth.review.review_exports import build_review_export
+        `judgments`: how many are drawn, besides all that wait for one; `xlsx`: beside each an .xlsx with thumbnails."""
+        from querytruth.review.review_exports import build_review_export, write_review_sheet
         from querytruth.sets.review_csv import write_review_csv
 
         files = [Path(to) / f"{view}.csv" for view in ("queries", "judgments")]
         for file in files:
             with translate_write_errors("export review CSV", file, "or give another folder"):
-                write_review_csv(build_review_export(self.path, file.stem, judgments), file, self.path)
-        return files
+                export = build_review_export(self.path, file.stem, judgments)
+                write_review_csv(export, file, self.path)
+                if xlsx:
+                    write_review_sheet(export, self.path, file.with_suffix(".xlsx"))
+        return [*files, *(file.with_suffix(".xlsx") for file in files if xlsx)]
 
     def import_qrels(self, file: str | Path, *, reviewer: str = "", allow_unknown: bool = False) -> int:
         """Take judgments that were made elsewhere as decisions: TREC qrels, or a table of query, image and grade, in
@@ -342,17 +345,9 @@ class SetBuild:
 
 def apply_decisions(path: Path, *, accept_loss: bool, accept_at: float | None, audit: str) -> SetBuild:
     """Publish the next version of a set from the decisions on the version at `path`: see `LoadedSet.apply`."""
-    from flows.set_kinds import SET_KINDS
-    from querytruth.audit.corrections import find_accepted_labels
+    from flows.apply import apply_decisions as apply_to_newest
 
-    newest = set_files.find_set(str(path.parent))
-    if path.resolve() != newest.resolve():
-        reason = f"is not the newest version, applying to it would undo {newest.name}"
-        raise UserError("apply", path, reason, f"apply to {newest}")
-    with active_run(replace(current_run(), accept_loss=accept_loss)):
-        accepted = None if accept_at is None else find_accepted_labels(path, audit, accept_at)
-        result = publish_decisions(path, accepted)
-        return SetBuild(SET_KINDS[result.manifest["kind"]].write_version_page(result))
+    return SetBuild(apply_to_newest(path, accept_loss=accept_loss, accept_at=accept_at, audit=audit))
 
 
 def check_format(format: str) -> None:

@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from querytruth.defaults import DATASETS_FOLDER
-from querytruth.definitions import ChatModelOptions, Definition, OneOrMore, OutputFolder, SetPathOrName, StrictModel
+from querytruth.definitions import (
+    ChatModelOptions,
+    Definition,
+    OneOrMore,
+    OutputFolder,
+    PriceOptions,
+    SetPathOrName,
+    StrictModel,
+)
 from querytruth.requests import IN_FORMS, ByName
 
 
@@ -23,12 +31,14 @@ class StrataOptions(StrictModel):
 
 class JudgeOptions(StrictModel):
     """A chat model that sees images and divides the strata, with its options. `allow_contestant`: it may be one of the
-    systems; `scores`: it is asked for the probability of yes, in place of a grade (always of a model of pairs)."""
+    systems; `scores`: it is asked for the probability of yes, in place of a grade (always of a model of pairs);
+    `price`: the endpoint's, for plans."""
 
     model: str
     options: ChatModelOptions = Field(default_factory=dict)
     allow_contestant: bool = False
     scores: bool = False
+    price: PriceOptions | None = Field(None, exclude=True)
 
 
 class AuditSize(StrictModel):

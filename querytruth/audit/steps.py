@@ -40,16 +40,18 @@ from querytruth.audit.pool import (
     order_sample,
     pool_set,
 )
-from querytruth.backends.models.chat import ChatModel
+from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest
 from querytruth.backends.steps import step
+from querytruth.definitions import PriceOptions
 from querytruth.errors import UserError
-from querytruth.questions import forecast_calls
+from querytruth.questions import forecast_calls, guess_tokens
 from querytruth.records import content_id
 from querytruth.sets import decision_log, decision_records, set_files
 from querytruth.sets.benchmark_set import canonical_json
 
 ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
 _SCHEMA_VERSION = 1
+_ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
 
 
 def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int], int]:
@@ -105,6 +107,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         allocation, outside = {name: round(count * share) for name, count in strata.items()}, 0
     judgments = to_goal if size.goal is not None else sum(allocation.values()) + outside
     calls = 0 if judge is None else count_judge_calls(judge, pooled)
+    price = size.judge.price if isinstance(size, AuditDefinition) and size.judge is not None else None
     return {
         "set": pooled.name,
         "systems": list(pooled.systems),
@@ -117,25 +120,36 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         "seconds_per_judgment": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
         "judge_calls": calls,
-        "judge_cost": None if judge is None else _forecast_cost(judge, pooled, calls),
+        "judge_cost": None if judge is None else _forecast_cost(judge, pooled, calls, price),
         "pace_is_assumed": seconds is None,
         "people": size.people,
         "hours": round(judgments * size.people * (ASSUMED_SECONDS if seconds is None else seconds) / 3600, 2),
     }
 
 
-def _forecast_cost(judge: ChatModel, pooled: PooledSet, calls: int) -> dict[str, float | None]:
+def _forecast_cost(
+    judge: ChatModel, pooled: PooledSet, calls: int, price: PriceOptions | None
+) -> dict[str, float | None]:
     """Returns the tokens and seconds of the calls: as the judge's card has them, else as the reply store measured
-    them; None where nothing was measured."""
-    record = SetQuestions(pooled.stored, (), pooled.judge_form).describe_judge(judge)
+    them; None where nothing was measured. With a price its currency, too, by measured tokens or a guess at them."""
+    asking = SetQuestions(pooled.stored, (), pooled.judge_form)
+    record = asking.describe_judge(judge)
     card = judge_card.read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
     rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
-    forecast = forecast_calls(open_judge_store(pooled.stored), judge, "judge", calls)
+    render = pooled.stored.manifest["notes"].get("render") or {}
+    asked = asking.build(next(iter(asking.queries)), ChatImage(Path(), "")) if asking.queries else ChatRequest(())
+    guess = guess_tokens(
+        [message.text for message in asked.messages], asked.parameters.max_tokens, render.get("size", _ASSUMED_SIDE)
+    )
+    store = open_judge_store(pooled.stored)
+    forecast = forecast_calls(store, judge, "judge", calls, price=price, guess=guess)
+    money = {} if forecast.cost is None else {forecast.currency: round(forecast.cost, 2)}
     measured = {
-        "tokens": None if forecast.tokens is None else float(sum(forecast.tokens)),
+        "tokens": None if forecast.tokens is None or not forecast.is_counted else float(sum(forecast.tokens)),
         "seconds": round(forecast.seconds, 1) if forecast.is_measured else None,
     }
-    return {unit: measured[unit] if rate is None else round(rate * calls / 1000, 1) for unit, rate in rates.items()}
+    costs = {unit: measured[unit] if rate is None else round(rate * calls / 1000, 1) for unit, rate in rates.items()}
+    return costs | money
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,26 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from flows.requests import BuildRequest, GalleryBuild, GeneratedBuild, PrecisionBuild, QueriesBuild, RecallBuild
+from flows.requests import (
+    BuildRequest,
+    DefinitionRequest,
+    GalleryBuild,
+    GeneratedBuild,
+    PrecisionBuild,
+    QueriesBuild,
+    RecallBuild,
+)
 from querytruth import terminal
 from querytruth.cli.command_line import argument, command, group, option
 from querytruth.cli.options import JsonOption, PlanOption, PrefectOption
+from querytruth.definitions import PriceOptions
+from querytruth.errors import UsageError
 from querytruth.requests import ByName, ByPlace, Request, WrongRequestError, parse_model_options
 
 if TYPE_CHECKING:
@@ -105,6 +116,59 @@ def queries(
     _build(request, plan, prefect, json)
 
 
+class CaptionersRequest(DefinitionRequest):
+    """Which model is to write the captions of a recall set."""
+
+    kind: ClassVar[str | None] = "recall"
+    stage: ClassVar[str] = "compare captioners"
+
+    beside: Annotated[list[Path], ByName("--beside", "OTHER.yaml")] = Field(
+        default_factory=list, description="Another recall definition, whose captioner is asked about the same images."
+    )
+    count: int = Field(20, ge=2, le=500, description="How many images.")
+    page: Path | None = Field(None, description="The page to write (default: beside the first set's versions).")
+    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
+    retry_failures: bool = Field(False, description="Ask again where a question failed for good.")
+
+
+@command
+def captioners(json: JsonOption = False, *, request: CaptionersRequest) -> None:
+    """Ask several captioners about the same images, each of a recall definition, and write a page: what each wrote,
+    what a build would refuse, lengths, repetition. A later build of the first definition asks about none of them again.
+
+    Example: querytruth captioners qwen.yaml --beside internvl.yaml --count 20
+    """
+    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
+    from flows.captioners import compare_captioners
+    from flows.definition_loader import load_definition
+
+    definitions: dict[str, Any] = {Path(request.source).stem: request.load_definition()}
+    for path in request.beside:
+        if path.stem in definitions:
+            raise UsageError("--beside", f"names a second {path.stem}", "give the file another name")
+        definitions[path.stem] = load_definition(path, [], "recall")
+    with terminal.reported_run(offline=request.offline, retry_failures=request.retry_failures):
+        compared, page = compare_captioners(definitions, request.count, request.page)
+    if json:
+        terminal.print_json({"page": str(page), "captioners": [one.as_row() for one in compared]})
+        return
+    rows: list[list[object]] = [
+        [
+            one.name,
+            one.model,
+            f"{one.captions:,} of {one.asked:,}",
+            ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in one.refused.items()),
+            f"{one.length:.0f}",
+            f"{one.repeated:.0%}",
+            f"{one.opening} {one.opening_share:.0%}" if one.opening else "",
+        ]
+        for one in compared
+    ]
+    columns = ["captioner", "model", "captions", "refused", "length", "repeated", "begin alike"]
+    terminal.print_table("Captioners", columns, rows)
+    terminal.out.print(f"beside each other: {page}", markup=False, soft_wrap=True)
+
+
 def _build(request: BuildRequest, plan: bool, prefect: bool | None, json: bool) -> None:
     terminal.err.print(f"querytruth: reading {request.definition or 'the definition'}", markup=False)
     from querytruth.cli import build_output
@@ -148,7 +212,20 @@ class TranslateRequest(Request):
         default_factory=list, description="An option of that model."
     )
     to: Path | None = Field(None, description="The CSV to write (default: labels.LANGUAGE.csv).")
+    plan: bool = Field(False, description="Show the calls, their tokens and their cost; ask nothing.")
+    price: str | None = Field(
+        None,
+        pattern=r"^\d+(\.\d+)?/\d+(\.\d+)?( ?[A-Z]{3})?$",
+        description="For --plan: what a million tokens in and out cost, such as 0.2/0.6 or 2/8 CNY.",
+    )
     offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
+
+    def read_price(self) -> PriceOptions | None:
+        """What tokens cost; None where it is not given."""
+        if self.price is None:
+            return None
+        into, out, currency = re.split(r"[/ ]|(?<=\d)(?=[A-Z])", f"{self.price} USD")[:3]
+        return PriceOptions(input_per_million=float(into), output_per_million=float(out), currency=currency)
 
 
 @labels_app.command
@@ -158,10 +235,21 @@ def translate(json: JsonOption = False, *, request: TranslateRequest) -> None:
 
     Example: querytruth labels translate annotations.json --language zh --model-option name=qwen3
     """
-    from builders.precision.label_translations import translate_labels
+    from builders.precision.label_translations import plan_translation, translate_labels
+    from querytruth.cli.build_output import format_forecast
 
     options = parse_model_options(request.model_option, "--model-option")
     to = request.to or Path(f"labels.{request.language}.csv")
+    if request.plan:
+        planned = plan_translation(request.table, request.language, request.model, options, to, request.read_price())
+        if json:
+            terminal.print_json(planned)
+            return
+        calls = f"{planned['labels']:,} labels, {planned['model_calls']:,} calls at most, {format_forecast(planned)}"
+        terminal.out.print(calls, markup=False, soft_wrap=True)
+        return
+    if request.price is not None:
+        raise UsageError("--price", "is of a plan", "add --plan, or leave it out")
     with terminal.reported_run(offline=request.offline):
         done = translate_labels(request.table, request.language, request.model, options, to)
     if json:

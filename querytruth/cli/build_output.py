@@ -58,7 +58,8 @@ def format_forecast(plan: dict[str, Any]) -> str:
     pace = "as measured" if plan["seconds_are_measured"] else "if a call takes what the seed article's took (2.2 s)"
     parts = [f"about {plan['seconds_about']:,.0f} s {pace}"]
     if tokens := plan["tokens_about"]:
-        parts.append(f"{tokens['input']:,} tokens in and {tokens['output']:,} out")
+        guessed = "" if plan["tokens_are_counted"] else " at most (guessed by prompts and limits)"
+        parts.append(f"{tokens['input']:,} tokens in and {tokens['output']:,} out{guessed}")
     costs = plan["cost_about"] or {}
     parts += [
         f"{cost:,.2f} {currency}" if cost >= 0.01 else f"under 0.01 {currency}" for currency, cost in costs.items()

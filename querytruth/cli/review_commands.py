@@ -178,39 +178,46 @@ def _serve(site: ReviewSite, guard: PageAccess, listening: Socket, no_open: bool
     server.run(sockets=[listening])
 
 
+class HandedOutRequest(Request):
+    """Tables for people to fill in."""
+
+    stage: ClassVar[str] = "export review CSV"
+
+    of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    audit: str | None = Field(None, description="The audit whose sample it is.")
+    to: Path | None = Field(
+        None, description="The folder for queries.csv and judgments.csv (review); of an audit the file (audit.csv)."
+    )
+    judgments: int | None = Field(
+        None, ge=0, description="Judgments to draw (500), besides all pairs that wait for one; not of an audit."
+    )
+    xlsx: bool = Field(False, description="Beside each CSV an .xlsx, with a thumbnail in each row.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+
+
 @app.command(name="export-csv")
 @command
-def export_csv(
-    set_: options.SetArgument,
-    audit: AuditOption = None,
-    to: Annotated[
-        Path | None,
-        option(help="The folder for queries.csv and judgments.csv (review); of an audit the file (audit.csv)."),
-    ] = None,
-    judgments: Annotated[
-        int | None, option(help="Judgments to draw (500), besides all pairs that wait for one; not of an audit.", min=0)
-    ] = None,
-    out: options.OutOption = DATASETS_FOLDER,
-    json: options.JsonOption = False,
-) -> None:
+def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -> None:
     """Write all queries, and a sample of judgments, as CSV for a spreadsheet; or the sample of an audit, which shows
     neither grades nor systems, for one person.
+
+    With --xlsx, fill in either file: import-csv reads both alike.
 
     Fill in the columns decision (queries: keep, drop, edit; judgments: keep, drop or a grade; of an audit: a grade, 0
     for an image that does not fit, or ? where you cannot tell), new_text and note. A new row in judgments.csv adds an
     image to a query: query_id, image_id (or a file name) and the grade.
 
-    Example: querytruth review export-csv family-album --to review
+    Example: querytruth review export-csv family-album --to review --xlsx
 
     Example: querytruth review export-csv family-album --audit audit --to audit.csv
     """
     from querytruth.errors import translate_write_errors
-    from querytruth.review.review_exports import build_review_export
+    from querytruth.review.review_exports import build_review_export, write_review_sheet
     from querytruth.sets import review_csv, set_files
 
-    path = set_files.find_set(set_, out)
+    path, audit, to = set_files.find_set(request.of, request.out), request.audit, request.to
     if audit is not None:
-        if judgments is not None:
+        if request.judgments is not None:
             raise UsageError("--judgments", "is not of the sample of an audit", "leave it out")
         from querytruth.audit.answers import build_sample_export, load_audit
 
@@ -219,31 +226,36 @@ def export_csv(
     else:
         views, folder = ("queries", "judgments"), to or Path("review")
         exports = {
-            folder / f"{view}.csv": build_review_export(path, view, 500 if judgments is None else judgments)
+            folder / f"{view}.csv": build_review_export(
+                path, view, 500 if request.judgments is None else request.judgments
+            )
             for view in views
         }
     written = []
     for file, export in exports.items():
         with translate_write_errors("export review CSV", file, "or give --to another place"):
             review_csv.write_review_csv(export, file, path)
-        written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
+            written.append({"file": str(file), "export": export.export_id, "rows": len(export.rows)})
+            if request.xlsx:
+                write_review_sheet(export, path, file.with_suffix(".xlsx"))
+                written.append({**written[-1], "file": str(file.with_suffix(".xlsx"))})
     if json:
         terminal.print_json(written)
         return
     rows: list[list[Any]] = [[entry["file"], entry["rows"]] for entry in written]
     terminal.print_table(f"{path.parent.name} for review", ["file", "rows"], rows)
     filled = "FILE --dry-run" if audit is None else f"{written[0]['file']} --audit {audit} --reviewer YOU"
-    next_ = f"Fill in `decision`, then: querytruth review import-csv {set_} {filled}"
+    next_ = f"Fill in `decision`, then: querytruth review import-csv {request.of} {filled}"
     terminal.out.print(next_, soft_wrap=True, markup=False)
 
 
 class FilledTableRequest(Request):
-    """The decisions of a filled-in CSV."""
+    """The decisions of a filled-in CSV or .xlsx."""
 
     stage: ClassVar[str] = "import review CSV"
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    file: Annotated[Path, ByPlace("FILE")] = Field(description="A filled-in CSV.")
+    file: Annotated[Path, ByPlace("FILE")] = Field(description="A filled-in CSV or .xlsx.")
     audit: str | None = Field(None, description="The audit whose sample it is.")
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
     dry_run: bool = Field(False, description="Show the decisions, and take none.")

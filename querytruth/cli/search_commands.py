@@ -77,7 +77,7 @@ def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[s
 
 
 def _try_service(request: TypedSearch, text: str, json: bool) -> None:
-    from flows.search import ask_once, map_hits, suggest_ids, write_trial_page
+    from flows.search import ask_once, explain_hits, map_hits, write_trial_page
     from querytruth.backends.search_systems import load_system_file
 
     assert request.system is not None
@@ -94,11 +94,8 @@ def _try_service(request: TypedSearch, text: str, json: bool) -> None:
         unmapped = sum(not row.get("query_id", row["image_id"]) for row in rows)
         lost = f"; {unmapped:,} map to nothing of {set_}" if set_ else ""
         terminal.out.print(f"{len(rows):,} results in {milliseconds} ms{lost}", markup=False, soft_wrap=True)
-        if set_ and rows and not any(row["image_id"] or "query_id" in row for row in rows):
-            hint = suggest_ids(hits, set_, out)
-            terminal.out.print(
-                f"no id is one of ids: {described.system.options.ids}; {hint}", markup=False, soft_wrap=True
-            )
+        for line in explain_hits(hits, described, text, set_, out):
+            terminal.out.print(line, markup=False, soft_wrap=True)
     if (page := request.page) is not None:
         if set_ is None:
             raise UsageError("--page", "shows the images of a set", "name a set before the text")

@@ -55,7 +55,7 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
     terminal.out.print(f"{work} ({pace})", markup=False)
     if judge is not None:
         cost = [f"{value:,} {unit}" for unit, value in planned["judge_cost"].items() if value is not None]
-        costs = f" ({', '.join(cost)}, by its card)" if cost else ""
+        costs = f" ({', '.join(cost)})" if cost else ""
         terminal.out.print(f"judge {planned['judge']}: {planned['judge_calls']:,} calls{costs}", markup=False)
     if planned["expected_width"] is not None:
         width = f"{planned['expected_width']:.3f} wide where strata are as relevant as usual"

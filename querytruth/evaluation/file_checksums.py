@@ -14,9 +14,9 @@ import pandas as pd
 
 from querytruth.backends.files.durable_files import append_lines, open_log, read_lines
 from querytruth.backends.files.safe_paths import open_regular
+from querytruth.backends.id_patterns import map_pattern
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, translate_write_errors
-from querytruth.evaluation.judged_sets import map_ids
 from querytruth.sets.published_files import list_image_roots
 from querytruth.sets.set_files import StoredSet, locate_source_items
 
@@ -25,9 +25,9 @@ _AT_ONCE = 1000  # lines
 
 
 def map_system_ids(images: pd.DataFrame, column: str, stored: StoredSet) -> dict[str, str]:
-    """Returns the image id by the id that a system answers with: a value of a column of the images, or `sha1` of their
-    files. Raises UserError for sha1 where no file is at hand."""
-    return _map_checksums(images, stored) if column == "sha1" else map_ids(images, column)
+    """Returns the image id by the id that a system answers with: a value of a column of the images, `sha1` of their
+    files, or a pattern. Raises UserError for sha1 where no file is at hand."""
+    return _map_checksums(images, stored) if column == "sha1" else map_pattern(images, column)
 
 
 def _map_checksums(images: pd.DataFrame, stored: StoredSet) -> dict[str, str]:

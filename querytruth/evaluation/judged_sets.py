@@ -7,7 +7,6 @@ Parts of a set for an evaluation: its queries of one language, level, style, top
 The names by which other programs know the images of a set, its copies included.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -288,11 +287,3 @@ def add_copies(images: pd.DataFrame, duplicates: pd.DataFrame) -> pd.DataFrame:
     copies = pd.DataFrame({"image_id": counts_as, "file_name": duplicates["item"].astype("str")})
     is_new = counts_as.isin(images["image_id"]) & ~copies["file_name"].isin(images["file_name"])
     return pd.concat([images, copies[is_new]], ignore_index=True)
-
-
-def map_ids(images: pd.DataFrame, column: str) -> dict[str, str]:
-    """Returns the image id by the id that a system answers with; ids that several images share are in none."""
-    pairs = zip(images[column].tolist(), images["image_id"].tolist(), strict=True)
-    known = {(str(name), str(image_id)) for name, image_id in pairs if isinstance(name, str) and name}
-    shared = Counter(name for name, _ in known)
-    return {name: image_id for name, image_id in sorted(known) if shared[name] == 1}

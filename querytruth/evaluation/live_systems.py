@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from querytruth.backends.files.safe_paths import read_regular
+from querytruth.backends.id_patterns import find_pattern
 from querytruth.backends.search_systems import ImageSearchSystem, SearchFailure, SearchHit, SystemFile
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError, translate_read_errors
@@ -27,7 +28,7 @@ from querytruth.evaluation.ground_truth import find_representatives
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_named_images
 from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
 from querytruth.evaluation.system_answers import AnswerStore, SystemAnswer, answer_key, ask_system, parse_system_answer
-from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
+from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.set_files import ImageLocation, StoredSet, locate_images
 
@@ -155,14 +156,31 @@ def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOpti
     images = read_named_images(stored.path)
     ids = map_system_ids(images, system.options.ids, stored)
     answers, check = _ask_and_record(described, stored, asked, k, options)
-    matched = NameMatch()
-    if system.options.ids == "image_id":
-        same = find_representatives(stored.tables.duplicates, images["image_id"]).to_dict()
-        names = dict.fromkeys(hit.id for answer in answers for hit in answer.hits if hit.id)
-        matched = match_names(names, ids.keys(), images, "image_id", same)
+    names = {hit.id for answer in answers for hit in answer.hits if hit.id}
+    matched = match_other_ids(described, stored, images, ids, names)
+    if names and not names & (ids.keys() | matched.ids.keys()):
+        raise UserError(ASK_STAGE, described.name, *_explain_ids(described, images, names))
     run = build_system_run([one.query_id for one in asked], answers, ids | matched.ids, k, check)
     stated, warnings = state_matches({"images": matched.by_column} if matched.by_column else {})
     return replace(run, counts=run.counts | stated, warnings=[*run.warnings, *warnings])
+
+
+def match_other_ids(
+    described: SystemFile, stored: StoredSet, images: pd.DataFrame, ids: Collection[str], names: Collection[str]
+) -> NameMatch:
+    """Returns which of the answered `names` that are none of the `ids` name images all the same: those of a file that
+    says `image_id` are matched as those of a run are. Raises UserError where one could be several images."""
+    if described.system.options.ids != "image_id":
+        return NameMatch()
+    same = find_representatives(stored.tables.duplicates, images["image_id"]).to_dict()
+    return match_names(sorted(names), ids, images, "image_id", same)
+
+
+def _explain_ids(described: SystemFile, images: pd.DataFrame, names: Collection[str]) -> tuple[str, str]:
+    """The reason and the next step where no answer maps to an image."""
+    reason = f"answers with no id of {described.system.options.ids} (such as {min(names)[:80]!r})"
+    found = find_pattern(names, images)
+    return reason, f'write ids: "{found[0]}"' if found else _TRY_ONE
 
 
 def _ask_and_record(
@@ -281,7 +299,7 @@ def _read_rows(
         if not hit.id:
             counts["results_without_id"] += 1
             continue
-        image_id = ids.get(hit.id, f"unmapped:{hit.id}")
+        image_id = ids.get(hit.id, f"{UNMAPPED}{hit.id}")
         if image_id in seen:  # the same image, or a copy of it
             counts["duplicate_results"] += 1
             continue

@@ -8,6 +8,7 @@ several queries or images is an error: a guess would change the figures without 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -84,9 +85,11 @@ def _match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: boo
             by_last.setdefault(way.rpartition("/")[2], []).append((way, one))
     for name in names:
         path = f"/{_clean_path(name)}"
-        candidates = by_last.get(path.rpartition("/")[2], ()) if name not in matched else ()
-        if ids := {one for value, one in candidates if value.endswith(path) or path.endswith(value)}:
-            matched[name] = ids
+        for way in dict.fromkeys((path, unquote(path))) if name not in matched else ():  # my%20holiday/dog%201.jpg
+            candidates = by_last.get(way.rpartition("/")[2], ())
+            if ids := {one for value, one in candidates if value.endswith(way) or way.endswith(value)}:
+                matched[name] = ids
+                break
     return matched
 
 

@@ -16,7 +16,6 @@ from querytruth.requests import ONE_OR_MORE, SET_NAME, ByPlace, Request, WrongRe
 
 PART_COLUMNS = ("language", "level", "topic", "family")  # the columns of queries that choose a part of them
 _SYSTEMS = ("model", "run", "baseline", "system", "vectors")
-ImageNames = Literal["image_id", "file_name", "path", "source_url", "source_id"]
 _RENAMED = {"models": "model", "runs": "run", "baselines": "baseline", "systems": "system", "set_": "of"}
 
 
@@ -100,7 +99,11 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
     run: Annotated[list[Path], ONE_OR_MORE] = Field(
         default_factory=list, description="TREC, JSON, Parquet, CSV, a result's folder, or a folder of runs."
     )
-    ids: ImageNames = Field("image_id", description="What run files name images by.")
+    ids: str = Field(
+        "image_id",
+        description="What run files name images by: a column (image_id, file_name, path, source_url, source_id), or a "
+        "pattern such as 'photo:{stem}.webp'.",
+    )
     scores: Literal["likeness", "distance"] | None = Field(
         None, description="What the scores of run files and of a matrix are; distance: the lowest is the best."
     )
@@ -181,7 +184,7 @@ class SearchRequest(Request):
     model: str | None = Field(None, description="A model's name on the hub, or its folder.")
     system: Path | None = Field(None, description="A search service, described in YAML.")
     run: Path | None = Field(None, description="A run file, or the folder of a result.")
-    ids: ImageNames = Field("image_id", description="What a run names images by.")
+    ids: str = Field("image_id", description="What a run names images by: a column, or a pattern, as in evaluate.")
     k: int = Field(24, ge=1, le=1000, description="Results to show.")
     page: Path | None = Field(None, description="Also write an HTML page with the images.")
     page_language: Literal["en", "zh"] = Field("en", description="Of the page.")

@@ -35,6 +35,8 @@ from querytruth.evaluation.run_formats import read_plain_trec
 
 _STAGE = "read run file"
 RUN_COLUMNS = ("query_id", "image_id", "score")
+_QUERY_NAMES = ("query_id", "query", "text")
+_IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -176,8 +178,10 @@ def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Returns a table query_id, image_id, score; numeric ids become text. Raises UserError."""
     try:
-        values = _find_value_columns(path, read_parquet_schema(path).names)
-        table = read_parquet(path, (*RUN_COLUMNS[:2], *values))
+        names = read_parquet_schema(path).names
+        ids, values = _find_id_columns(path, names), _find_value_columns(path, names)
+        table = read_parquet(path, (*ids, *values)).select([*ids, *values])
+        table = table.rename_columns([*RUN_COLUMNS[:2], *values])
         ranks = table["rank"].cast(pa.float64()) if "rank" in values else None
         if values == ("rank",):
             table = table.set_column(2, "score", pc.negate(ranks))
@@ -213,9 +217,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
         lines = csv.reader(file, delimiter=_find_delimiter(path), strict=True)
         try:
             header = next(lines, [])
-            values = _find_value_columns(path, header)
-            refuse_repeated_columns(_STAGE, path, header, (*RUN_COLUMNS[:2], *values))
-            places = [header.index(name) for name in (*RUN_COLUMNS[:2], *values)]
+            columns = (*_find_id_columns(path, header), *(values := _find_value_columns(path, header)))
+            refuse_repeated_columns(_STAGE, path, header, columns)
+            places = [header.index(name) for name in columns]
             for cells in lines:
                 if len(cells) != len(header):
                     reason = f"has {len(cells)} cells, the header {len(header)}"
@@ -238,11 +242,22 @@ def _find_delimiter(path: Path) -> str:
         return "\t" if b"\t" in file.readline(4096) else ","
 
 
+def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:
+    """Returns the columns that name the queries and the images. Raises UserError for a missing one."""
+    found = [next((name for name in choices if name in names), None) for choices in (_QUERY_NAMES, _IMAGE_NAMES)]
+    if found[0] is None or found[1] is None:
+        missing = RUN_COLUMNS[0] if found[0] is None else RUN_COLUMNS[1]
+        reason = f"has no column {missing} (it has {', '.join(names) or 'none'})"
+        next_step = f"name them {', '.join(RUN_COLUMNS)}; the images by {', '.join(_IMAGE_NAMES[1:])}, too"
+        raise UserError(_STAGE, path, reason, next_step)
+    return found[0], found[1]
+
+
 def _find_value_columns(path: Path, names: list[str]) -> tuple[str, ...]:
     """Returns which of score and rank a table has, in this order. Raises UserError for a missing column."""
     values = tuple(name for name in ("score", "rank") if name in names)
-    if missing := [name for name in (*RUN_COLUMNS[:2], *(values or ("score",))) if name not in names]:
-        reason = f"has no column {missing[0]} (it has {', '.join(names) or 'none'})"
+    if not values:
+        reason = f"has no column score (it has {', '.join(names) or 'none'})"
         raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
     return values
 
@@ -264,16 +279,18 @@ def read_run(path: Path) -> pd.DataFrame:
     return read_run_and_order(path)[0]
 
 
-def read_run_and_order(path: Path) -> tuple[pd.DataFrame, int]:
+def read_run_and_order(path: Path, *, by_scores: bool = False) -> tuple[pd.DataFrame, int]:
     """Returns the rows as `read_run` does, and the number of queries whose scores rise along their ranks: where there
-    is one, the ranks decided. Raises UserError."""
+    is one, the ranks decided. `by_scores`: the scores decide, whatever the ranks. Raises UserError."""
     with translate_read_errors(_STAGE, path, also=(EOFError, zlib.error)):
         if path.suffix.lower() == ".gz":
-            return _read_gzipped(path)
+            return _read_gzipped(path, by_scores=by_scores)
         form = _FORMS.get(path.suffix.lower()) or _recognise_form(path)
         table = form(path)
     if not len(table):
         raise UserError(_STAGE, path, "holds no rows", "give a run with results")
+    if by_scores:
+        return table.drop(columns="rank", errors="ignore"), 0
     return _order_by_rank(table) if "rank" in table else (table, 0)
 
 
@@ -300,10 +317,10 @@ def _recognise_form(path: Path) -> Callable[[Path], pd.DataFrame]:
     if start.startswith(("{", "[")):
         return _read_json
     first_row = re.split(r"[,\t]", start.splitlines()[0].replace('"', "")) if start else []
-    return _read_csv if {"query_id", "image_id"} & set(first_row) else _read_trec
+    return _read_csv if {*_QUERY_NAMES, *_IMAGE_NAMES} & set(first_row) else _read_trec
 
 
-def _read_gzipped(path: Path) -> tuple[pd.DataFrame, int]:
+def _read_gzipped(path: Path, *, by_scores: bool) -> tuple[pd.DataFrame, int]:
     with tempfile.TemporaryDirectory() as folder, open_regular(path) as packed, gzip.open(packed) as file:
         plain = Path(folder, path.stem)
         with plain.open("wb") as out:
@@ -312,7 +329,7 @@ def _read_gzipped(path: Path) -> tuple[pd.DataFrame, int]:
                 if out.tell() > MAX_DOCUMENT_BYTES:
                     raise OSError(errno.EFBIG, f"has more than {MAX_DOCUMENT_BYTES >> 20} MB unpacked")
         try:
-            return read_run_and_order(plain)
+            return read_run_and_order(plain, by_scores=by_scores)
         except UserError as error:  # which names the unpacked file
             item = error.item.replace(str(plain), str(path))
             next_step = error.next_step.replace(str(plain), str(path))

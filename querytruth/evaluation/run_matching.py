@@ -5,7 +5,7 @@ The pool of results to judge: what several runs returned first and nobody judged
 "Report on the need for and provision of an 'ideal' information retrieval test collection", 1975).
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,13 @@ _STAGE = "read run"
 _NEXT_STEP = "rank this set's queries and images, or allow more with --max-unknown"
 _PAIR = ["query_id", "image_id"]
 _IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".heic", ".tif", ".tiff")
+
+
+Suggestion = Callable[[list[str]], str | None]  # what to do about results of these ids
+
+
+def _knows_none(_ids: list[str]) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +61,24 @@ def match_run(
     result_ids: pa.Array,
     version: RunVersion | None = None,
     max_unknown: float = DEFAULT_MAX_UNKNOWN,
+    suggest: Suggestion = _knows_none,
 ) -> MatchedRun:
     """Matches a run (query_id, image_id, score) with the queries and the gallery of a set. `version`: the one that the
     run was made for, None for this one. Raises UserError, with an id, where more than `max_unknown` of the queries, or
-    of the results of the other queries, are unknown to the set and to `version`, and where no query is known."""
+    of the results of the other queries, are unknown to the set and to `version`, and where no query is known.
+    `suggest`: the next step for results of these ids, None where it knows none."""
     query, queries = factorize_ids(run["query_id"])
     image, images = factorize_ids(run["image_id"])
     is_known = find_positions(query_ids, queries) >= 0
     earlier = version or RunVersion("", frozenset(), frozenset())
     left_out = [_list_left_out("query", query, queries, is_known, earlier.query_ids, earlier.name)]
-    _refuse_unknown(left_out[0], int(mark_occurring(query, len(queries)).sum()), max_unknown, "query", weights=False)
+    _refuse_unknown(left_out[0], int(mark_occurring(query, len(queries)).sum()), max_unknown, "query")
     matched = is_known[query] | (query < 0)
     if not matched.any():
         raise UserError(_STAGE, "run", "has no query in common with the set", "name the set that it was made for")
     is_found = find_positions(result_ids, images) >= 0
     left_out.append(_list_left_out("result", image[matched], images, is_found, earlier.result_ids, earlier.name))
-    _refuse_unknown(left_out[1], int(matched.sum()), max_unknown, "result", weights=True)
+    _refuse_unknown(left_out[1], int(matched.sum()), max_unknown, "result", suggest)
     matched &= is_found[image] | (image < 0)
     new_queries: frozenset[str] = frozenset()
     if version is not None:
@@ -91,16 +100,18 @@ def _list_left_out(
     return pd.DataFrame({**columns, "known_in": found}, columns=LEFT_OUT_COLUMNS).sort_values("id", ignore_index=True)
 
 
-def _refuse_unknown(left_out: pd.DataFrame, total: int, limit: float, kind: str, *, weights: bool) -> None:
+def _refuse_unknown(
+    left_out: pd.DataFrame, total: int, limit: float, kind: str, suggest: Suggestion = _knows_none
+) -> None:
     unknown = left_out[left_out["known_in"] == ""]
-    count = int(unknown["rows"].sum()) if weights else len(unknown)
+    count = int(unknown["rows"].sum()) if kind == "result" else len(unknown)
     if count <= limit * total:
         return
     reason = "is a query that the set does not know" if kind == "query" else "is not in the gallery"
     more = f", like {count:,} of {total:,} {'queries' if kind == 'query' else 'results'} of the run"
     first = str(unknown["id"].iloc[0])
-    next_step = _NEXT_STEP
-    if kind == "result" and first.lower().endswith(_IMAGE_SUFFIXES):
+    next_step = suggest(unknown["id"].astype(str).tolist()) or _NEXT_STEP
+    if next_step == _NEXT_STEP and kind == "result" and first.lower().endswith(_IMAGE_SUFFIXES):
         next_step = "say that the run names files: --ids file_name"
     raise UserError(_STAGE, first, f"{reason}{more}; at most {limit:.1%} may be", next_step)
 

@@ -18,17 +18,18 @@ from querytruth.backends.files.bucket_urls import is_fetched_copy
 from querytruth.backends.files.durable_files import append_lines, open_log, read_journal_lines
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.files.text_formats import parse_bounded_json
+from querytruth.backends.id_patterns import find_pattern
 from querytruth.backends.steps import describe_environment, step
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, first_line, suggest_choice, translate_write_errors
 from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking, result_files
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
-from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries
+from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries, read_named_images
 from querytruth.evaluation.published_names import translate_run
 from querytruth.evaluation.result_files import HistoryEntry, read_per_query, read_result, result_to_json
 from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
 from querytruth.evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, RunVersion, match_run
-from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
+from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets import set_files
 from querytruth.sets.ledger import Ledger
 
@@ -201,9 +202,23 @@ def _produce_run(
     inside = named[~named["query_id"].isin(view.judged_set.outside_queries)]
     run, folded = ground_truth.fold_run(inside, view.judged_set.representatives, column)
     version = None if system.is_of_this_version else find_run_version(run, view, system.result_folder)
-    matched = match_run(run, view.all_query_ids, view.gallery_ids, version, max_unknown)
+    matched = match_run(
+        run, view.all_query_ids, view.gallery_ids, version, max_unknown, lambda ids: _suggest_pattern(view, ids)
+    )
     counts = named_counts | ({"results_counted_as_their_representative": folded} if folded else {})
     return answer, replace(matched, counts=counts | matched.counts, warnings=[*warnings, *matched.warnings])
+
+
+def _suggest_pattern(view: EvaluationView, ids: list[str]) -> str | None:
+    stored = view.judged_set.stored
+    if stored is None or view.is_image_to_text:
+        return None
+    found = find_pattern([one.removeprefix(UNMAPPED) for one in ids], read_named_images(stored.path))
+    if found is None or "{" not in found[0]:
+        return None
+    if ids[0].startswith(UNMAPPED):
+        return f'write ids: "{found[0]}" into the file of the search'
+    return f"say what the ids are made of: --ids '{found[0]}'"
 
 
 def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, matched: MatchedRun) -> ScoredSystem:
@@ -212,7 +227,7 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         run = run[run["query_id"].isin(view.all_query_ids.to_pylist())]
     ranked = ranking.rank_run(run, view.spec.truth)
     if answer.find_reversal is not None and (found := answer.find_reversal(ranked)) is not None:
-        raise _reversed_scores(found, system)
+        raise _reversed_scores(found, system, by_rank=any(one.code == "order_by_rank" for one in answer.warnings))
     result = evaluate_run(
         ranked,
         view.spec,
@@ -226,12 +241,14 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger, run)
 
 
-def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem) -> UserError:
+def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem, *, by_rank: bool) -> UserError:
     reason = (
         f"puts relevant images last: in {found.queries:,} queries they stand before {found.auc:.0%} of the others, as "
-        f"where scores are distances"
+        f"where {'the worst stands first, at rank 1' if by_rank else 'scores are distances'}"
     )
     next_step = "give --scores distance to read the lowest as the best, or --scores likeness to keep this order"
+    if by_rank:
+        next_step = "give --scores likeness to order by the scores, or --scores distance to keep this order"
     return UserError("read run", system.description["name"], reason, next_step)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.id_patterns import map_pattern, split_pattern
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError, suggest_choice, translate_read_errors
 from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, ranking, run_files
@@ -24,6 +25,7 @@ from querytruth.evaluation.run_formats import SimilarityMatrix, read_image_texts
 from querytruth.sets.ledger import Ledger
 
 SCORES = ("likeness", "distance")  # of a run or a matrix: the highest, or the lowest, is the best
+UNMAPPED = "unmapped:"  # before an id of a search that maps to no image
 BASELINES = ("random", "oracle", "lexical")
 IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")  # columns that a run may name images by
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
@@ -94,16 +96,18 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
 
 
 def _read_run_file(path: Path, scores: str | None) -> SystemRun:
+    if scores == "likeness":
+        return SystemRun(run_files.read_run_and_order(path, by_scores=True)[0])
     run, contradicted = run_files.read_run_and_order(path)
     if scores is not None:
-        return SystemRun(run.assign(score=-run["score"]) if scores == "distance" and not contradicted else run)
+        return SystemRun(run if contradicted else run.assign(score=-run["score"]))
     if not contradicted:
         return SystemRun(run, find_reversal=find_reversed_scores)
     detail = (
         f"in {contradicted:,} queries the scores of {path.name} rise along its ranks, as distances do: its ranks are "
         f"the order that is evaluated, and minus the rank is the score"
     )
-    return SystemRun(run, [EvaluationWarning("order_by_rank", "", detail)])
+    return SystemRun(run, [EvaluationWarning("order_by_rank", "", detail)], find_reversal=find_reversed_scores)
 
 
 def list_runs(path: Path) -> list[Path]:
@@ -115,15 +119,18 @@ def list_runs(path: Path) -> list[Path]:
 
 
 def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> EvaluatedSystem:
-    """Returns the system of a run that names images by another column of the set (IMAGE_NAMES). Raises UserError for an
-    unknown column, and for judgments without one."""
-    if ids not in IMAGE_NAMES:
+    """Returns the system of a run that names images by another column of the set (IMAGE_NAMES), or by a pattern. Raises
+    UserError for an unknown column, and for judgments without one."""
+    if ids not in IMAGE_NAMES and split_pattern(ids) is None:
         raise UserError("evaluate", ids, "is no column that names images", suggest_choice(ids, list(IMAGE_NAMES)))
     if judged.stored is None:
         raise UserError("evaluate", ids, "needs a set: bare judgments name no images", "leave --ids out")
     images = read_named_images(judged.stored.path)
-    names = images[ids].dropna().astype("str")
-    known = dict(zip(names, images.loc[names.index, "image_id"], strict=True))
+    if ids in IMAGE_NAMES:
+        names = images[ids].dropna().astype("str")
+        known = dict(zip(names, images.loc[names.index, "image_id"], strict=True))
+    else:
+        known = map_pattern(images, ids)
     if ids == "file_name":  # without its folders, where one image alone has that name
         bare = pd.DataFrame({"name": names.str.rpartition("/")[2], "image_id": images["image_id"]}).dropna()
         alone = bare.drop_duplicates().drop_duplicates("name", keep=False)  # a copy of one name is the same image
@@ -134,7 +141,7 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
         named = produced.run["image_id"].astype("str").map(lambda name: known.get(name, name))
         run = produced.run.assign(image_id=named)
         best = run.sort_values("score", ascending=False, kind="stable").drop_duplicates(["query_id", "image_id"])
-        run = run.loc[run.index.isin(best.index)] if ids == "file_name" else run  # copies count once
+        run = run.loc[run.index.isin(best.index)] if ids == "file_name" or "{" in ids else run  # copies count once
         return replace(produced, run=run.assign(image_id=run["image_id"].astype("category")))
 
     return replace(system, produce_run=produce_run)

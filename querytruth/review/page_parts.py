@@ -40,7 +40,7 @@ def render_page(
         manifest["funnel"],
         m=manifest,
         licences=[(name or translate("not stated"), number) for name, number in licences],
-        image_data=[(name, _JPEG + base64.b64encode(jpeg).decode("ascii")) for name, jpeg in jpegs],
+        image_data=[(name, embed_jpeg(jpeg)) for name, jpeg in jpegs],
         **context,
     )
 
@@ -48,6 +48,11 @@ def render_page(
 def render_report(template: str, funnel: Iterable[dict[str, Any]], **context: Any) -> str:
     """Render a template as one HTML document with the stages of a funnel."""
     return render_template(template, funnel=[_stage_bar(stage) for stage in funnel], **context)
+
+
+def embed_jpeg(jpeg: bytes) -> Markup:
+    """Return the address of an image that lies in its page."""
+    return _JPEG + base64.b64encode(jpeg).decode("ascii")
 
 
 def render_template(template: str, **context: Any) -> str:

@@ -33,6 +33,7 @@ from querytruth.sets import (
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.set_files import StoredSet, read_set
+from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for one
 
@@ -86,6 +87,21 @@ def build_review_export(path: Path, view: str, sample: int) -> review_tables.Rev
     """Return the queries or judgments of a version for review, the same at every call. Raises UserError where it has
     no queries."""
     return _export_tables(_read_reviewed_set(path), view, sample)
+
+
+def write_review_sheet(export: review_tables.ReviewExport, path: Path, file: Path) -> None:
+    """Writes a table as .xlsx with a thumbnail in each row: of a judgment its image, of a query its best one. Raises
+    UserError."""
+    stored = set_files.read_set(path, ("images", "qrels"))
+    if export.view == "queries":
+        relevant = stored.tables.qrels[stored.tables.qrels["relevance"] > 0]
+        best = relevant.sort_values("relevance", ascending=False, kind="stable").drop_duplicates("query_id")
+        image_of = dict(zip(best["query_id"].astype(str), best["image_id"].astype(str), strict=True))
+        shown = [image_of.get(query) for query in export.rows["query_id"]]
+    else:
+        shown = export.rows["image_id"].tolist()
+    thumbnails = make_set_thumbnails(stored, sorted({one for one in shown if one is not None}))
+    review_csv.write_review_xlsx(export, file, [thumbnails.get(one or "") for one in shown])
 
 
 def _read_reviewed_set(path: Path) -> StoredSet:

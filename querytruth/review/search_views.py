@@ -3,14 +3,13 @@
 Fragments of HTML that a notebook shows: a set, a query with its images, tables of figures.
 """
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
-from querytruth.review.page_parts import PAGE_TEXTS, render_template, text_or_empty
+from querytruth.review.page_parts import PAGE_TEXTS, embed_jpeg, render_template, text_or_empty
 
 _LOWEST_GRADE = 1  # of what is relevant
 
@@ -46,8 +45,7 @@ def render_search(
 
 
 def _embed(thumbnails: Mapping[str, bytes]) -> dict[str, Markup]:
-    start = Markup("data:image/jpeg;base64,")
-    return {name: start + base64.b64encode(jpeg).decode("ascii") for name, jpeg in thumbnails.items()}
+    return {name: embed_jpeg(jpeg) for name, jpeg in thumbnails.items()}
 
 
 def render_system_trial(title: str, rows: Sequence[Mapping[str, Any]], thumbnails: Mapping[str, bytes]) -> str:
@@ -72,7 +70,7 @@ def render_query(query: pd.Series, judgments: pd.DataFrame, thumbnails: Mapping[
             "name": text_or_empty(row["file_name"]) or str(row["image_id"]),
             "grade": int(row["relevance"]),
             "why": " · ".join(filter(None, (str(row["judged_by"]), text_or_empty(row["evidence"])))),
-            "data": Markup("data:image/jpeg;base64,") + base64.b64encode(jpeg).decode("ascii"),
+            "data": embed_jpeg(jpeg),
         }
         for row in judgments.to_dict("records")
         if (jpeg := thumbnails.get(str(row["image_id"]))) is not None

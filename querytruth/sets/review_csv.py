@@ -1,22 +1,26 @@
 """Review tables as CSV for spreadsheets, read back so that no change by the spreadsheet goes unnoticed.
 
-UTF-8 with BOM, CRLF line ends. The first line names the export, the second the columns. A cell that looks like a
-formula or begins with an apostrophe gets a leading apostrophe, which reading removes. The column "open" links the image
-of a row where the set has it; reading ignores the column.
+UTF-8 with BOM, CRLF line ends; or the first sheet of an .xlsx. The first row names the columns; the last of them, which
+is empty below, is named by the export. A cell that looks like a formula or begins with an apostrophe gets a leading
+apostrophe, which reading removes. The column "open" links or shows the image of a row where the set has it; reading
+ignores the column. Tables whose first line is the export and whose second the columns, as they were written before, are
+read, too.
 """
 
 import csv
 import io
-import itertools
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
 from querytruth.backends.files.durable_files import write_atomically
-from querytruth.backends.files.text_formats import FileLink, encode_csv, unescape_formula
+from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
+from querytruth.backends.files.spreadsheet_writing import encode_sheet
+from querytruth.backends.files.text_formats import FileLink, encode_csv, escape_formula, unescape_formula
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.records import list_rows
 from querytruth.sets.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ImportTolerances, ReviewExport, digest_row
@@ -24,9 +28,10 @@ from querytruth.sets.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ImportT
 _MARK = re.compile(
     r'"?# querytruth export (e_[0-9a-f]+) ([a-z0-9._-]+/v[0-9]{1,9}) (queries|judgments|audit) ([0-9]{1,12})"?[,;\t "]*'
 )
-_LINK_COLUMN = "open"
+LINK_COLUMN = "open"
 _OPENED = re.compile(r"|open|=.*|#.*|Err:.*", re.DOTALL)  # what spreadsheets make of a link: its text, formula, error
 _RENDERED_IMAGE = re.compile(r"images/[0-9a-f]{2}/img_[0-9a-f]+\.[a-z0-9]+")  # the path inside a version, or in a list
+_MOST_ROWS = 1 << 20  # of a sheet
 _LIMIT = 256 << 20  # bytes; a million rows take less
 REVIEW_CSV_STAGE = "read review CSV"
 
@@ -34,15 +39,32 @@ REVIEW_CSV_STAGE = "read review CSV"
 def write_review_csv(export: ReviewExport, path: Path, version_folder: Path | None = None) -> None:
     """Writes a review table. With `version_folder`, its rows link the images (of a query: its first example) that the
     version has there. Raises UserError for a cell with a NUL character."""
-    for number, row in enumerate(export.rows.itertuples(index=False), start=3):
+    table = _refuse_nul(export, path)
+    if version_folder is not None:
+        table = table.assign(**{LINK_COLUMN: _link_images(export, version_folder, path)})
+    table = table.assign(**{name_export(export): ""})
+    write_atomically(path, encode_csv(table.columns, table.itertuples(index=False)))
+
+
+def write_review_xlsx(export: ReviewExport, path: Path, thumbnails: Sequence[bytes | None]) -> None:
+    """Writes a review table as .xlsx, all cells texts, with a JPEG or nothing for each row. Raises UserError for a cell
+    with a NUL character."""
+    table = _refuse_nul(export, path).map(escape_formula).assign(**{name_export(export): ""})
+    rows = [[LINK_COLUMN, *table.columns], *(["", *row] for row in table.itertuples(index=False))]
+    write_atomically(path, encode_sheet(rows, [None, *thumbnails]))
+
+
+def name_export(export: ReviewExport) -> str:
+    """Returns the name of the last column of a table, which says of what export the table is."""
+    return f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}"
+
+
+def _refuse_nul(export: ReviewExport, path: Path) -> pd.DataFrame:
+    for number, row in enumerate(export.rows.itertuples(index=False), start=2):
         if any("\x00" in cell for cell in row):
             reason = "holds a NUL character, which no spreadsheet keeps"
             raise UserError("export review CSV", f"{path} row {number}", reason, "fix that text in the set's source")
-    mark = f"# querytruth export {export.export_id} {export.set_name} {export.view} {export.sample}"
-    table = export.rows
-    if version_folder is not None:
-        table = table.assign(**{_LINK_COLUMN: _link_images(export, version_folder, path)})
-    write_atomically(path, encode_csv(table.columns, table.itertuples(index=False), mark))
+    return export.rows
 
 
 def _link_images(export: ReviewExport, version_folder: Path, path: Path) -> list[FileLink | str]:
@@ -58,6 +80,8 @@ def read_review_csv(path: Path, encoding: str | None = "") -> ReviewExport:
     shows. `encoding` applies where the file has no BOM; without one it is None where the user can give it, '' where
     not; UTF-8 needs neither where the digests of its rows prove it. Raises UserError for a file that is no export."""
     data = _bytes_of(path)
+    if data.startswith(b"PK\x03\x04"):
+        return _parse_sheet(path)
     if not encoding and (proved := _read_proved_utf8(path, data)) is not None:
         return proved
     return _parse(path, _decoded(path, data, encoding))
@@ -84,21 +108,40 @@ def _read_proved_utf8(path: Path, data: bytes) -> ReviewExport | None:
 
 
 def _parse(path: Path, text: str) -> ReviewExport:
-    lines = io.StringIO(text, newline="")
-    mark = _MARK.fullmatch(lines.readline().strip("\ufeff\r\n"))
-    if mark is None:
-        reason = "does not name an export (# querytruth export …)"
-        raise UserError(REVIEW_CSV_STAGE, f"{path} row 1", reason, "give an exported file with its first line")
+    lines = io.StringIO(text.lstrip("\ufeff"), newline="")
     names = lines.readline()
     delimiter = max(",;\t", key=names.count)
+    if is_above := _MARK.fullmatch(names.strip("\r\n")) is not None:
+        delimiter = max(",;\t", key=lines.readline().count)
+    lines.seek(0)
     records: list[list[str]] = []
     try:
-        for record in csv.reader(itertools.chain([names], lines), delimiter=delimiter, strict=True):
+        for record in csv.reader(lines, delimiter=delimiter, strict=True):
             records.append(record)  # noqa: PERF402 - their number gives the row of an error
     except csv.Error as error:
-        place, reason = f"{path} row {len(records) + 2}", f"is no CSV ({error})"
+        place, reason = f"{path} row {len(records) + 1}", f"is no CSV ({error})"
         raise UserError(REVIEW_CSV_STAGE, place, reason, "save it as CSV UTF-8 again") from None
-    return ReviewExport(mark[1], mark[2], mark[3], _table(path, records), int(mark[4]))
+    return _read_records(path, records, 1 if is_above else 0)
+
+
+def _parse_sheet(path: Path) -> ReviewExport:
+    records: list[list[str]] = []
+    for number, cells in iterate_sheet_rows(path, REVIEW_CSV_STAGE):
+        records += [[]] * (min(number, _MOST_ROWS) - 1 - len(records))  # empty rows may be left out of the file
+        records.append(cells)
+    return _read_records(path, records, 0)
+
+
+def _read_records(path: Path, records: list[list[str]], header: int) -> ReviewExport:
+    """Returns the table whose columns are named in the record `header`; one of them, or the record before, names the
+    export."""
+    named = records[header - 1 if header else 0][: 1 if header else None] if records else []
+    marks = [(place, found) for place, cell in enumerate(named) if (found := _MARK.fullmatch(cell.strip()))]
+    if len(marks) != 1:
+        reason = "does not name an export (# querytruth export …)"
+        raise UserError(REVIEW_CSV_STAGE, f"{path} row 1", reason, "give an exported file with its first line")
+    ((place, mark),) = marks
+    return ReviewExport(mark[1], mark[2], mark[3], _table(path, records, header, -1 if header else place), int(mark[4]))
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -134,28 +177,31 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
 _RENAMED = {"picture": "image"}  # tables that were exported before the column was renamed, and are filled in by now
 
 
-def _table(path: Path, records: list[list[str]]) -> pd.DataFrame:
-    """Returns all cells as text by column name. Short rows are filled up; columns without a name must be empty."""
-    header = [_RENAMED.get(cell.strip(), cell.strip()) for cell in records[0]] if records else []
+def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.DataFrame:
+    """Returns all cells as text by column name, which the record `first` has; the column at `mark` is empty. Short rows
+    are filled up; columns without a name must be empty."""
+    header = [_RENAMED.get(cell.strip(), cell.strip()) for cell in records[first]] if len(records) > first else []
+    header = ["" if place == mark else name for place, name in enumerate(header)]
+    where = f"{path} row {first + 1}"
     if not any(header):
-        raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", "has no column names", "export again")
+        raise UserError(REVIEW_CSV_STAGE, where, "has no column names", "export again")
     if twice := next((name for name in header if name and header.count(name) > 1), None):
-        raise UserError(REVIEW_CSV_STAGE, f"{path} row 2", f"column {twice!r} is there twice", "export again")
-    named = [place for place, name in enumerate(header) if name and name != _LINK_COLUMN]
-    rows = []
-    for number, cells in enumerate(records[1:], start=3):
-        cells += [""] * (len(header) - len(cells))
-        for place, cell in enumerate(cells):
+        raise UserError(REVIEW_CSV_STAGE, where, f"column {twice!r} is there twice", "export again")
+    named = [place for place, name in enumerate(header) if name and name != LINK_COLUMN]
+    rows, numbers = [], range(first + 2, len(records) + 1)
+    for number, cells in zip(numbers, records[first + 1 :], strict=True):
+        filled = [*cells, *[""] * (len(header) - len(cells))]
+        for place, cell in enumerate(filled):
             where = f"{path} row {number}, column {place + 1}"
             if cell.strip() and (place >= len(header) or not header[place]):
                 raise UserError(REVIEW_CSV_STAGE, where, "is outside the table's columns", "undo the change of columns")
-            if header[place : place + 1] == [_LINK_COLUMN] and not _OPENED.fullmatch(cell.strip()):
+            if header[place : place + 1] == [LINK_COLUMN] and not _OPENED.fullmatch(cell.strip()):
                 raise UserError(REVIEW_CSV_STAGE, where, "is an answer beside its column", "write it into decision")
             if "\x00" in cell:
                 raise UserError(REVIEW_CSV_STAGE, where, "holds a NUL character", "save it as CSV UTF-8 again")
-        rows.append([unescape_formula(cells[place]) for place in named])
+        rows.append([unescape_formula(filled[place]) for place in named])
     columns = pd.Index([header[place] for place in named], dtype="str")
-    return pd.DataFrame(rows, index=range(3, 3 + len(rows)), columns=columns, dtype="str")
+    return pd.DataFrame(rows, index=numbers, columns=columns, dtype="str")
 
 
 @dataclass(frozen=True, slots=True)

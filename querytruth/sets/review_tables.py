@@ -24,7 +24,7 @@ QUERY_EXPORT_COLUMNS += ["relevant", "not_relevant", "examples"]
 JUDGMENT_EXPORT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "image"]
 DEFAULT_GRADES = (0, 1, 2)
 _EXAMPLES = 3
-_FIRST_ROW = 3  # in a spreadsheet: below the line of the export's name and the columns' names
+_FIRST_ROW = 2  # in a spreadsheet: below the columns' names
 _SPREADSHEET_FAULT = re.compile(r"#[A-Z0-9/_]+[!?]|#N/A|#{3,}|Err:[0-9]{3}|\?{2,}", re.IGNORECASE)
 _CUT_OFF_AT = (255, 32767)  # characters: the limits of a cell in old and new spreadsheets
 
@@ -119,9 +119,9 @@ def read_filled_table(
     wanted = list(export.rows.columns)
     for column in (*wanted, *edited.columns):
         if column not in edited.columns:
-            return ReviewImportResult(problems=[f"row 2, {column}: the column is missing"])
+            return ReviewImportResult(problems=[f"row 1, {column}: the column is missing"])
         if column not in wanted:
-            return ReviewImportResult(problems=[f"row 2, {_short(column)}: the column was not in the export"])
+            return ReviewImportResult(problems=[f"row 1, {_short(column)}: the column was not in the export"])
     reading = ReviewImportResult()
     for number, exported, row in _matched(export, edited[wanted], allow, additions, reading.problems):
         try:

@@ -21,13 +21,13 @@ def eccv(tmp_path: Path, shared: Callable[[str], Path]) -> EccvSet:
 def fill(file: Path, truth: dict[str, set[str]], unsure: int = 0) -> None:
     """Answers every row as ECCV does, but the first `unsure` ones with a question mark."""
     with file.open(encoding="utf-8-sig", newline="") as opened:
-        mark, names, *rows = csv.reader(opened)
+        names, *rows = csv.reader(opened)
     for number, row in enumerate(rows):
         pair = dict(zip(names, row, strict=True))
         answer = str(int(pair["image_id"] in truth[pair["query_id"]]))
         row[names.index("decision")] = "？" if number < unsure else answer
     text = io.StringIO(newline="")
-    csv.writer(text).writerows([mark, names, *rows])
+    csv.writer(text).writerows([names, *rows])
     file.write_bytes(text.getvalue().encode("utf-8-sig"))
 
 

@@ -223,3 +223,46 @@ def test_the_figure_of_another_evaluator_stands_beside_ours(run: Run, tmp_path: 
     assert "did you mean 'mteb'" in run(*words, "--as", "mtebb", code=1)[1]
     evaluated = qt.evaluate("small", run=half, out="sets", metrics=["hit@1"])
     assert evaluated.as_tool("mteb").loc[0].tolist() == ["hit@1", "hit_rate_at_1", 0.66667, 0.5]
+
+
+# --- ids as other programs write them
+
+
+FORMS = {
+    "absolute paths": (None, lambda name: f"/srv/photos/holiday/{name} 1.jpg"),
+    "percent-encoded": (None, lambda name: f"holiday/{name}%201.jpg"),
+    "a percent-encoded folder": (None, lambda name: f"my%20photos/holiday/{name} 1.jpg"),
+    "a prefix and another suffix": ("photo:{stem}.webp", lambda name: f"photo:{name} 1.webp"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_csv_names_images_as_the_search_does(run: Run, tmp_path: Path, form: str) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    pattern, write = FORMS[form]
+    rows = [f"{query_id_of(query)},{write(image)},1" for query, image in ANSWERS.items()]
+    (tmp_path / "mine.csv").write_text("\n".join(["query,file_name,rank", *rows]) + "\n")
+    if pattern is not None:
+        _, err = run("evaluate", "small", "--run", "mine.csv", "--out", "sets", code=1)
+        assert f"Next: say what the ids are made of: --ids '{pattern}'" in err
+    result = evaluate(run, "small", "--run", "mine.csv", *(("--ids", pattern) if pattern else ()))
+    assert figure(result, "hit@1") == 1
+
+
+def test_a_run_that_lists_the_worst_first_is_named(run: Run, tmp_path: Path) -> None:
+    """Rank 1 has the lowest score, and the relevant image is the last of twelve."""
+    queries = pd.DataFrame({"query_id": [f"q{n}" for n in range(20)], "text": [f"text {n}" for n in range(20)]})
+    (tmp_path / "judged.qrels").write_text("".join(f"{one} 0 right_{one} 1\n" for one in queries["query_id"]))
+    lines = [
+        f"{query} Q0 {'right_' + query if rank == 12 else f'other_{rank}'} {rank} {rank / 12} mine\n"
+        for query in queries["query_id"]
+        for rank in range(1, 13)
+    ]
+    (tmp_path / "mine.trec").write_text("".join(lines))
+    words = ("evaluate", "--qrels", "judged.qrels", "--run", "mine.trec", "--metrics", "rr@100", "--no-page")
+    _, err = run(*words, code=1)
+    assert "the worst stands first, at rank 1" in err and "--scores likeness to order by the scores" in err
+    right = json.loads(run(*words, "--scores", "likeness", "--json")[0])["results"][0]
+    assert figure(right, "rr@100") == 1
+    kept = json.loads(run(*words, "--scores", "distance", "--json")[0])["results"][0]
+    assert figure(kept, "rr@100") == pytest.approx(1 / 12)

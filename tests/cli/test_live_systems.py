@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import querytruth as qt
-from querytruth.evaluation.judged_sets import map_ids
+from querytruth.backends.id_patterns import map_ids
 from querytruth.review.review_exports import read_result_pool
 from querytruth.sets.set_files import locate_images, read_set
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, send_raw, stay_silent

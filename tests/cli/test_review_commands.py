@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from querytruth.cli.app import main
@@ -19,6 +20,7 @@ from querytruth.sets import set_files
 from querytruth.sets.decision_log import append_decisions, read_decisions
 from querytruth.sets.decision_records import QueryDecision
 from tests.review.server.pages import open_client
+from tests.small_sets import publish_small_set, small_tables
 
 Make = Callable[..., Path]
 
@@ -65,14 +67,14 @@ def pets(make_world: Make, command: Command, tmp_path: Path) -> Path:
 def change(path: Path, answers: dict[int, dict[str, str]]) -> list[str]:
     """Fill cells in by row number; gives back the row ids."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        first, *rows = csv.reader(file)
+        rows = list(csv.reader(file))
     for number, cells in answers.items():
         for name, value in cells.items():
-            rows[number - 2][rows[0].index(name)] = value
+            rows[number - 1][rows[0].index(name)] = value
     text = io.StringIO(newline="")
-    csv.writer(text).writerows([first, *rows])
+    csv.writer(text).writerows(rows)
     path.write_bytes(text.getvalue().encode("utf-8-sig"))
-    return [rows[number - 2][0] for number in answers]
+    return [rows[number - 1][0] for number in answers]
 
 
 @pytest.mark.thorough
@@ -94,6 +96,25 @@ def test_a_dry_run_shows_what_would_be_taken_and_takes_none(pets: Path, tmp_path
         (dropped, "drop", "lin"),
         (edited, "edit", "lin"),
     ]
+
+
+def test_an_xlsx_with_thumbnails_is_read_as_the_csv_beside_it(tmp_path: Path, command: Command) -> None:
+    publish_small_set(tmp_path, small_tables())
+    sets = tmp_path / "sets"
+    words = ("review", "export-csv", "small", "--out", sets, "--to", tmp_path / "review", "--xlsx")
+    assert "queries.xlsx" in command(*words).out
+    for view, column, shown in (("queries", "text", 3), ("judgments", "image_id", 5)):  # nothing fits the query -1
+        file = tmp_path / "review" / f"{view}.xlsx"
+        sheet = (book := openpyxl.load_workbook(file)).active
+        assert len(sheet._images) == shown
+        decision, name = (
+            next(cell.column for cell in sheet[1] if cell.value == header) for header in ("decision", column)
+        )
+        sheet.cell(2, decision).value = "drop"
+        book.save(file)
+        ended = command("review", "import-csv", "small", file, "--out", sets, "--dry-run", "--json")
+        ((kind, value),) = [(one["decision"], one[column]) for one in json.loads(ended.out)["decisions"]]
+        assert kind == "drop" and sheet.cell(2, name).value.lstrip("'") == value
 
 
 def test_a_file_that_is_imported_twice_supersedes_nothing_that_was_decided_since(

@@ -256,15 +256,14 @@ def make_definition(folder: Path, url: str, search: str = "baidu", **collect: An
 
 def keep_first_rows(table: Path, count: int) -> list[str]:
     """Fill in a handed-out table as a person would who keeps so many rows; their texts."""
-    mark, *lines = table.read_text("utf-8-sig").splitlines(keepends=True)
-    rows = list(csv.DictReader(io.StringIO("".join(lines), newline="")))
+    rows = list(csv.DictReader(io.StringIO(table.read_text("utf-8-sig"), newline="")))
     for row in rows[count:]:
         row["decision"] = "drop"
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
-    table.write_text(mark + text.getvalue(), "utf-8-sig", newline="")
+    table.write_text(text.getvalue(), "utf-8-sig", newline="")
     return [row["text"] for row in rows[:count]]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from builders.generated.stages import plan_topics
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.models import chat
@@ -15,9 +16,11 @@ from querytruth.backends.models.chat import ChatRequest, GenerationParameters, M
 from querytruth.backends.models.question_leases import Spending
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.steps import BuildRun, active_run
+from querytruth.cli.build_output import format_forecast
 from querytruth.definitions import BudgetOptions, PriceOptions
 from querytruth.errors import BudgetSpentError, UserError
-from querytruth.questions import ASSUMED_CALL_SECONDS, forecast_calls, summarize_forecasts
+from querytruth.questions import ASSUMED_CALL_SECONDS, forecast_calls, load_prompt, summarize_forecasts
+from tests.command_runner import invoke
 from tests.flows.test_recall_set import draw
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.worlds import chat_reply
@@ -62,6 +65,37 @@ def test_tokens_and_money_are_those_that_the_endpoint_counted(server: Loopback, 
     assert after.is_measured and after.seconds < ASSUMED_CALL_SECONDS
     assert summarize_forecasts([after])["tokens_about"] == {"input": 1000, "output": 200}
     assert summarize_forecasts([after])["cost_about"] == {"EUR": 0.004}  # 1,000 at 2 and 200 at 10 per million
+
+
+def test_the_first_plan_guesses_tokens_and_money_by_prompts_and_limits(server: Loopback, tmp_path: Path) -> None:
+    """Before any reply: 2 images of 64 pixels, the prompt's bytes, and at most the article's 48 tokens out."""
+    draw(tmp_path / "album", ["a", "b"])
+    with active_run(BuildRun()):
+        plan = plan_set(definition(tmp_path, server))
+    prompt = len(load_prompt("zh/caption", {}).text.encode()) / 3.5 + 64 * 64 / 784
+    assert plan["tokens_about"] == {"input": round(2 * prompt), "output": 96} and not plan["tokens_are_counted"]
+    assert plan["cost_about"] == {"USD": round((2 * round(2 * prompt) + 10 * 96) / 1e6, 4)} and server.asked == []
+    assert "96 out at most (guessed by prompts and limits), under 0.01 USD" in format_forecast(plan)
+
+
+def test_the_first_plan_of_topics_has_a_price(server: Loopback, tmp_path: Path) -> None:
+    model = f"{{model: openai_compatible, rounds: 8, options: {{base_url: {server.url}/v1, name: m}}"
+    price = "price: {input_per_million: 1000, output_per_million: 1000, currency: CNY}}"
+    keys = [f"out={tmp_path}", "name=things", f"topics={model}, {price}", "objects.embedder=char_ngrams"]
+    plan = plan_topics(load_definition(None, keys, "generated"))  # type: ignore[arg-type]
+    assert plan["model_calls"] == 8 and plan["tokens_about"]["output"] == 8 * 256
+    assert plan["cost_about"]["CNY"] == pytest.approx(sum(plan["tokens_about"].values()) / 1000) and not server.asked
+
+
+def test_a_translation_of_labels_is_planned_with_its_price(
+    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--model-option", f"base_url={server.url}/v1", "--model-option", "name=m")
+    words = ("labels", "translate", "coco80", "--language", "en", *options, "--plan")
+    said = invoke(*words, "--price", "100/1000 CNY").output
+    assert "80 labels, 240 calls at most" in said and "14,400 out at most (guessed" in said and " CNY" in said
+    assert server.asked == [] and not list(tmp_path.iterdir())
 
 
 def test_an_endpoint_that_only_fails_has_no_pace(server: Loopback, reply_location: str) -> None:

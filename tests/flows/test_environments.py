@@ -118,10 +118,9 @@ def test_a_generated_set_is_the_same_wherever_it_is_collected(digest_of: Digest,
 
 def shuffle_rows(table: Path, seed: int) -> None:
     """As a spreadsheet sorts what people filled in."""
-    mark, *lines = table.read_text("utf-8-sig").splitlines(keepends=True)
-    rows = list(csv.reader(io.StringIO("".join(lines), newline="")))
+    rows = list(csv.reader(io.StringIO(table.read_text("utf-8-sig"), newline="")))
     order = rows[1:]
     random.Random(seed).shuffle(order)
     text = io.StringIO(newline="")
     csv.writer(text).writerows([rows[0], *order])
-    table.write_text(mark + text.getvalue(), "utf-8-sig", newline="")
+    table.write_text(text.getvalue(), "utf-8-sig", newline="")

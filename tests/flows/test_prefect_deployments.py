@@ -13,12 +13,15 @@ from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.version_difference import compare_versions
 from tests.flows.audited_set import ALL_ANSWERED, make_audited_set
+from tests.flows.bars_set import write_bars_set
 from tests.flows.prefect_test_server import POOL, PrefectTestServer, run_prefect_server
 from tests.flows.stub_generator import StubGenerator
+from tests.flows.test_dual_encoder_training import SMALL
 from tests.flows.test_recall_set import CAPTIONS, draw
 from tests.flows.test_topics_and_objects import answering
 from tests.images import make_jpeg
 from tests.loopback import loopback
+from tests.small_sets import publish_small_set, query_id_of, small_tables
 
 NEW = "山坡上有两匹马"
 
@@ -224,8 +227,49 @@ def _write_generated(place: Path, url: str) -> None:
 
 def _collect_from_here(place: Path, table: Path) -> None:
     """Images for the first three objects of the table."""
-    _, _, rest = table.read_text("utf-8-sig").partition("\n")
-    things = [row["text"] for row in csv.DictReader(rest.splitlines())][:3]
+    things = [row["text"] for row in csv.DictReader(table.read_text("utf-8-sig").splitlines())][:3]
     draw(place / "images", ["a", "b", "c"])
     rows = [f"{name}.png,{text}" for name, text in zip("abc", things, strict=True)]
     (place / "pictures.csv").write_text("\n".join(["file_name,caption", *rows]), "utf-8")
+
+
+def test_files_of_others_are_a_set_and_again_where_they_changed(world: PrefectTestServer) -> None:
+    folder = world.place / "theirs"
+    folder.mkdir()
+    (folder / "queries.tsv").write_text("q1\ta dog\nq2\ta boat\n")
+    (folder / "images.txt").write_text("d1\nd2\n")
+    (folder / "qrels.txt").write_text("q1 0 d1 1\nq2 0 d2 1\n")
+    deployed = {"format": "trec", "source": "theirs", "to": "datasets/theirs"}
+    world.deploy("flows.prefect_runs.import_flow.import_set", "on-demand", **deployed)
+    ends = ("Published", "Unchanged", "Failed", "Crashed")
+    for state, said in (("Published", "published theirs/v1: 2 images, 2 queries, 2 judgments"), ("Unchanged", "")):
+        run = world.start_run("import/on-demand")
+        assert world.wait_until(run, *ends).startswith(said or "unchanged: theirs/v1")
+        assert world.state(run)[0] == state
+
+
+def test_what_people_decided_is_the_next_version(world: PrefectTestServer) -> None:
+    stored = publish_small_set(world.place, small_tables(), name="decided")
+    query = query_id_of("dog")
+    text = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))[query]
+    DecisionLog(stored.path.parent, QueryDecision).append([QueryDecision(query, text, "drop")])
+    world.deploy("flows.prefect_runs.apply_flow.apply", "nightly", of="decided", out="sets")
+    run = world.start_run("apply/nightly")
+    assert world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed").startswith("published decided/v2")
+    assert query not in set(set_files.read_set(stored.path.parent / "v2").tables.queries["query_id"])
+    run = world.start_run("apply/nightly")
+    assert world.wait_until(run, "Published", "Unchanged", "Failed", "Crashed").startswith("unchanged: decided/v2")
+
+
+def test_a_training_leaves_its_report_and_is_done_once(world: PrefectTestServer) -> None:
+    write_bars_set(world.place)
+    keys = {"kind": "training", "name": "bars-model", "set": "sets/bars", "out": "models", "size": 32, **SMALL}
+    keys |= {"split": {"validation": 8, "test": 12}, "steps": {"batch": 8, "rate": 0.01, "stages": [], "epochs": 1}}
+    (world.place / "training.yaml").write_text(yaml.safe_dump(keys), "utf-8")
+    world.deploy("flows.prefect_runs.train_flow.train", "on-demand", definition="training.yaml")
+    for state in ("Trained", "Unchanged"):
+        run = world.start_run("train/on-demand")
+        message = world.wait_until(run, "Trained", "Unchanged", "Failed", "Crashed", seconds=240)
+        assert message.startswith("models/bars-model: hit@1 ") and ", by chance 0.083" in message
+        assert world.state(run)[0] == state
+    assert (world.place / "models/bars-model/report.md").read_text() == world.artifacts()["bars-model-training"]["data"]

@@ -1,5 +1,5 @@
 """Caption sets in miniature, in the layouts that their publishers ship: Flickr8k, Flickr8k-CN, Flickr30K-CN, COCO-CN,
-COCO captions, Karpathy's splits, ECCV Caption, Noah-Wukong and Zero."""
+COCO captions, Karpathy's splits, ECCV Caption, Noah-Wukong, TaiSu and Zero."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,10 @@ def test_flickr8k_cn_lists_its_splits_without_the_suffix(tmp_path: Path) -> None
             "flickr8ktest.txt": "1_a\n",
         },
     )
-    said = read("flickr8k_cn", tmp_path / "cn")
+    write(tmp_path / "cn", {"Flickr_8k.devImages.txt": "2_b.jpg\n", "Flickr_8k.trainImages.txt": ""})
+    said = read("flickr8k_cn", tmp_path / "cn", "test")
+    for split in ("dev", "val"):
+        assert pairs(read("flickr8k_cn", tmp_path / "cn", split)) == [("一艘船。", "2_b.jpg")], "the official list"
     assert pairs(said) == [("一只狗。", "1_a.jpg"), ("狗在跑。", "1_a.jpg")]
     assert set(said.queries["language"]) == {"zh"}
 
@@ -173,6 +176,25 @@ def test_eccv_caption_takes_texts_from_cocos_files_where_they_lie_beside_it(tmp_
     assert pairs(said)[0] == ("A dog on a beach.", "7")
     assert said.known_limitations == []
     assert len(read("eccv_caption", tmp_path / "a", "original").queries) == 3
+
+
+def test_taisu_has_two_texts_of_an_image_and_names_files_after_addresses(tmp_path: Path) -> None:
+    url = "https://img.example.com/a/b=1,c.d?x=2&more=things-that-are-cut-off"
+    rows = f'url,caption\n"{url}",一只狗在海边#$#狗站在沙滩上\nhttps://other.org/x,一艘船\n'
+    said = read("taisu", write(tmp_path / "t", {"part1.csv": rows}) / "part1.csv")
+    name = url[8:48].translate(str.maketrans("", "", "/=.,"))
+    assert pairs(said) == [("一只狗在海边", name), ("一艘船", "otherorgx"), ("狗站在沙滩上", name)]
+    assert list(said.images["file_name"]) == [f"{name}.jpg", "otherorgx.jpg"]
+    assert list(said.images["source_url"]) == [url, "https://other.org/x"] and said.licence == "CC BY-NC-SA 4.0"
+
+
+def test_taisu_by_ids_is_read_in_part(tmp_path: Path) -> None:
+    lines = "77\t一只狗#$#狗在跑\n78\t一艘船\n79\t两只猫\n"
+    folder = write(tmp_path / "t", {"filtered_captions.txt": lines})
+    assert pairs(read("taisu", folder)) == [("一只狗", "77"), ("一艘船", "78"), ("两只猫", "79"), ("狗在跑", "77")]
+    assert pairs(read("taisu", folder, "1")) == [("一只狗", "77"), ("狗在跑", "77")]
+    with pytest.raises(UserError, match=r"has no parts.*--split 1000"):
+        read("taisu", folder, "test")
 
 
 def test_wukong_names_images_and_where_they_were(tmp_path: Path) -> None:

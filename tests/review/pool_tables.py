@@ -59,7 +59,7 @@ def edit_as_spreadsheet(table: Path, text: str, decision: str) -> None:
     """Fill a cell in as a spreadsheet would, which puts the saved file in place of the old one."""
     lines = table.read_text("utf-8-sig").splitlines(keepends=True)
     at = next(n for n, line in enumerate(lines) if f",{text}," in line)
-    columns = lines[1].strip().split(",")
+    columns = lines[0].strip().split(",")
     cells = lines[at].split(",")
     cells[columns.index("decision")] = decision
     saved = table.with_suffix(".saved")

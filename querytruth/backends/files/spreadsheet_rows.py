@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element, ParseError, iterparse
 from querytruth.errors import UserError
 
 _MAX_BYTES = 4 << 30  # of a part, unpacked
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML cannot hold, or an underscore before such a text
 _SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
 
 
@@ -94,4 +95,9 @@ def _join_texts(element: Element) -> str:
     runs = [part for part in element if part.tag.rpartition("}")[2] in ("t", "r", "is")]
     if not runs:
         return ""
-    return "".join((run.text or "") if run.tag.rpartition("}")[2] == "t" else _join_texts(run) for run in runs)
+    return "".join(
+        _ESCAPED.sub(lambda found: chr(int(found[1], 16)), run.text or "")
+        if run.tag.rpartition("}")[2] == "t"
+        else _join_texts(run)
+        for run in runs
+    )

@@ -179,11 +179,10 @@ def write_csv(path: Path, columns: Iterable[object], rows: Iterable[Iterable[obj
         write_atomically(path, encode_csv(columns, rows))
 
 
-def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]], first_line: str = "") -> bytes:
-    """Returns the bytes of a file, with `first_line`, if given, above the columns. None is an empty cell; a NUL, which
-    no spreadsheet accepts, becomes a replacement character."""
+def encode_csv(columns: Iterable[object], rows: Iterable[Iterable[object]]) -> bytes:
+    """Returns the bytes of a file. None is an empty cell; a NUL, which no spreadsheet accepts, becomes a replacement
+    character."""
     text = io.StringIO(newline="")
-    text.write(f"{first_line}\r\n" if first_line else "")
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)
     # Most cells of large tables are numbers, which a call each would cost twice the time.

@@ -7,15 +7,16 @@ are those of the user's own services, so that private ones are allowed, as they 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import yaml
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from querytruth.array_types import Vectors
 from querytruth.backends.files.option_paths import PathOrName, resolve_paths
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
+from querytruth.backends.id_patterns import ID_COLUMNS, ID_PARTS, split_pattern
 from querytruth.backends.plugins import ModelIdentity, PluginOptions, PluginPackage
 from querytruth.errors import UserError, first_line, translate_read_errors
 
@@ -23,14 +24,22 @@ SEARCH_SYSTEMS = PluginPackage("querytruth.backends.search_systems", "search sys
 
 
 class SearchSystemOptions(PluginOptions):
-    """The options of every system. `ids`: which column of the set's images the answers name, or the `sha1` of their
-    files, in hex or base64; times in seconds."""
+    """The options of every system. `ids`: which column of the set's images the answers name, the `sha1` of their
+    files, in hex or base64, or a pattern such as `photo:{stem}.webp`; times in seconds."""
 
-    ids: Literal["image_id", "file_name", "sha256", "sha1", "source_url"] = "image_id"
+    ids: str = "image_id"
     concurrency: int = Field(4, ge=1, le=256)
     deadline: float = Field(10, gt=0, le=600)  # of one attempt
     tries: int = Field(3, ge=1, le=10)
     pause: float = Field(0.5, ge=0, le=60)  # before the first retry; doubled with each
+
+    @field_validator("ids")
+    @classmethod
+    def _check_ids(cls, value: str) -> str:
+        if value not in ID_COLUMNS and split_pattern(value) is None:
+            parts = ", ".join(f"{{{part}}}" for part in ID_PARTS)
+            raise ValueError(f"{value!r} is none of {', '.join(ID_COLUMNS)}, and holds not one of {parts}")
+        return value
 
 
 class VectorIndexOptions(SearchSystemOptions):

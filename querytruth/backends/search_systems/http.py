@@ -83,6 +83,23 @@ class HttpSearch:
         answer = self._ask("", k, base64.b64encode(image).decode(), file)
         return read_hits(answer, self._results, self._id, self._score)[:k]
 
+    def explain_paths(self, text: str, *, has_id: bool, has_score: bool) -> list[str]:
+        """Asks once more and returns a line for each of `id` and `score` that found nothing: where the first entry has
+        texts, or numbers. Nothing for a search by images. Raises SearchFailure."""
+        if self.takes_images or (has_id and has_score):
+            return []
+        found = self._results.search(self._ask(text, 1))
+        entry = found[0] if isinstance(found, list) and found else {}
+        lines = []
+        for name, path, is_there, kinds in (
+            ("id", self.options.id, has_id, (str, int)),
+            ("score", self.options.score, has_score, (int, float)),
+        ):
+            if not is_there:
+                paths = ", ".join(f"{way} ({str(value)[:40]!r})" for way, value in find_values(entry, kinds)) or "none"
+                lines.append(f"{name}: {path} finds nothing in a result; it has {paths}")
+        return lines
+
     def count_items(self) -> int | None:
         """Returns what `count` finds in an answer; None for a search by images, which would need one."""
         if self._count is None or self.takes_images:
@@ -162,6 +179,18 @@ def find_lists(answer: Any, path: str = "", depth: int = 0) -> list[tuple[str, s
             name = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
             found += find_lists(inner, f"{path}.{name}" if path else name, depth + 1)
     return found[:5]
+
+
+def find_values(entry: Any, kinds: tuple[type, ...], path: str = "", depth: int = 0) -> list[tuple[str, Any]]:
+    """Returns the paths of values of some types in an entry as JMESPath, at most eight, with the values."""
+    if isinstance(entry, kinds) and not isinstance(entry, bool):
+        return [(path or "@", entry)]
+    found: list[tuple[str, Any]] = []
+    if isinstance(entry, dict) and depth < _MOST_NESTED:
+        for key, inner in entry.items():
+            name = key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
+            found += find_values(inner, kinds, f"{path}.{name}" if path else name, depth + 1)
+    return found[:8]
 
 
 def _read_id(value: Any) -> str:

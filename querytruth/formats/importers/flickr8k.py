@@ -21,6 +21,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     lines = read_token_lines(captions)
     if source.is_file() and split is None:
         return build_caption_split(lines, None, [captions], "en", captions.name)
-    listing = find_split_list(captions.parent, split or "test", _LISTS)
+    named = {"val": "dev", "valid": "dev"}.get(split or "test", split or "test")
+    patterns = [*_LISTS, "Flickr_8k.{}Images.txt".replace("{}", named)]
+    listing = find_split_list(captions.parent, split or "test", patterns)
     title = f"Flickr8k, {split or 'test'}"
     return build_caption_split(lines, read_name_list(listing), [captions, listing], "en", title)

@@ -1,4 +1,5 @@
-"""Flickr8k-CN: lines `image.jpg#zhc#number text` and a list of images per split (flickr8ktest.txt, without .jpg).
+"""Flickr8k-CN: lines `image.jpg#zhc#number text` and a list of images per split (flickr8ktest.txt, without .jpg, or
+Flickr8k's own Flickr_8k.testImages.txt).
 
 Layout: li-xirong/flickr8kcn a19b9aa, data/: flickr8kzhc.caption.txt (written by people, all splits),
 flickr8kzhmtest.captions.txt (translated by people, test only), flickr8kzhb and flickr8kzhg (machines),
@@ -12,7 +13,8 @@ from querytruth.formats.import_layouts import build_caption_split, find_split_li
 from querytruth.formats.importers import ImportedTables
 from querytruth.formats.set_images import ImageStore
 
-_LISTS = ("flickr8k{}.txt", "flickr8k{}_ids.txt")
+_LISTS = ("flickr8k{}.txt", "flickr8k{}_ids.txt", "Flickr_8k.{}Images.txt")
+_OTHER_NAMES = {"val": "dev", "dev": "val"}  # of a split: the publishers of texts and of images name it otherwise
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
@@ -27,6 +29,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     language = "en" if "#enc#" in lines[0][0] else "zh"
     if split is None:
         return build_caption_split(lines, None, [captions], language, f"Flickr8k-CN, {captions.name}")
-    listing = find_split_list(captions.parent, split, _LISTS)
+    patterns = [*_LISTS, *(one.replace("{}", _OTHER_NAMES[split]) for one in _LISTS if split in _OTHER_NAMES)]
+    listing = find_split_list(captions.parent, split, patterns)
     listed = [name.removesuffix(".jpg") + ".jpg" for name in read_name_list(listing)]
     return build_caption_split(lines, listed, [captions, listing], language, f"Flickr8k-CN, {split}")

@@ -53,7 +53,7 @@ def filled(page: ReviewClient, answers: dict[int, dict[str, str]], view: str = "
     rows = rows_of(page.get(f"/csv/{view}.csv").content)
     for number, cells in answers.items():
         for name, value in cells.items():
-            rows[number - 1][rows[1].index(name)] = value
+            rows[number - 1][rows[0].index(name)] = value
     return bytes_of(rows)
 
 
@@ -63,7 +63,7 @@ def page(tmp_path: Path) -> ReviewClient:
 
 
 def test_a_dry_run_shows_what_the_file_decides_and_only_taking_it_takes_it(page: ReviewClient) -> None:
-    data = filled(page, {3: {"decision": "drop", "note": "模糊"}, 5: {"new_text": "新的"}})
+    data = filled(page, {2: {"decision": "drop", "note": "模糊"}, 4: {"new_text": "新的"}})
     shown = send(page, data, dry_run=True)
     assert shown["taken"] is False and shown["tally"] == "1 query drop, 1 query edit" and page.log == []
     assert [(d["decision"], d["new"], d["note"]) for d in shown["decisions"]] == [
@@ -76,7 +76,7 @@ def test_a_dry_run_shows_what_the_file_decides_and_only_taking_it_takes_it(page:
 
 
 def test_judgments_go_the_same_way(page: ReviewClient) -> None:
-    data = filled(page, {3: {"decision": "drop"}, 4: {"decision": "1"}}, "judgments")
+    data = filled(page, {2: {"decision": "drop"}, 3: {"decision": "1"}}, "judgments")
     assert send(page, data, file="judgments.csv")["tally"] == "1 judgment drop, 1 judgment grade"
     assert page.get("/csv/ledger.csv").status_code == 422
 
@@ -100,9 +100,9 @@ def test_sixty_formulas_run_in_no_cell_and_come_back_unchanged(tmp_path: Path) -
 def test_a_formula_in_a_note_is_kept_to_the_letter_or_refused(page: ReviewClient) -> None:
     kept: list[str] = []
     for payload in PAYLOADS:
-        found = send(page, filled(page, {3: {"decision": "1", "note": escape_formula(payload)}}, "judgments"))
+        found = send(page, filled(page, {2: {"decision": "1", "note": escape_formula(payload)}}, "judgments"))
         if found["problems"]:
-            assert "row 3, note: " in found["problems"][0] and "looks damaged" in found["problems"][0], payload
+            assert "row 2, note: " in found["problems"][0] and "looks damaged" in found["problems"][0], payload
             continue
         kept.append(payload.replace("\r\n", "\n").replace("\r", "\n").strip())
         assert kept[-1] in {decision.note for decision in page.log}
@@ -115,7 +115,7 @@ def careful(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReviewClient, byt
     """A page, and its CSV filled in by a careful person."""
     page = open_client(with_texts(tmp_path_factory.mktemp("careful"), TEXTS))
     edit = {"decision": "edit", "new_text": "零零七"}
-    answers = {3: {"decision": "drop", "note": "模糊\n两行"}, 4: {"decision": "keep"}, 6: edit, 7: {"new_text": "new"}}
+    answers = {2: {"decision": "drop", "note": "模糊\n两行"}, 3: {"decision": "keep"}, 5: edit, 6: {"new_text": "new"}}
     return page, filled(page, answers)
 
 
@@ -143,7 +143,7 @@ WHOLE = {
     "semicolons": (lambda data: data.replace(b",", b";"), "was exported as"),
     "cut in half": (lambda data: data[: len(data) // 2], "missing"),
     "empty": (lambda _data: b"", "does not name an export"),
-    "a workbook": (lambda _data: b"PK\x03\x04" + bytes(range(256)), "encoding"),
+    "a workbook": (lambda _data: b"PK\x03\x04" + bytes(range(256)), "no readable .xlsx"),
     "a page": (lambda _data: b"<html>", "does not name an export"),
     "another set": (lambda data: data.replace(b"small/v1", b"other/v1", 1), "is an export of other/v1"),
     "a path as a set": (lambda data: data.replace(b"small/v1", b"../../v1", 1), "does not name an export"),
@@ -155,7 +155,7 @@ WHOLE = {
 @pytest.mark.thorough
 def test_a_file_that_is_damaged_as_a_whole_is_one_sentence(case: str, page: ReviewClient) -> None:
     damage, says = WHOLE[case]
-    found = send(page, damage(filled(page, {3: {"decision": "drop", "note": "模糊"}})), file="../<b>my file</b>.csv")
+    found = send(page, damage(filled(page, {2: {"decision": "drop", "note": "模糊"}})), file="../<b>my file</b>.csv")
     assert bool(found["problems"]) == bool(says)
     if says:
         assert says in " ".join(found["problems"]) and page.log == [] and "/tmp" not in found["problems"][0]
@@ -166,7 +166,7 @@ def test_an_older_version_s_file_is_refused(page: ReviewClient) -> None:
     from builders.publication import publish_decisions
     from querytruth.sets import set_files
 
-    data = filled(page, {3: {"decision": "drop"}})
+    data = filled(page, {2: {"decision": "drop"}})
     send(page, data)
     newer = open_client(set_files.read_set(publish_decisions(page.stored.path).path))
     (problem,) = send(newer, data)["problems"]
@@ -180,16 +180,16 @@ def with_rows(data: bytes, change: Any) -> bytes:
 
 
 def add_a_row(rows: Rows) -> None:
-    rows.append(["q_0000", *rows[3][1:]])
+    rows.append(["q_0000", *rows[2][1:]])
 
 
 def change_a_text(rows: Rows) -> None:
-    rows[4][rows[1].index("text")] += "!"
+    rows[3][rows[0].index("text")] += "!"
 
 
 OVERLOOKED = {
     "allow_missing": lambda rows: rows.pop(),
-    "allow_doubled": lambda rows: rows.append(rows[2]),
+    "allow_doubled": lambda rows: rows.append(rows[1]),
     "allow_unknown": add_a_row,
     "allow_changed": change_a_text,
 }
@@ -198,7 +198,7 @@ OVERLOOKED = {
 @pytest.mark.parametrize("flag", OVERLOOKED)
 @pytest.mark.thorough
 def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: ReviewClient) -> None:
-    data = with_rows(filled(page, {3: {"decision": "drop"}}), OVERLOOKED[flag])
+    data = with_rows(filled(page, {2: {"decision": "drop"}}), OVERLOOKED[flag])
     refused = send(page, data)
     assert refused["offers"] == [flag] and len(refused["problems"]) == 1 and not refused["taken"]
     others = {name: True for name in [*OVERLOOKED, "allow_other_export"] if name != flag}
@@ -210,18 +210,18 @@ def test_each_flag_overlooks_one_thing_and_is_offered_with_it(flag: str, page: R
 
 @pytest.mark.thorough
 def test_nothing_is_taken_while_any_problem_is_left(page: ReviewClient) -> None:
-    data = with_rows(filled(page, {3: {"decision": "drop"}}), lambda rows: (rows.pop(), change_a_text(rows)))
+    data = with_rows(filled(page, {2: {"decision": "drop"}}), lambda rows: (rows.pop(), change_a_text(rows)))
     assert send(page, data)["offers"] == ["allow_missing", "allow_changed"]
     left = send(page, data, allow_missing=True)
     assert left["offers"] == ["allow_changed"] and len(left["problems"]) == 1 and page.log == []
     assert send(page, data, allow_missing=True, allow_changed=True)["taken"] and len(page.log) == 1
-    wrong = send(page, filled(page, {3: {"decision": "burn"}}))
+    wrong = send(page, filled(page, {2: {"decision": "burn"}}))
     assert wrong["offers"] == [] and wrong["problems"], "a wrong answer cannot be overlooked"
 
 
 @pytest.mark.thorough
 def test_an_encoding_is_asked_for_where_the_file_does_not_say_it(page: ReviewClient) -> None:
-    data = filled(page, {3: {"decision": "drop", "note": "模糊"}}).decode("utf-8-sig").encode("gb18030")
+    data = filled(page, {2: {"decision": "drop", "note": "模糊"}}).decode("utf-8-sig").encode("gb18030")
     refused = send(page, data)
     assert refused["offers"] == ["encoding"] and page.log == []
     assert "was exported as" in send(page, data, encoding="latin-1")["problems"][0]
@@ -235,8 +235,8 @@ def test_an_older_version_s_file_can_be_taken_if_a_person_says_so(page: ReviewCl
     from builders.publication import publish_decisions
     from querytruth.sets import set_files
 
-    data = filled(page, {3: {"decision": "keep"}})
-    send(page, filled(page, {4: {"decision": "drop"}}))
+    data = filled(page, {2: {"decision": "keep"}})
+    send(page, filled(page, {3: {"decision": "drop"}}))
     newer = open_client(set_files.read_set(publish_decisions(page.stored.path).path))
     before = newer.log
     assert send(newer, data)["offers"] == ["allow_other_export"] and newer.log == before
@@ -248,7 +248,7 @@ def test_a_missed_image_is_added_as_a_new_row_by_its_file_name(page: ReviewClien
     """All columns as exported, the digest empty; the import says that it was added, and it is in the next version."""
     rows = rows_of(page.get("/csv/judgments.csv").content)
     cells = {"query_id": query_id_of("狗"), "image": "dog 1.jpg", "decision": "2", "note": "我看到狗"}
-    added = bytes_of([*rows, [cells.get(name, "") for name in rows[1]]])
+    added = bytes_of([*rows, [cells.get(name, "") for name in rows[0]]])
     assert send(page, added, dry_run=True, file="judgments.csv")["tally"] == "1 judgment grade; 1 added"
     assert send(page, added, file="judgments.csv")["taken"] is True
     assert [(d.image_id, d.relevance) for d in page.log] == [(image_id_of("dog"), 2)]

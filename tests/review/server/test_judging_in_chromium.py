@@ -261,7 +261,7 @@ def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path
         file = tmp_path / "filled.csv"
         download.value.save_as(file)
         text = file.read_text("utf-8-sig").splitlines(keepends=True)
-        text[2] = text[2].replace(",,,,r_", ",drop,,<b>dull</b>,r_")
+        text[1] = text[1].replace(",,,,r_", ",drop,,<b>dull</b>,r_")
         file.write_text("".join(text), "utf-8-sig", newline="")
         page.set_input_files("#csv", file)
         page.wait_for_selector("#take:not([hidden])")
@@ -270,11 +270,11 @@ def test_a_csv_goes_out_and_comes_back_in_the_browser(browser: Browser, tmp_path
         page.click("#take")
         wait_for_text(page, "#csv-message", "^Taken")
         file.write_text(
-            "".join([*text[:3], text[3].replace(",,,,r_", ",burn,,,r_"), *text[4:]]), "utf-8-sig", newline=""
+            "".join([*text[:2], text[2].replace(",,,,r_", ",burn,,,r_"), *text[3:]]), "utf-8-sig", newline=""
         )
         page.set_input_files("#csv", file)
         page.wait_for_selector(".problems")
-        assert "row 4, decision: 'burn'" in page.inner_text(".problems")
+        assert "row 3, decision: 'burn'" in page.inner_text(".problems")
         page.close()
     assert len(log_of(stored)) == 1
 
@@ -286,7 +286,7 @@ def test_what_a_file_lacks_is_overlooked_once_it_is_ticked(browser: Browser, tmp
         page = opened(browser, url, said)
         text = page.request.get(f"{url.partition('/?')[0]}/csv/queries.csv").body().decode("utf-8-sig")
         rows = text.splitlines(keepends=True)
-        rows[2] = rows[2].replace(",,,,r_", ",drop,,模糊,r_")
+        rows[1] = rows[1].replace(",,,,r_", ",drop,,模糊,r_")
         page.goto(f"{url.partition('/?')[0]}/decisions")
         file = tmp_path / "filled.csv"
         file.write_bytes("".join(rows[:-1]).encode("gb18030"))

@@ -277,7 +277,7 @@ def test_a_table_that_cannot_be_taken_is_not_opened(tmp_path: Path) -> None:
     export = topic_table()
     table = write_export(tmp_path, "topics", export)
     edit_as_spreadsheet(table, "饺子", "burn")
-    with pytest.raises(UserError, match="1 problems, the first: row 4, decision: 'burn'"):
+    with pytest.raises(UserError, match="1 problems, the first: row 3, decision: 'burn'"):
         build_pool_routes(table)
     with pytest.raises(UserError, match="is not there"):
         find_pool_table(str(table.with_name("objects.csv")))

@@ -101,7 +101,8 @@ def load_text_embedder(name: str) -> TextEmbedder:
 
 def offer_embedded(error: UserError) -> UserError:
     """Returns the error of a text embedder that cannot be had, with the way that needs no model."""
-    next_step = f"{error.next_step}; or char_ngrams in its place, which compares spelling and needs no model"
+    offered = "char_ngrams in its place (text_embedder, embedder), which compares spelling and needs no model"
+    next_step = f"{error.next_step}; or {offered}"
     return UserError(error.stage, error.item, error.reason, next_step)
 
 

@@ -1,0 +1,46 @@
+"""The flow that publishes what people decided on a set."""
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
+from pydantic import BaseModel, Field
+
+from flows.apply import apply_decisions
+from flows.prefect_runs.flow_runner import execute_on_threads, publish_state
+from querytruth.defaults import DATASETS_FOLDER
+from querytruth.sets.set_files import find_set
+
+
+class ApplyParameters(BaseModel):
+    """The set, and what of a judge counts beside people's decisions."""
+
+    of: str = Field(min_length=1, description="The set: its name, or a path.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    accept_at: float | None = Field(
+        None, ge=0.5, le=1, description="Take the labels of an audit's judge, too, of grades at least so precise."
+    )
+    audit: str = Field("audit", description="The audit whose judge accept_at is about.")
+    workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
+    hours: float | None = Field(None, gt=0, description="Stop after so long.")
+
+
+def apply_run_name() -> str:
+    """The set and the scheduled time."""
+    parameters: ApplyParameters = flow_run.parameters["decisions"]
+    return f"apply {parameters.of} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+
+
+@flow(name="apply", flow_run_name=apply_run_name, persist_result=False)
+def apply(decisions: ApplyParameters) -> State[Any]:
+    """Publish the next version of a set from the decisions made on the newest one."""
+
+    def work() -> State[Any]:
+        path = find_set(decisions.of, decisions.out)
+        return publish_state(
+            apply_decisions(path, accept_loss=False, accept_at=decisions.accept_at, audit=decisions.audit)
+        )
+
+    return execute_on_threads((decisions.of, "apply"), decisions.workers, decisions.hours, work)

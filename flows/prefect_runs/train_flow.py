@@ -1,0 +1,44 @@
+"""The flow that trains a dual encoder on a set, or goes on with a stopped training."""
+
+from typing import Any
+
+from prefect import flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
+from prefect.states import Completed
+from pydantic import Field
+
+from flows.prefect_runs.artifacts import artifact_key, call_server_if_available
+from flows.prefect_runs.flow_runner import execute_on_threads
+from flows.requests import TrainingRequest
+from flows.training import REPORT_FILE, train_dual_encoder
+
+
+class TrainingParameters(TrainingRequest):
+    """What `querytruth train` takes, and how long the run may take: the next one goes on from there."""
+
+    workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
+    hours: float | None = Field(None, gt=0, description="Stop after so long.")
+
+
+def train_run_name() -> str:
+    """The definition and the scheduled time."""
+    parameters: TrainingParameters = flow_run.parameters["training"]
+    return f"train {parameters.label} {flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+
+
+@flow(name="train", flow_run_name=train_run_name, persist_result=False)
+def train(training: TrainingParameters) -> State[Any]:
+    """Train a dual encoder on a set's own images and queries, and evaluate it on the part that it never saw."""
+
+    def work() -> State[Any]:
+        definition: Any = training.load_definition()
+        result = train_dual_encoder(definition)
+        report = (result.folder / REPORT_FILE).read_text("utf-8")
+        call_server_if_available(lambda: create_markdown_artifact(report, artifact_key(definition.name, "training")))
+        figures = ", ".join(f"{way} {by['hit@1'][0]:.3f}" for way, by in result.figures.items())
+        message = f"{result.folder}: hit@1 {figures}, by chance {result.chance['hit@1']:.3f}"
+        return Completed(name="Trained" if result.is_new else "Unchanged", message=message)
+
+    return execute_on_threads((training.label, "train"), training.workers, training.hours, work)

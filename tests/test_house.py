@@ -180,11 +180,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 458,
-    "lines": 78739,
-    "lines of imports": 5915,
+    "lines": 78884,
+    "lines of imports": 5928,
     "carriers that are built at one place": 115,
     "functions with seven parameters or more": 22,
-    "Any": 1696,
+    "Any": 1699,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

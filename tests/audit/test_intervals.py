@@ -22,6 +22,16 @@ def test_a_proportion_of_a_huge_pool_has_jeffreys_interval() -> None:
     assert found.high[0] == pytest.approx(stats.beta.ppf(0.975, 0.5, 40.5)) and found.high[2] == 1
 
 
+def test_what_is_left_over_has_the_ends_of_the_share_turned_round() -> None:
+    rest = IntervalEstimate(0.25, 0.125, 0.5).complement()
+    assert (rest.low, rest.value, rest.high) == (0.5, 0.75, 0.875)
+
+
+def test_a_ratio_to_what_is_hardly_known_reaches_to_the_corner() -> None:
+    found = divide_estimates(IntervalEstimate(4.0, 3.0, 5.0), IntervalEstimate(1.0, 0.5, 3.0))
+    assert found.low == pytest.approx(3 / 3) and found.value == 4
+
+
 def test_a_census_is_a_point_and_no_draw_says_nothing() -> None:
     found = estimate_proportion([3, 0], [12, 0], [12, 50])
     assert (found.low[0], found.value[0], found.high[0]) == (0.25, 0.25, 0.25)

@@ -9,6 +9,7 @@ from builders.precision.label_files import list_shipped_tables
 from builders.precision.tag_files import is_tag_file
 from builders.precision.tag_tree import LANGUAGES
 from querytruth import definitions
+from querytruth.audit.definition import PairJudgeOptions
 from querytruth.backends.files.option_paths import BaseFolder, PathRule, resolve_if_exists
 
 
@@ -131,6 +132,7 @@ class PrecisionDefinition(definitions.SetDefinition):
     compatible: TableName | None = None
     boxes: BoxOptions = BoxOptions()
     detections: DetectionOptions | None = None
+    judge: PairJudgeOptions | None = None  # is asked about what the detections propose
     tags: TagOptions | None = None  # of tags of whole images; null: as TagOptions has it
     searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
@@ -144,8 +146,8 @@ class PrecisionDefinition(definitions.SetDefinition):
     exhaustive_attributes: bool = False
     attributes: AttributeOptions = AttributeOptions()
     texts: Annotated[list[Literal["word", "sentence", "llm"]], Once] = Field(["word", "sentence"], min_length=1)
-    phrasings: PhrasingOptions | None = None  # of texts: llm; it and the three keys below are read there alone
-    replies: definitions.Location | None = None
+    phrasings: PhrasingOptions | None = None  # of texts: llm; it and prompt_files are read there alone
+    replies: definitions.Location | None = None  # of the model that words queries anew and of the judge; so is budget
     prompt_files: definitions.PromptFiles = Field(default_factory=dict)
     budget: definitions.BudgetOptions | None = Field(None, exclude=True)
     # null: those the labels have
@@ -212,9 +214,17 @@ class PrecisionDefinition(definitions.SetDefinition):
                 self.prompt_files, [f"{one}/{name}" for one in LANGUAGES for name in PHRASING_PROMPTS]
             )
             return self
-        keys = ("phrasings", "replies", "prompt_files", "budget")
+        keys = ("phrasings", "prompt_files", *([] if self.judge else ["replies", "budget"]))
         if unused := [name for name in keys if getattr(self, name)]:
             raise ValueError(f"{unused[0]} is read where a chat model words queries: add llm to texts")
+        return self
+
+    @model_validator(mode="after")
+    def _judge_sees_what_is_proposed(self) -> "PrecisionDefinition":
+        if self.judge is not None and (self.detections is None or self.images is None or self.render is None):
+            raise ValueError(
+                "a judge sees what detections propose on rendered images: set detections, images and render"
+            )
         return self
 
     @property

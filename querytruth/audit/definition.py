@@ -31,6 +31,13 @@ class JudgeOptions(StrictModel):
     scores: bool = False
 
 
+class PairJudgeOptions(JudgeOptions, allow_inf_nan=False):
+    """A judge that decides pairs which a build proposes, once people's answers calibrate it. `at_least`: the
+    probability from which a pair counts as relevant."""
+
+    at_least: float = Field(0.9, gt=0, le=1)
+
+
 class AuditSize(StrictModel):
     """What people judge: so many pairs, or so many whole queries, or, card by card, until a share of the relevant pairs
     is certified. `strata`: where they look."""

@@ -30,6 +30,9 @@ def _precision(plan: dict[str, Any]) -> None:
     calls = f"{plan['model_calls']:,} model calls"
     if phrasings := plan.get("phrasings_at_most"):
         calls += f" at most for {phrasings:,} phrasings at most: {format_forecast(plan)}"
+    calls += (
+        f", at most {plan['pairs_to_judge_at_most']:,} more for the judge" if plan["pairs_to_judge_at_most"] else ""
+    )
     cost = f"{calls}, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}", markup=False, soft_wrap=True)
     pairs = plan["derived_pairs"]
@@ -74,6 +77,8 @@ def _generated(plan: dict[str, Any]) -> None:
     request_note = f"{plan['searches']:,} searches and at most {plan['images_at_most']:,} images to ask the web for"
     terminal.out.print(f"[bold]{query_note}[/]; {request_note}", soft_wrap=True)
     cost = f"about {plan['seconds_about']:,.0f} s where hosts are many, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    if proposed := plan["pairs_to_judge_at_most"]:
+        cost += f"; at most {proposed:,} pairs for the judge"
     terminal.out.print(cost, soft_wrap=True)
 
 
@@ -125,6 +130,10 @@ def show_build_result(result: BuildResult) -> None:
         shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({format_share(before)}) before"
         resolved = f"{after['ambiguous']:,} of {after['queries']:,} after {ambiguity['policy']}"
         terminal.out.print(f"ambiguous: {shares}, {resolved}")
+    if judged := result.manifest["notes"].get("judge"):
+        from querytruth.formats.set_card import describe_judge
+
+        terminal.out.print(describe_judge(judged), markup=False, soft_wrap=True)
     if collection := result.manifest["notes"].get("collection"):
         terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
     if result.url is not None:

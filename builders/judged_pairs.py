@@ -8,7 +8,6 @@ the judge's.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,9 +21,11 @@ from querytruth.audit.answers import find_disputes
 from querytruth.audit.definition import PairJudgeOptions
 from querytruth.audit.judge import JudgeQuestions, choose_form
 from querytruth.audit.judge_card import describe_reliability, fit_curve
+from querytruth.audit.pool import JsonRecord
 from querytruth.backends.models.chat import ChatImage, ChatModel, load_chat_model
-from querytruth.backends.steps import step
+from querytruth.backends.steps import current_run, step
 from querytruth.definitions import SetDefinition
+from querytruth.formats.set_card import describe_judge
 from querytruth.questions import ChatSession, require_a_reply
 from querytruth.sets import decision_log
 from querytruth.sets.benchmark_set import Tables
@@ -49,7 +50,7 @@ class JudgedPairs:
 
     pairs: pd.DataFrame
     waiting: pd.DataFrame
-    figures: dict[str, Any]
+    figures: JsonRecord
 
     @property
     def is_calibrated(self) -> bool:
@@ -58,9 +59,9 @@ class JudgedPairs:
 
     def record(self, ledger: Ledger) -> None:
         """Records the stage `judge`, in which every pair is sure or waits."""
-        ledger.record_stage("judge", "pair", len(self.pairs), self.figures["merged"], self.waiting)
+        ledger.record_stage("judge", "pair", self.figures["asked"], self.figures["merged"], self.waiting)
 
-    def settle(self, tables: Tables) -> Tables:
+    def apply_to(self, tables: Tables) -> Tables:
         """Returns the tables with the candidates of which the judge is sure as judgments; the others wait, with their
         probabilities. Each candidate is one of the pairs."""
         candidates = tables.candidate_judgments
@@ -123,6 +124,7 @@ def judge_pairs(
     of_asked = {(asked_as[query], image): fits for (query, image), fits in answers.items()}
     decided = decide_pairs(asked, scores, of_asked, judge.identity.name, rule.at_least)
     render = definition.render and definition.render.model_dump(mode="json")
+    current_run().reporter.log(describe_judge(decided.figures))
     decided.figures["record"] = questions.describe_judge(judge, render)
     seen = spread.merge(decided.pairs, how="left", on=PAIR)
     return replace(decided, pairs=seen.assign(query_id=proposed["query_id"].to_numpy(dtype=object)))

@@ -111,7 +111,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     )
     if definition.judge is not None:
         seen = judge_candidates(definition, tables, rendered_folder, session)
-        tables, notes["judge"] = seen.settle(tables), seen.figures
+        tables, notes["judge"] = seen.apply_to(tables), seen.figures
         limitations += seen.limitations()
         seen.record(ledger)
     return BuiltTables(

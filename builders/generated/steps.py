@@ -109,17 +109,17 @@ def keep_sure_results(tables: Tables, judged: JudgedPairs, accepted: Collection[
     proposed, pairs = propose_results(tables), judged.pairs
     stays = (pairs["is_answered"] | pairs["query_id"].isin(list(accepted))).to_numpy(dtype=bool)
     candidates = proposed.candidate_judgments[~stays].reset_index(drop=True)
-    settled = judged.settle(replace(tables, qrels=tables.qrels[stays], candidate_judgments=candidates))
-    has_truth = tables.queries["query_id"].isin(settled.qrels["query_id"].astype("str"))
+    decided = judged.apply_to(replace(tables, qrels=tables.qrels[stays], candidate_judgments=candidates))
+    has_truth = tables.queries["query_id"].isin(decided.qrels["query_id"].astype("str"))
     unsure = tables.queries.loc[~has_truth, "query_id"]
     rejections = rejection_rows(unsure, "quarantined", "no_sure_image", item_id=unsure)
     ledger.record_stage("sure", "query", len(tables.queries), int(has_truth.sum()), rejections)
     names = ["query_id", "image_id", "judged_by", "evidence"]
-    used = {name: settled.qrels[name].cat.remove_unused_categories() for name in names}
+    used = {name: decided.qrels[name].cat.remove_unused_categories() for name in names}
     queries = tables.queries[has_truth].reset_index(drop=True)
-    waiting = settled.candidate_judgments
+    waiting = decided.candidate_judgments
     waiting = waiting[waiting["query_id"].isin(queries["query_id"])].reset_index(drop=True)
-    return replace(settled, queries=queries, qrels=settled.qrels.assign(**used), candidate_judgments=waiting)
+    return replace(decided, queries=queries, qrels=decided.qrels.assign(**used), candidate_judgments=waiting)
 
 
 def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserError:

@@ -130,10 +130,6 @@ def show_build_result(result: BuildResult) -> None:
         shares = f"{before['ambiguous']:,} of {before['queries']:,} captions ({format_share(before)}) before"
         resolved = f"{after['ambiguous']:,} of {after['queries']:,} after {ambiguity['policy']}"
         terminal.out.print(f"ambiguous: {shares}, {resolved}")
-    if judged := result.manifest["notes"].get("judge"):
-        from querytruth.formats.set_card import describe_judge
-
-        terminal.out.print(describe_judge(judged), markup=False, soft_wrap=True)
     if collection := result.manifest["notes"].get("collection"):
         terminal.out.print(format_collection_summary(collection), markup=False, soft_wrap=True)
     if result.url is not None:

@@ -110,19 +110,22 @@ def judge_pairs(
     is asked. Raises UserError where the judge answers nothing."""
     judge, asked_as = load_pair_judge(rule), choose_asked_queries(queries)
     grades = {1: _FITS if isinstance(definition, RecallDefinition) else _SHOWS}
-    questions = JudgeQuestions(queries[queries["query_id"].isin(asked_as.values())], grades, choose_form(rule))
+    questions = JudgeQuestions(
+        queries[queries["query_id"].isin(asked_as.values())], grades, choose_form(rule), rule.samples
+    )
     spread = pd.DataFrame({"query_id": proposed["query_id"].map(asked_as), "image_id": proposed["image_id"]})
     asked = spread.drop_duplicates(ignore_index=True)
-    requests = [questions.build(query, images[image]) for query, image in asked.itertuples(index=False)]
+    requests = questions.build_all((query, images[image]) for query, image in asked.itertuples(index=False))
     replies = session.ask("judge", judge, requests)
-    found = [questions.read_score(one) for one in replies]
+    found = questions.read_scores(replies)
     if requests and not any(score is not None for score in found):
         require_a_reply("ask judge", judge.identity.name, replies)
     scores = np.array([np.nan if score is None else score for score in found], dtype=np.float64)
     texts = dict(zip(queries["query_id"], queries["text"], strict=True))
     answers = load_pair_answers(definition.out / definition.name, texts)
     of_asked = {(asked_as[query], image): fits for (query, image), fits in answers.items()}
-    decided = decide_pairs(asked, scores, of_asked, judge.identity.name, rule.at_least)
+    name = judge.identity.name + (f" ({rule.samples} samples a pair)" if rule.samples else "")
+    decided = decide_pairs(asked, scores, of_asked, name, rule.at_least)
     render = definition.render and definition.render.model_dump(mode="json")
     current_run().reporter.log(describe_judge(decided.figures))
     decided.figures["record"] = questions.describe_judge(judge, render)

@@ -95,7 +95,7 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
     ledger = Ledger()
     chosen = load_chosen_objects(definition, steps.DEFINITION_PLACEHOLDER, ledger=ledger)
     collection = collection_steps.collect_images(definition, chosen, ledger, connected=False)
-    collect_rules, complete = definition.collect, len(collection.collected.query_ids)
+    collect_rules, judge, complete = definition.collect, definition.judge, len(collection.collected.query_ids)
     searches = int((collection.search_results.queries["reason"] == "not_fetched").sum())
     unknown = sum(image.reason == "not_fetched" for image in collection.images.values())
     at_most = unknown + searches * collect_rules.first
@@ -108,7 +108,7 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
         "searches": searches,
         "images_at_most": at_most,
         "model_calls": 0,
-        "pairs_to_judge_at_most": len(chosen) * collect_rules.keep if definition.judge is not None else 0,
+        "judge_calls_at_most": 0 if judge is None else len(chosen) * collect_rules.keep * judge.calls_per_pair,
         "seconds_about": round(seconds, 1),
         "bytes_about": int(images * (definition.render.size**2 * _BYTES_A_PIXEL + _BYTES_A_IMAGE)),
     }

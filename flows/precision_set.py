@@ -140,7 +140,7 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     labels, seeds = mined.labels, mined.seeds
     queries = list_queries(mined, get_wording(labels, definition))
     phrased = forecast_phrasings(queries, labels, definition) if definition.has_phrasings else {"model_calls": 0}
-    proposed = count_proposed(mined) if definition.judge is not None else 0
+    asked = count_proposed(mined) * definition.judge.calls_per_pair if definition.judge is not None else 0
     # Each judgment is there for each text of its question.
     texts = len(labels.languages) * (
         len(definition.styles) + (definition.phrasings.count if definition.phrasings else 0)
@@ -161,7 +161,7 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
         "queries": len(queries),
         "judgments_at_most": judgment_count,
         **phrased,
-        "pairs_to_judge_at_most": proposed,
+        "judge_calls_at_most": asked,
         "bytes_about": int(8 * judgment_count + 0.2 * pixels),
         "derived_pairs": [f"{one} accepts {other}" for one, other in labels.derived_pairs],
     }

@@ -145,7 +145,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     captions = len(images) * len(wanted.prompt) * wanted.per_image
     rules = definition.ambiguity
     again = rules.rounds * captions if rules.policy == "recaption" else 0
-    again += rules.candidates.nearest * captions if rules.policy == "judge" else 0
+    again += rules.candidates.nearest * captions * rules.judge.calls_per_pair if rules.judge is not None else 0
     return {
         "funnel": ledger.funnel(),
         "images": len(images),

@@ -23,12 +23,19 @@ class StrataOptions(StrictModel):
 
 class JudgeOptions(StrictModel):
     """A chat model that sees images and divides the strata, with its options. `allow_contestant`: it may be one of the
-    systems; `scores`: it is asked for the probability of yes, in place of a grade (always of a model of pairs)."""
+    systems; `scores`: it is asked for the probability of yes, in place of a grade (always of a model of pairs);
+    `samples`: it is asked so often for a yes or no, where its endpoint gives no probabilities."""
 
     model: str
     options: ChatModelOptions = Field(default_factory=dict)
     allow_contestant: bool = False
     scores: bool = False
+    samples: int = Field(0, ge=0, le=100)
+
+    @property
+    def calls_per_pair(self) -> int:
+        """How many questions each pair takes."""
+        return max(self.samples, 1)
 
 
 class PairJudgeOptions(JudgeOptions, allow_inf_nan=False):

@@ -86,7 +86,7 @@ def test_a_judge_finds_what_annotators_left_out_once_people_calibrate_it(album: 
 
     with loopback(ScriptedJudge(fits)) as server:
         judged = load(album, judge=ScriptedJudge.keys(server.url))
-        proposed = plan_set(judged)["pairs_to_judge_at_most"]
+        proposed = plan_set(judged)["judge_calls_at_most"]
         first, unknown = build(judged)
         assert len(server.asked) == proposed == first.manifest["notes"]["judge"]["asked"]
         assert len(unknown.tables.qrels) == len(plain.tables.qrels), "no judgment of a judge that nobody checked"

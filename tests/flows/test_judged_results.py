@@ -52,7 +52,7 @@ def judge_with(definition: GeneratedDefinition, url: str) -> GeneratedDefinition
 def test_a_judge_takes_out_what_the_search_got_wrong_once_people_calibrate_it(found: GeneratedDefinition) -> None:
     with loopback(ScriptedJudge(fits)) as server:
         judged = judge_with(found, server.url)
-        assert plan_set(judged)["pairs_to_judge_at_most"] == QUERIES * KEEP
+        assert plan_set(judged)["judge_calls_at_most"] == QUERIES * KEEP
         first, unknown = build(judged)
         assert len(server.asked) == QUERIES * KEEP and not first.is_new, "a judge that nobody checked changes nothing"
 

@@ -2,12 +2,13 @@
 
     python benchmarks/judges.py sight EMBEDDER.yaml COCO [--names LABELS.csv]  # captions and instances of COCO, photos
     python benchmarks/judges.py truth EMBEDDER.yaml CAPTIONS     # Flickr8k's experts: recall of the truth by judgments
-    python benchmarks/judges.py peers EMBEDDER.yaml CAPTIONS [--eccv FOLDER]   # `pip install ppi-python` for PPI
+    python benchmarks/judges.py peers EMBEDDER.yaml CAPTIONS [--eccv FOLDER]   # PPI: pip install ppi-python
 
-EMBEDDER: any embedder of images and texts, or the YAML file of one. Sight: the cosine of query and photo. Text: the
+EMBEDDER: any embedder of images and texts, or the YAML file of one; for truth and peers also the folder of a model of
+sentence-transformers. Sight: the cosine of query and photo. Text: the
 cosine of the query and the nearest caption of the photo, never itself. Both: a logistic regression of the two. Each is
 fitted to four fifths of the queries and measured on the fifth. Intervals: 95%, of 1,000 bootstrap draws of queries.
-The order by rank is that of the letters that a caption shares with the captions of a photo.
+ppi-python installs a package `tests`, which hides the one here: delete that folder. The order by rank is that of the letters that a caption shares with the captions of a photo.
 """
 
 import argparse
@@ -29,8 +30,8 @@ from querytruth.array_types import BoolArray, FloatArray, RowIndices  # noqa: E4
 from querytruth.audit.certificate import CountBound, RelevanceModel  # noqa: E402
 from querytruth.audit.judge_card import fit_curve, rank_area  # noqa: E402
 from querytruth.audit.next_cards import AnsweredPool, PooledPairs  # noqa: E402
-from querytruth.backends.models.embedders import load_image_text_embedder  # noqa: E402
-from tests.audit.test_real_certificate import compare  # noqa: E402
+from querytruth.backends.models.embedders import load_image_text_embedder, load_text_embedder  # noqa: E402
+from tests.audit.expert_pairs import compare_letters, read_expert_pairs  # noqa: E402
 
 try:
     import ppi_py
@@ -147,23 +148,16 @@ def bootstrap(chances: FloatArray, truth: BoolArray, queries: RowIndices, less: 
     return np.quantile(values, [0.025, 0.975])
 
 
+def load_sentences(embedder: str) -> Callable[[list[str]], FloatArray]:
+    """What encodes sentences: an embedder of images and texts, or a folder of sentence-transformers."""
+    load = load_text_embedder if Path(embedder).is_dir() else load_image_text_embedder
+    return load(embedder).encode_texts
+
+
 def read_experts(folder: Path, encode: Callable[[list[str]], FloatArray]) -> pd.DataFrame:
     """Flickr8k: pairs of a caption and another photo; whether the experts' median is 3 or 4; the rank of the photo
     among those of the caption by letters; the cosine of the nearest caption."""
-    texts: dict[str, str] = {}
-    captions: dict[str, list[str]] = defaultdict(list)
-    for line in (folder / "flickr8k_test_en.txt").read_text("utf-8").splitlines():
-        key, _, text = line.partition(" ")
-        photo, number = key.replace(".jpg", "").split("#enc#")
-        texts[f"{photo}#{number}"] = text
-        captions[photo].append(text)
-    judged = []
-    for line in (folder / "Flickr8k_ExpertAnnotations.txt").read_text("utf-8").splitlines():
-        photo, caption, *grades = line.replace(".jpg", "").split()
-        if photo in captions and caption in texts and not caption.startswith(photo):
-            letters = max(compare(texts[caption], other) for other in captions[photo])
-            judged.append((caption, photo, np.median([int(grade) for grade in grades]) >= 3, letters))
-    pairs = pd.DataFrame(judged, columns=["query_id", "image_id", "relevant", "letters"])
+    texts, captions, pairs = read_expert_pairs(folder)
     used = sorted(
         {*pairs["query_id"].map(texts), *(text for photo in set(pairs["image_id"]) for text in captions[photo])}
     )
@@ -201,7 +195,7 @@ def read_eccv(folder: Path, captions: Path, encode: Callable[[list[str]], FloatA
         near = pd.Series(matrix @ vectors[query]).groupby(owner).max().drop(texts[query][0]).nlargest(50)
         for image in near.index:
             fits = image in truth[query]
-            letters = max(compare(texts[query][1], other) for other in said[owner == image])
+            letters = max(compare_letters(texts[query][1], other) for other in said[owner == image])
             rows.append((f"q{query}", f"i{image}", fits, letters, 1.81 * fits + rng.normal()))
     return add_rank(pd.DataFrame(rows, columns=["query_id", "image_id", "relevant", "letters", "score"]))
 
@@ -238,7 +232,7 @@ def ask_cards(pool: PooledPairs, relevant: BoolArray, most: int, goal: float = 1
 
 def measure_truth(embedder: str, captions: Path) -> None:
     """Prints how much of the experts' truth is known after so many judgments, at an expected precision of .90."""
-    pairs = read_experts(captions, load_image_text_embedder(embedder).encode_texts)
+    pairs = read_experts(captions, load_sentences(embedder))
     relevant, scores = pairs["relevant"].to_numpy(), pairs["score"].to_numpy()
     area = rank_area(scores, relevant.astype(float))
     print(f"{len(pairs):,} pairs, {relevant.sum()} relevant, AUROC {area:.3f} by sentences, "
@@ -350,7 +344,7 @@ if __name__ == "__main__":
     elif given.part == "truth":
         measure_truth(given.embedder, given.data)
     else:
-        encode = load_image_text_embedder(given.embedder).encode_texts
+        encode = load_sentences(given.embedder)
         measure_peers("Flickr8k's experts", read_experts(given.data, encode))
         if given.eccv is not None:
             measure_peers("ECCV Caption", read_eccv(given.eccv, given.data, encode))

@@ -205,7 +205,9 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"{name} · a {manifest['kind']} set for text-to-image search: {_KINDS[manifest['kind']]}.\n"
     yield from _images_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
     if certificate := manifest["notes"].get("certificate"):
-        yield f"## How complete the truth is\n\n{_plain(describe_certificate(certificate))}.\n"
+        is_chinese = any(style.startswith("zh/") for style in manifest["counts"]["by_style"])
+        stated = [f"{_plain(describe_certificate(certificate, one))}" for one in ("en", *["zh"] * is_chinese)]
+        yield "## How complete the truth is\n\n" + ".\n\n".join(stated) + "\n"
     if ambiguity := manifest["notes"].get("ambiguity"):
         yield from _ambiguous(ambiguity, tables)
     if judged := manifest["notes"].get("judge"):

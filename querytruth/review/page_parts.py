@@ -115,7 +115,7 @@ def _environment(language: str) -> Environment:
     environment.filters["text"] = lambda value: _look_up(str(value).replace("_", " "), language)
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes
-    environment.filters["certificate"] = describe_certificate
+    environment.filters["certificate"] = lambda value: describe_certificate(value, language)
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment
 

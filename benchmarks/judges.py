@@ -257,6 +257,7 @@ def measure_order(file: Path) -> None:
     for judge in judges:
         pairs, tops = make_systems(table, [name for name in judges if name != judge])
         pairs["score"] = table[judge].astype(float)
+        scores = pairs["score"].fillna(pairs["score"].median()).to_numpy()
         truth = [relevant[top].sum() for top in tops]
         for seed in range(5):
             for count in ORDER_JUDGMENTS:
@@ -265,8 +266,7 @@ def measure_order(file: Path) -> None:
                 drawn = np.random.default_rng(seed).permutation(len(pairs))[:count]
                 estimates = (chosen.certify(RECALL)["relevant_estimate"], relevant[drawn].mean() * len(pairs))
                 for name, rows, estimate in zip(("chosen", "random"), (chosen.rows, drawn), estimates, strict=True):
-                    known = fit_curve(table[judge].to_numpy(dtype=float)[rows], relevant[rows].astype(float),
-                                      table[judge].to_numpy(dtype=float))  # fmt: skip
+                    known = fit_curve(scores[rows], relevant[rows].astype(float), scores)
                     known[rows] = relevant[rows]
                     tau = kendalltau([known[top].sum() for top in tops], truth).statistic
                     known[np.setdiff1d(np.arange(len(pairs)), rows)] = 0

@@ -113,7 +113,7 @@ def _count_draws(lacking: FloatArray, rest: FloatArray, null_hits: FloatArray, r
     truth, null = np.minimum(rest / remaining, 1.0), np.minimum(null_hits / remaining, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = truth * np.log(truth / null) + np.where(truth < 1, (1 - truth) * np.log((1 - truth) / (1 - null)), 0.0)
-    draws = np.where(truth < null, lacking / np.where(truth < null, rate, 1.0), np.where(lacking > 0, np.inf, 0.0))
+    draws = np.where(truth < null, lacking / np.where(truth < null, rate, 1.0), np.inf)
     return np.asarray(remaining * -np.expm1(-draws / remaining), dtype=np.float64)
 
 
@@ -126,8 +126,10 @@ def forecast_recall(bound: CountBound, expected: FloatArray, more: int, goal: fl
     rest = np.full(99, max(float(expected[chosen:].sum()), _LEAST_FORECAST))
     shares = np.arange(99, 0, -1) / 100
     refuted = np.floor((found + already) / shares - already).astype(np.int64) + 1
-    draws = _count_draws(bound.lacking(refuted), rest, refuted - found, np.full(99, remaining))
-    reached = shares[(draws <= more - chosen) | (refuted > found + len(expected) - chosen)]
+    lacking = bound.lacking(refuted)
+    null_hits = np.asarray(refuted - found, dtype=np.float64)
+    draws = _count_draws(lacking, rest, null_hits, np.full(99, remaining))
+    reached = shares[(draws <= more - chosen) | (lacking == 0) | (refuted > found + len(expected) - chosen)]
     return float(reached[0]) if len(reached) else 0.0
 
 

@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: reference demo test test-all test-slow test-newest check licences audit lock bench clean
+.PHONY: reference demo test test-thorough test-all test-slow test-newest check licences audit lock bench clean
 # With bytecode written, whatever the environment says: the demo and the tests start processes, up to hundreds, that would
 # each compile the project and its libraries anew.
 BYTECODE := PYTHONDONTWRITEBYTECODE=
@@ -24,8 +24,15 @@ demo: $(STAMP)
 test: $(DEV_STAMP)
 	$(PYTEST) -m "not slow and not thorough"
 
-test-all: test
+test-thorough: $(DEV_STAMP)
 	$(PYTEST) -m "thorough and not slow"
+
+# Both, and the coverage by branch of the rooms that decide what is true.
+COVERED := $(PYTEST) --cov-branch --cov=builders $(foreach room,audit evaluation sets,--cov=querytruth/$(room))
+test-all: $(DEV_STAMP)
+	rm -f .coverage
+	$(COVERED) --cov-report= -m "not slow and not thorough"
+	$(COVERED) --cov-append --cov-report=term:skip-covered -m "thorough and not slow"
 
 test-slow: $(DEV_STAMP)
 	$(PYTEST) --dist worksteal -m slow

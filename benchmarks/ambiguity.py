@@ -36,14 +36,7 @@ from ambiguity_fit import (
     start_experts_fit,
 )
 from ambiguity_order import FIRST
-from ambiguity_ratings import (
-    SHARED,
-    RatedCaptions,
-    build_tables,
-    has_shared_data,
-    read_captions,
-    read_rated_captions,
-)
+from ambiguity_ratings import SHARED, RatedCaptions, build_tables, has_shared_data, read_captions, read_rated_captions
 from ambiguity_readings import compare_readers, compare_with_experts, measure_found, predict_readings
 from rich.console import Console
 from rich.table import Table

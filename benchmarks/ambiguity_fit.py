@@ -31,13 +31,7 @@ from ambiguity_calibration import (
     write_calibrations,
 )
 from ambiguity_order import SPLITS, RankedCandidates, fit_order, measure_order
-from ambiguity_ratings import (
-    RATED_CAPTION,
-    RatedCaptions,
-    has_shared_data,
-    read_rated_captions,
-    split_in_halves,
-)
+from ambiguity_ratings import RATED_CAPTION, RatedCaptions, has_shared_data, read_rated_captions, split_in_halves
 from ambiguity_readings import Readings, measure_readings, predict_readings, read_readings
 from rich.console import Console
 

@@ -26,10 +26,10 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from querytruth.audit.answers import AUDIT_VIEW  # noqa: E402
 from querytruth.audit.definition import AuditKeys, AuditSize  # noqa: E402
 from querytruth.audit.pair_audit import estimate_total  # noqa: E402
 from querytruth.audit.query_audit import estimate_mean  # noqa: E402
+from querytruth.sets.decision_agreement import AUDIT_VIEW  # noqa: E402
 from querytruth.sets.decision_records import QueryDecision  # noqa: E402
 from tests.audit.planted_worlds import (  # noqa: E402
     JUDGES,

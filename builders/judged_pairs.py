@@ -17,7 +17,6 @@ from builders.generated.definition import GeneratedDefinition
 from builders.precision.definition import PrecisionDefinition
 from builders.recall.definition import RecallDefinition
 from querytruth.array_types import FloatArray
-from querytruth.audit.answers import find_disputes
 from querytruth.audit.definition import PairJudgeOptions
 from querytruth.audit.judge import JudgeQuestions, choose_form
 from querytruth.audit.judge_card import describe_reliability, fit_curve
@@ -29,6 +28,7 @@ from querytruth.formats.set_card import describe_judge
 from querytruth.questions import ChatSession, require_a_reply
 from querytruth.sets import decision_log
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_agreement import find_disputes
 from querytruth.sets.decision_application import merge_judgments
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 from querytruth.sets.ledger import Ledger, rejection_rows

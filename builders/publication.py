@@ -15,7 +15,7 @@ import pandas as pd
 from PIL import features
 
 from builders.publication_guards import check_not_empty, check_shrinkage
-from querytruth.audit.answers import AUDIT_VIEW, AcceptedLabels, AuditDisputes, add_accepted_labels, find_disputes
+from querytruth.audit.answers import AcceptedLabels, add_accepted_labels
 from querytruth.audit.corrections import certify_tables
 from querytruth.backends.steps import current_run, describe_environment, step
 from querytruth.definitions import SetDefinition
@@ -23,7 +23,14 @@ from querytruth.errors import UserError
 from querytruth.formats.set_card import render_set_card
 from querytruth.sets import benchmark_set, decision_records, set_files, set_publishing
 from querytruth.sets.benchmark_set import Tables, make_canary
-from querytruth.sets.decision_agreement import DecisionConflict, find_disagreements, latest_decisions
+from querytruth.sets.decision_agreement import (
+    AUDIT_VIEW,
+    AuditDisputes,
+    DecisionConflict,
+    find_disagreements,
+    find_disputes,
+    latest_decisions,
+)
 from querytruth.sets.decision_application import apply_decisions, list_edited_waiting
 from querytruth.sets.decision_log import check_no_decision_is_lost, load_decisions, make_log_records, read_decisions
 from querytruth.sets.decision_outcomes import DecisionOutcome, carry_over

@@ -87,8 +87,8 @@ def check_not_empty(kind: str, name: str, tables: Tables, funnel: Iterable[Mappi
     ranked = sorted(losses.items(), key=lambda pair: (-pair[1], pair[0]))
     listed = ", ".join(f"{number:,} {loss.reason.replace('_', ' ')}" for loss, number in ranked[:_SHOWN])
     wanted = "image" if kind == "gallery" else "query"
-    kinds = pluralize_kind(emptied["kind"]).replace("image", "image")
     entered = max(stage["entered"] for stage in stages if stage["kind"] == emptied["kind"])
+    kinds = emptied["kind"] if entered == 1 else pluralize_kind(emptied["kind"])
     reason = f"no {wanted} is left of {entered:,} {kinds} ({listed}); nothing was published"
     raise UserError("publish", name, reason, _next_step(ranked[0][0]))
 

@@ -1,15 +1,9 @@
 """The review page of a version: which views it has, and the files behind each.
 
 Resolves the argument of `querytruth review`, a set or a table of topics or objects, and the command that follows.
-
-The table of topics or objects that a stage exported, as `querytruth review TABLE.csv` reads and replaces it.
 """
 
-import fcntl
-import hashlib
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +11,8 @@ from typing import Any
 import yaml
 from fastapi import APIRouter
 
-from builders.generated.generation_journal import read_exported_table
-from querytruth.audit.answers import find_disputes
 from querytruth.audit.cards import build_audit_routes
-from querytruth.backends.files import durable_files, safe_paths, text_formats
+from querytruth.backends.files import safe_paths, text_formats
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
 from querytruth.review import (
@@ -32,26 +24,15 @@ from querytruth.review import (
     review_exports,
     similar_images,
 )
-from querytruth.review.deck import ActionError, DecisionSummary, summarize_decisions
 from querytruth.review.gallery_views import caption_routes, duplicate_routes, rejection_routes
-from querytruth.review.pool_views import CONFLICT_MESSAGE, PoolFile, PoolFileContent, PoolSession, pool_routes
+from querytruth.review.pool_views import REVIEW_STAGE, PoolFile, PoolSession, compute_table_digest, pool_routes
 from querytruth.review.server import image_routes
-from querytruth.review.server_session import LogSession, ReviewSession, ReviewStorage
-from querytruth.sets import (
-    benchmark_set,
-    decision_application,
-    decision_outcomes,
-    ledger,
-    published_files,
-    review_csv,
-    set_files,
-)
-from querytruth.sets.decision_log import DecisionLog, find_lost_decisions, read_decisions
-from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Override, QueryDecision, UndeterminedPair
-from querytruth.sets.review_tables import ImportTolerances, ReviewExport, read_filled_table
+from querytruth.review.server_session import LogSession, ReviewSession
+from querytruth.sets import benchmark_set, published_files, set_files
+from querytruth.sets.decision_log import DecisionLog, find_lost_decisions
+from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Override, QueryDecision
 from querytruth.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
 
-REVIEW_STAGE = "review"
 _NEXT_COMMANDS = {"topics": "querytruth objects DEFINITION", "objects": "querytruth collect DEFINITION"}
 _KINDS_WITH_OVERRIDES = ("gallery", "recall", "generated")
 
@@ -83,16 +64,6 @@ def find_pool_table(path: str) -> Path:
         raise UserError(REVIEW_STAGE, table, reason, "give the file after “awaiting review”, or a set's name")
     compute_table_digest(table)
     return table
-
-
-def compute_table_digest(path: Path) -> str:
-    """Return the sha256 of a table's bytes. Raises UserError where there is no such file."""
-    try:
-        return hashlib.sha256(safe_paths.read_regular(path)).hexdigest()
-    except FileNotFoundError:
-        raise UserError(REVIEW_STAGE, path, "is not there", "run the stage that hands it out again") from None
-    except OSError as error:
-        raise UserError(REVIEW_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
 def _suggest_reviewable(definition: Path, out: Path) -> str:
@@ -129,75 +100,11 @@ def suggest_next_command(target: str, views: list[str]) -> str:
 
 def build_pool_routes(table: Path) -> tuple[list[APIRouter], dict[str, Any]]:
     """Return the routes of a table in <out>/<name>/review, and what its page shows of it."""
-    session = PoolSession(
-        PoolFile(
-            lambda known_digest: _read_checked_table(table, known_digest),
-            lambda export, known: _replace_table(table, export, known),
-        )
-    )
+    session = PoolSession(PoolFile(table))
     name = session.table.export.set_name.partition("/")[0]
     views = [table.stem.title()]
     page_context = {"name": name, "version": 0, "title": name, "grades": {}, "reviewer": "", "views": views}
     return [pool_routes(session, page_context)], page_context
-
-
-def _read_checked_table(table: Path, known_digest: str) -> PoolFileContent | None:
-    """Return the table checked cell by cell, as the next stage will; None while its bytes have the known digest."""
-    while True:
-        digest = compute_table_digest(table)
-        if digest == known_digest:
-            return None
-        filled = review_csv.read_review_csv(table)
-        export = _load_original_export(table, filled)
-        reading = read_filled_table(export, filled.rows, ImportTolerances())
-        if digest != compute_table_digest(table):
-            continue  # written again while it was read
-        if reading.problems:
-            reason = f"{len(reading.problems)} problems, the first: {reading.problems[0]}"
-            raise UserError(REVIEW_STAGE, table, reason, "fix those cells in a spreadsheet")
-        return PoolFileContent(digest, export, reading.decisions)
-
-
-def _load_original_export(table: Path, filled: ReviewExport) -> ReviewExport:
-    """Return the table as the stage wrote it beside its journal. Raises UserError where it wrote another one."""
-    export = read_exported_table(table.absolute().parents[1] / "generated", table.stem, filled)
-    if export is None:
-        reason = f"is the export {filled.export_id} of {filled.set_name}, which was not handed out here"
-        raise UserError(REVIEW_STAGE, table, reason, "give the table where the stage put it")
-    return export
-
-
-def _replace_table(table: Path, export: ReviewExport, known_digest: str) -> str:
-    """Put the table in place of the one with the known digest, durably, and return the new digest."""
-    temporary_file = table.with_name(f".{table.name}.page")
-    try:
-        with _lock_folder(table.parent):
-            if (opened := table.with_name(f".~lock.{table.name}#")).exists():
-                where = f"in LibreOffice ({opened.name})"
-                raise ActionError(f"the table is open {where}: close it there, then decide again")
-            review_csv.write_review_csv(export, temporary_file)
-            digest = compute_table_digest(temporary_file)
-            # As late as possible: a spreadsheet asks nobody before it writes.
-            if compute_table_digest(table) != known_digest:
-                temporary_file.unlink()
-                raise ActionError(CONFLICT_MESSAGE)
-            temporary_file.replace(table)
-            durable_files.sync_folder(table.parent)
-            return digest
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror}); nothing was taken"
-        raise UserError(REVIEW_STAGE, table, reason, "fix that and do the same again") from None
-
-
-@contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
-    """Lock the folder, so that no other page writes in it."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,29 +163,22 @@ def open_review_site(
 def _judging_site(
     stored: set_files.StoredSet, reviewer: str, about: dict[str, Any], pool: review_exports.ResultPool
 ) -> ReviewSite:
-    path, image = stored.path, make_set_thumbnail_reader(stored)
-    callbacks = ReviewStorage(
-        log=DecisionLog(path.parent, QueryDecision),
-        export_csv=lambda view: review_exports.export_review_csv(path, view),
-        import_csv=lambda data, upload: review_exports.import_review_csv(path, data, upload, reviewer),
-        read_outcome=lambda: _read_outcome(stored),
-    )
+    image = make_set_thumbnail_reader(stored)
     review_state = query_cards.ReviewState[QueryDecision](
         reviewer, frozenset(stored.manifest["decisions"]["in_effect"])
     )
     render_mode = benchmark_set.get_render_options(stored.manifest).get("mode")
     cards = query_cards.QueryCards(stored.tables, stored.manifest["grades"], review_state, render_mode)
-    session = ReviewSession(cards, callbacks, pool.pairs)
+    session = ReviewSession(cards, DecisionLog(stored.path.parent, QueryDecision), pool.pairs)
     judging = [
         query_views.page_routes(session, about),
         query_views.data_routes(session),
         query_views.pair_routes(session),
     ]
-    judging.append(query_views.csv_routes(session, about["name"]))
-    judging.append(query_views.decision_routes(_make_decision_summary_reader(stored), about, session))
+    judging.append(query_views.csv_routes(stored, reviewer))
+    judging.append(query_views.decision_routes(stored, about, session))
     images = image_routes("/image", cards.has_image, image)
-    search = similar_images.SimilarImageSearch(stored)
-    similar = query_views.SimilarImages(search.find_by_image, search.find_by_file)
+    similar = similar_images.SimilarImageSearch(stored)
     judging.append(query_views.image_finder_routes(session, stored.tables, similar))
 
     def prepare_thumbnails() -> None:  # those that a person sees first
@@ -295,41 +195,8 @@ def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str
     cards = gallery_cards.CaptionCards(stored.tables.images, reviewer)
     session = LogSession(cards.apply_entries, DecisionLog(stored.path.parent, HumanCaption))
     images = image_routes("/image", cards.has_image, make_set_thumbnail_reader(stored))
-    decisions = query_views.decision_routes(_make_decision_summary_reader(stored), about)
+    decisions = query_views.decision_routes(stored, about)
     return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
-
-
-def _make_decision_summary_reader(stored: set_files.StoredSet) -> Callable[[], DecisionSummary]:
-    """Returns a function that counts the decisions on images and rejections, and the captions people wrote, as the logs
-    are when it is called."""
-    folder, image_names = stored.path.parent, _image_names(stored)
-    return lambda: summarize_decisions(
-        read_decisions(folder, ImagePairDecision),
-        read_decisions(folder, Override),
-        read_decisions(folder, HumanCaption),
-        stored.manifest["decisions"],
-        image_names,
-    )
-
-
-def _image_names(stored: set_files.StoredSet) -> dict[str, str]:
-    """The names that people know the images by."""
-    duplicates, images = stored.tables.duplicates, stored.tables.images
-    names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
-    named = images[images["file_name"].notna()]
-    return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))
-
-
-def _read_outcome(stored: set_files.StoredSet) -> decision_outcomes.DecisionOutcome:
-    """Returns which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
-    log, in_effect = (
-        read_decisions(stored.path.parent, QueryDecision),
-        frozenset(stored.manifest["decisions"]["in_effect"]),
-    )
-    disputes = find_disputes(log, read_decisions(stored.path.parent, UndeterminedPair), in_effect)
-    return decision_application.apply_decisions(
-        stored.tables, disputes.exclude_from(log, in_effect), ledger.Ledger(), in_effect
-    )[1]
 
 
 def _duplicate_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
@@ -364,9 +231,7 @@ def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
         rejection_cards.RejectionCards(tables.ledger, context, reviewer),
         DecisionLog(stored.path.parent, Override),
     )
-    return rejection_routes(
-        LogSession(cards.apply_entries, log), cards, similar_images.open_rejected_files(stored), about
-    )
+    return rejection_routes(LogSession(cards.apply_entries, log), cards, similar_images.RejectedFiles(stored), about)
 
 
 def _reason_not_overridable(manifest: Mapping[str, Any]) -> str:

@@ -87,10 +87,10 @@ def suggest_choice(unknown: str, choices: list[str]) -> str:
     longer = sorted(choice for choice in choices if choice.casefold().startswith(f"{unknown.casefold()}_"))
     if 0 < len(longer) <= 3:
         return f"did you mean {' or '.join(map(repr, longer))}?"
-    close = get_close_matches(unknown.casefold(), [c.casefold() for c in choices], n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {next(c for c in choices if c.casefold() == close[0])!r}?"
-    listed = ", ".join(sorted(choices)[:20])
+    plain = {choice.casefold().lstrip("-"): choice for choice in choices}  # dashes make all options alike
+    if close := get_close_matches(unknown.casefold().lstrip("-"), plain, n=1, cutoff=0.6):
+        return f"did you mean {plain[close[0]]!r}?"
+    listed = ", ".join(sorted(choices))
     return "choose from " + (listed if len(listed) <= 240 else f"{listed[:240].rpartition(', ')[0]}, …")
 
 

@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
+from tests.azure_service import serve_azure
 from tests.images import make_jpeg
 from tests.object_service import ObjectService, object_environment, serve_objects
+
+hypothesis.settings.register_profile("patient", deadline=None)  # how long an example takes is no test of ours
+hypothesis.settings.load_profile("patient")
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -64,11 +69,20 @@ def object_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield running
 
 
-@pytest.fixture(params=["file", "bucket"])
+@pytest.fixture
+def azure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of an empty container of Azure's storage on loopback; skips without the emulator."""
+    with serve_azure(tmp_path.with_name(f"{tmp_path.name}-azurite"), monkeypatch) as url:
+        yield url
+
+
+@pytest.fixture(params=["file", "bucket", "azure"])
 def reply_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty reply store may be: a file, then the URL of a folder in a bucket."""
+    """Where an empty reply store may be: a file, then folders of buckets, of Amazon's protocol and of Azure's."""
     if request.param == "file":
         return str(tmp_path / "replies.sqlite")
+    if request.param == "azure":
+        return f"{request.getfixturevalue('azure')}/replies"
     return f"{request.getfixturevalue('object_service').url}/replies"
 
 

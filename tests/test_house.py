@@ -179,10 +179,10 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 450,
-    "lines": 77975,
-    "lines of imports": 5855,
-    "carriers that are built at one place": 119,
+    "files": 449,
+    "lines": 77825,
+    "lines of imports": 5825,
+    "carriers that are built at one place": 115,
     "functions with seven parameters or more": 23,
     "Any": 1682,
     "folders of audit": 2,

@@ -266,7 +266,7 @@ def _die_at_file_event(count: int, folder: Path) -> None:
 
 def live(examples: int, steps: int) -> None:
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    told = settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=quiet)
+    told = settings(max_examples=examples, stateful_step_count=steps, suppress_health_check=quiet)
     run_state_machine_as_test(LifeOfASet, settings=told)  # type: ignore[no-untyped-call]
 
 

@@ -8,7 +8,7 @@ A stage's exported tables, stored beside its journal: a filled-in table is compa
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.ledger import Ledger, Rejection, rejection_rows, rejection_table
-from querytruth.sets.review_csv import read_review_csv
-from querytruth.sets.review_tables import ReviewExport
 
 SCORE_UNIT = 10_000  # similarities are stored as whole multiples of 1 / SCORE_UNIT
 
@@ -142,17 +140,3 @@ def read_summary(path: Path, next_step: str) -> dict[str, Any]:
     if not isinstance(summary, dict):
         raise UserError("read summary", path, "is no summary", next_step)
     return summary
-
-
-def exported_table_path(generated: Path, stage: str, export_id: str) -> Path:
-    """Returns the path of an exported table; `generated` is <out>/<name>/generated, the folder of a set's journals."""
-    return generated / stage / f"{export_id}.csv"
-
-
-def read_exported_table(generated: Path, stage: str, filled: ReviewExport) -> ReviewExport | None:
-    """Returns the original of a filled-in table; None where that stage of that set did not export it."""
-    path = exported_table_path(generated, stage, filled.export_id)
-    if filled.set_name != f"{generated.parent.name}/v0" or not path.exists():
-        return None
-    original = read_review_csv(path)
-    return replace(original, rows=original.rows.reset_index(drop=True))

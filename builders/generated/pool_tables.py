@@ -22,6 +22,7 @@ from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.records import content_id
+from querytruth.review.pool_views import exported_table_path, read_exported_table
 from querytruth.sets import review_csv, review_tables
 from querytruth.sets.decision_log import append_decisions, read_decisions
 from querytruth.sets.decision_records import QueryDecision
@@ -205,7 +206,7 @@ def export_review_table(
         if filled.export_id == export.export_id:
             return path
         _import_decisions(definition, stage, filled, path, effective_options.allow)
-    _write(export, generation_journal.exported_table_path(generation_folder(definition), stage, export.export_id))
+    _write(export, exported_table_path(generation_folder(definition), stage, export.export_id))
     log = read_decisions(generation_folder(definition) / stage, QueryDecision)
     _write(fill_in_decisions(export, log), path)
     return path
@@ -237,7 +238,7 @@ def _import_decisions(
     path: Path,
     allow: review_tables.ImportTolerances,
 ) -> tuple[review_tables.ReviewExport, list[QueryDecision]]:
-    export = generation_journal.read_exported_table(generation_folder(definition), stage, filled_table)
+    export = read_exported_table(generation_folder(definition), stage, filled_table)
     if export is None:
         reason = f"is the export {filled_table.export_id} of {filled_table.set_name}, which this stage did not hand out"
         raise UserError(

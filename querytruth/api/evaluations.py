@@ -14,13 +14,7 @@ import pandas as pd
 from pydantic import ConfigDict, Field
 
 from flows.evaluation import evaluate_systems, load_judgments, load_systems
-from flows.search import (
-    QueryResults,
-    search_by_model,
-    search_by_system,
-    search_in_run,
-    write_search_page,
-)
+from flows.search import QueryResults, search_by_model, search_by_system, search_in_run, write_search_page
 from querytruth.errors import UsageError, UserError, suggest_choice
 from querytruth.evaluation import comparison, judged_sets, program_systems, systems
 from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult

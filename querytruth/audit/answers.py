@@ -7,7 +7,7 @@ The sample of an audit as a review table: blind, in the order of the sample.
 The sample of an audit as CSV for people, and their answers in the set's decision log.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,13 +19,13 @@ import pandas as pd
 from querytruth.audit.audit_files import StoredAudit, audit_folder, read_audit
 from querytruth.audit.pool import AUDIT_STAGE, PAIR
 from querytruth.errors import UserError
-from querytruth.sets import benchmark_set, decision_agreement, decision_application, decision_log, review_csv, set_files
+from querytruth.sets import benchmark_set, decision_application, decision_log, review_csv, set_files
+from querytruth.sets.decision_agreement import AUDIT_VIEW, cohen_kappa, count_majority, grade_of
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ReviewExport, build_export, read_filled_table
 from querytruth.sets.set_files import StoredSet
 
-AUDIT_VIEW = "audit"
 CANNOT_TELL = "cannot_tell"
 _LONGEST_GAP, _FEWEST_GAPS = 120, 10  # seconds; gaps
 Pair = tuple[str, str]
@@ -68,7 +68,7 @@ def collect_answers(
     for line in sorted(lines, key=lambda line: line.at):
         if line.undoes is None:
             pair = (line.query_id, str(line.image_id))
-            by_pair.setdefault(pair, {})[line.reviewer] = _grade(line)
+            by_pair.setdefault(pair, {})[line.reviewer] = grade_of(line)
             notes.setdefault(pair, {})[line.reviewer] = line.note.strip()
     grades = {pair: grade for pair, answers in by_pair.items() if (grade := _resolve(answers)) is not None}
     disputed = sorted(pair for pair, answers in by_pair.items() if pair not in grades and _is_split(answers))
@@ -80,73 +80,18 @@ def collect_answers(
         disputed,
         len(categories),
         sum(one == other for one, other in categories),
-        decision_agreement.cohen_kappa(categories),
+        cohen_kappa(categories),
         {pair: sorted(answers) for pair, answers in by_pair.items()},
         {pair: "; ".join(filter(None, texts.values())) for pair, texts in notes.items()},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditDisputes:
-    """`left_out`: ids of answers that must not change a set, since people differ or the majority says otherwise;
-    `unsettled`: the last answer on each pair that waits for a third person and that nobody judged elsewhere."""
-
-    left_out: frozenset[str]
-    unsettled: list[QueryDecision]
-
-    def exclude_from(
-        self, decisions: Iterable[QueryDecision], published_ids: Collection[str] = ()
-    ) -> list[QueryDecision]:
-        """Returns the decisions without those that must not change a set; what a published version contains stays."""
-        return [one for one in decisions if one.decision_id not in self.left_out or one.decision_id in published_ids]
-
-
-def find_disputes(
-    decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair], published_ids: Collection[str] = ()
-) -> AuditDisputes:
-    """Returns the disputes in the audits of a log, by the rule of `collect_answers`. `published_ids`: decisions that a
-    published version contains."""
-    known = [one for one in effective(decisions, published_ids) if one.undoes is None and one.image_id is not None]
-    graded = [one for one in known if one.view == AUDIT_VIEW]
-    judged_elsewhere = {one.target for one in known if one.view != AUDIT_VIEW}
-    unsure = [one for one in effective(undetermined) if one.undoes is None]
-    lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
-    last: dict[tuple[str, Pair], dict[str, QueryDecision | UndeterminedPair]] = {}
-    for line in sorted(lines, key=lambda line: line.at):
-        last.setdefault(_audited_pair(line), {})[line.reviewer] = line
-    balances = {key: _balance([_grade(line) for line in answers.values()]) for key, answers in last.items()}
-    left_out = set()
-    for one in graded:
-        grade, balance = _grade(last[_audited_pair(one)][one.reviewer]), balances[_audited_pair(one)]
-        if grade is None or not balance or (grade > 0) != (balance > 0):
-            left_out.add(one.decision_id)
-    split = [
-        [one for one in last[key].values() if isinstance(one, QueryDecision)] for key in balances if not balances[key]
-    ]
-    unsettled = [lines[-1] for lines in split if lines and lines[-1].target not in judged_elsewhere]
-    return AuditDisputes(frozenset(left_out), sorted(unsettled, key=lambda line: str(line.target)))
-
-
-def _audited_pair(line: QueryDecision | UndeterminedPair) -> tuple[str, Pair]:
-    audit_id = line.source if isinstance(line, QueryDecision) else line.audit
-    return audit_id, (line.query_id, str(line.image_id))
-
-
-def _grade(line: QueryDecision | UndeterminedPair) -> int | None:
-    return line.relevance if isinstance(line, QueryDecision) else None
-
-
 def _resolve(answers: Mapping[str, int | None]) -> int | None:
     """The last grade on the side of the majority; None where nobody tells, or as many say yes as no."""
     known = [grade for grade in answers.values() if grade is not None]
-    balance = _balance(known)
+    balance = count_majority(known)
     sided = [grade for grade in known if (grade > 0) == (balance > 0)]
     return sided[-1] if balance else None
-
-
-def _balance(grades: Iterable[int | None]) -> int:
-    """How many more people say yes than no."""
-    return sum(1 if grade > 0 else -1 for grade in grades if grade is not None)
 
 
 def _is_split(answers: Mapping[str, int | None]) -> bool:

@@ -14,13 +14,14 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
-from querytruth.audit.answers import AUDIT_VIEW, AuditAnswers, collect_answers
+from querytruth.audit.answers import AuditAnswers, collect_answers
 from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, read_audit, read_audit_manifest
 from querytruth.audit.extension import CardAudit
 from querytruth.audit.pool import JsonRecord
 from querytruth.review import page_parts, query_cards, server_session
 from querytruth.review.deck import ActionError, clean_text
 from querytruth.review.query_queue import CardKeys, LongText, ShortText
+from querytruth.sets.decision_agreement import AUDIT_VIEW
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 from querytruth.sets.manifest_notes import describe_certificate

@@ -9,14 +9,7 @@ from pydantic import Field
 from querytruth.audit.definition import JudgeOptions
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UsageError
-from querytruth.requests import (
-    ONE_OR_MORE,
-    SET_NAME,
-    ByName,
-    ByPlace,
-    Request,
-    parse_model_options,
-)
+from querytruth.requests import ONE_OR_MORE, SET_NAME, ByName, ByPlace, Request, parse_model_options
 
 
 class ShortcutsRequest(Request):

@@ -12,7 +12,7 @@ from querytruth.backends.environment import configure_allocator
 from querytruth.backends.files.transfer_bars import transfer_bars
 from querytruth.cli.command_line import run_command
 from querytruth.cli.command_list import COMMANDS, PURPOSE, name_version
-from querytruth.errors import UserError
+from querytruth.errors import UserError, suggest_choice
 from querytruth.terminal import TerminalReporter, err
 
 _FORMER = {  # commands of earlier releases, and what to say now
@@ -28,7 +28,9 @@ _FORMER = {  # commands of earlier releases, and what to say now
 def advise(command: str, word: str) -> str | None:
     """Returns what to type in the place of a word that is no command."""
     if command == "querytruth build":
-        return f"choose from gallery, recall, precision, generated; a folder: {command} gallery --set images={word}"
+        kinds = ["gallery", "recall", "precision", "generated", "queries"]
+        folder = f"choose from {', '.join(kinds)}; a folder: {command} gallery --set images={word}"
+        return folder if Path(word).is_dir() else suggest_choice(word, kinds)
     now = _FORMER.get(" ".join([*command.split()[1:], word]))
     return f"say querytruth {now}" if now else None
 

@@ -24,6 +24,7 @@ from querytruth.errors import UsageError, suggest_choice
 
 Complete = Callable[[Any], Iterable[str]]  # of cyclopts' context, with what was typed: the words that may follow
 Advise = Callable[[str, str], str | None]  # a command, and a word that is none of its own: what to say instead
+_LISTED = 12  # commands; more of them are looked up in the help
 _BY_PLACE, _BY_NAME = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
 _KINDS = {int: "a whole number", float: "a number", date: "a day such as 2026-06-01"}
 
@@ -211,8 +212,10 @@ def _explain(app: App, error: CycloptsError, advise: Advise) -> UsageError:
     match error:
         case exceptions.UnknownCommandError():
             word = (error.unused_tokens or ["?"])[0]
-            names = [name for name in (error.app or app) if not name.startswith("-")]
-            return UsageError(word, f"is no command of {named}", advise(named, word) or suggest_choice(word, names))
+            names = [name for name in (error.app or app) if name.startswith("-") == word.startswith("-")]
+            close, kind = suggest_choice(word, names), "option" if word.startswith("-") else "command"
+            close = see if len(names) > _LISTED and not close.startswith("did") else close
+            return UsageError(word, f"is no {kind} of {named}", advise(named, word) or close)
         case exceptions.UnknownOptionError():
             word = error.token.keyword or error.token.value
             names = sorted({name for one in error.argument_collection for name in one.names if name.startswith("--")})
@@ -222,7 +225,8 @@ def _explain(app: App, error: CycloptsError, advise: Advise) -> UsageError:
             return UsageError((error.unused_tokens or ["?"])[0], f"is one argument too many for {named}", see)
         case exceptions.MissingArgumentError():
             typed = (error.keyword or _name(error)) in (error.root_input_tokens or [])
-            return UsageError(_name(error), "needs a value" if typed else f"is missing from {named}", see)
+            next_step = see if typed else f"say {named} {_list_required(app, error)}"
+            return UsageError(_name(error), "needs a value" if typed else f"is missing from {named}", next_step)
         case exceptions.RepeatArgumentError():
             return UsageError(_name(error), "is given twice", "give it once")
         case exceptions.CoercionError() if error.token is not None:
@@ -232,6 +236,15 @@ def _explain(app: App, error: CycloptsError, advise: Advise) -> UsageError:
             return UsageError(_name(error), f"is {error.token.value!r}, not {kind}", next_step)
     reason = getattr(error, "exception_message", "") or str(error)
     return UsageError(_name(error), " ".join(reason.split()).rstrip(".")[:120], see)
+
+
+def _list_required(app: App, error: CycloptsError) -> str:
+    """Returns what a command gets by its place and can't do without, for whoever left out a part of it."""
+    for name in error.command_chain or ():
+        app = app[name]
+    known = app.assemble_argument_collection()
+    by_place = [one.name if one.required else f"[{one.name}]" for one in known if not one.name.startswith("-")]
+    return " ".join([*by_place, *(f"{one.name} …" for one in known if one.required and one.name.startswith("-"))])
 
 
 def _name(error: CycloptsError) -> str:

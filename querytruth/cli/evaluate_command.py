@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from querytruth import terminal
 from querytruth.cli.command_line import command, option
-from querytruth.cli.options import (
-    CPU_CORES,
-    JsonOption,
-    WorkersOption,
-)
+from querytruth.cli.options import CPU_CORES, JsonOption, WorkersOption
 from querytruth.cli.trust_tables import show_corrections
 from querytruth.errors import UsageError
 from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE

@@ -11,9 +11,7 @@ from flows.requests import RefreshRequest
 from querytruth import terminal
 from querytruth.audit.requests import JudgeCheckRequest
 from querytruth.cli.command_line import command, group
-from querytruth.cli.options import (
-    JsonOption,
-)
+from querytruth.cli.options import JsonOption
 
 app = group("judge", "Check a model that judges whether images fit queries.")
 replies_app = group("replies", "The stored replies of chat models.")

@@ -5,8 +5,6 @@ The view of captions: images of a gallery to caption by hand.
 The view of near-duplicates: whether two images are the same.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
@@ -19,6 +17,7 @@ from querytruth.review.page_parts import render_template
 from querytruth.review.query_queue import LongText, ShortText
 from querytruth.review.rejection_cards import RejectionCards
 from querytruth.review.server_session import LogSession, card_routes
+from querytruth.review.similar_images import RejectedFiles
 from querytruth.sets.decision_records import CAPTION_LANGUAGES, HumanCaption, ImagePairDecision, Override
 
 _IMAGE_PATH = "/rejects/image"
@@ -88,17 +87,6 @@ def duplicate_routes(
     return routes
 
 
-@dataclass(frozen=True, slots=True)
-class RejectionFiles:
-    """Access to the files of rejected items, by item. `get_stamps`: stamps of available files, which change with the
-    file; `load_thumbnail(item, stamp, side)`: its JPEG, or None; `compute_image_id`: its image id. Raises ActionError
-    where the file cannot be read."""
-
-    get_stamps: Callable[[Iterable[str]], Mapping[str, str]]
-    load_thumbnail: Callable[[str, str, int], bytes | None]
-    compute_image_id: Callable[[str], str]
-
-
 class OverrideRequest(BaseModel, extra="forbid", strict=True):
     """An override of a rejection. `seen`: the file that the person saw, as key and stamp."""
 
@@ -111,7 +99,7 @@ class OverrideRequest(BaseModel, extra="forbid", strict=True):
 
 
 def rejection_routes(
-    session: LogSession[Override], cards: RejectionCards, files: RejectionFiles, about: dict[str, Any]
+    session: LogSession[Override], cards: RejectionCards, files: RejectedFiles, about: dict[str, Any]
 ) -> list[APIRouter]:
     """Return the routes of the page, its data and the images; the cards follow the log of the session."""
     routes = APIRouter()
@@ -164,7 +152,7 @@ def _choices(cards: RejectionCards) -> dict[str, Any]:
     return {"choices": counts_by_column, "stages": stages}
 
 
-def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: RejectionFiles) -> list[dict[str, Any]]:
+def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: RejectedFiles) -> list[dict[str, Any]]:
     """Return the cards with the addresses of their images, each with the stamp of its file."""
     items = {card["key"]: cards.get_rejection(card["key"]).item for card in cards_data if cards.is_file(card["key"])}
     stamps = files.get_stamps(items.values())
@@ -174,7 +162,7 @@ def _with_files(cards_data: list[dict[str, Any]], cards: RejectionCards, files: 
     return cards_data
 
 
-def _item_of(reject: rejection_table.RejectedItem, seen: str, files: RejectionFiles) -> str:
+def _item_of(reject: rejection_table.RejectedItem, seen: str, files: RejectedFiles) -> str:
     """Return the name by which builds identify the item. Raises ActionError where there is none."""
     if reject.group.kind == "image":
         return _image_id(reject.item, seen.partition(_SEPARATOR)[2], files)
@@ -183,7 +171,7 @@ def _item_of(reject: rejection_table.RejectedItem, seen: str, files: RejectionFi
     return reject.item_id or reject.item
 
 
-def _image_id(item: str, seen: str, files: RejectionFiles) -> str:
+def _image_id(item: str, seen: str, files: RejectedFiles) -> str:
     """Return the image id. Raises ActionError where the file is no longer the one that the person saw."""
     if seen and files.get_stamps([item]).get(item) != seen:
         raise ActionError("the file is another by now, or gone: look at it again")

@@ -1,8 +1,13 @@
 """A review table of topics or objects: its rows, their answers, the filled-in table, and its view."""
 
+import fcntl
+import hashlib
+import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
 
@@ -10,12 +15,16 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
+from querytruth.backends.files import durable_files, safe_paths
+from querytruth.errors import UserError
 from querytruth.review.deck import ActionError
 from querytruth.review.page_parts import render_template
 from querytruth.review.query_queue import DecisionState, LongText, ShortText
+from querytruth.sets import review_csv
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.review_tables import ANSWER_COLUMNS, ImportTolerances, ReviewExport, read_filled_table
 
+REVIEW_STAGE = "review"
 FILTER_COLUMNS = ("topic", "origin", "flag")
 
 
@@ -121,13 +130,58 @@ class PoolFileContent:
     decisions: list[QueryDecision]
 
 
-@dataclass(frozen=True, slots=True)
 class PoolFile:
-    """Access to the file. `read(digest)`: its content, None if the digest is unchanged; `write(export, digest)`:
-    replaces the file of that digest and returns the new digest, or raises ActionError where the file changed."""
+    """The file of a table that a stage exported, as `querytruth review TABLE.csv` reads and replaces it."""
 
-    read: Callable[[str], PoolFileContent | None]
-    write: Callable[[ReviewExport, str], str]
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, known_digest: str) -> PoolFileContent | None:
+        """Return the table checked cell by cell, as the next stage will; None while its bytes have the known digest."""
+        while True:
+            digest = compute_table_digest(self.path)
+            if digest == known_digest:
+                return None
+            filled = review_csv.read_review_csv(self.path)
+            export = self._load_original_export(filled)
+            reading = read_filled_table(export, filled.rows, ImportTolerances())
+            if digest != compute_table_digest(self.path):
+                continue  # written again while it was read
+            if reading.problems:
+                reason = f"{len(reading.problems)} problems, the first: {reading.problems[0]}"
+                raise UserError(REVIEW_STAGE, self.path, reason, "fix those cells in a spreadsheet")
+            return PoolFileContent(digest, export, reading.decisions)
+
+    def write(self, export: ReviewExport, known_digest: str) -> str:
+        """Put the table in place of the one with the known digest, durably, and return the new digest. Raises
+        ActionError where another program changed it."""
+        table = self.path
+        temporary_file = table.with_name(f".{table.name}.page")
+        try:
+            with _lock_folder(table.parent):
+                if (opened := table.with_name(f".~lock.{table.name}#")).exists():
+                    where = f"in LibreOffice ({opened.name})"
+                    raise ActionError(f"the table is open {where}: close it there, then decide again")
+                review_csv.write_review_csv(export, temporary_file)
+                digest = compute_table_digest(temporary_file)
+                # As late as possible: a spreadsheet asks nobody before it writes.
+                if compute_table_digest(table) != known_digest:
+                    temporary_file.unlink()
+                    raise ActionError(CONFLICT_MESSAGE)
+                temporary_file.replace(table)
+                durable_files.sync_folder(table.parent)
+                return digest
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror}); nothing was taken"
+            raise UserError(REVIEW_STAGE, table, reason, "fix that and do the same again") from None
+
+    def _load_original_export(self, filled: ReviewExport) -> ReviewExport:
+        """Return the table as the stage wrote it beside its journal. Raises UserError where it wrote another one."""
+        export = read_exported_table(self.path.absolute().parents[1] / "generated", self.path.stem, filled)
+        if export is None:
+            reason = f"is the export {filled.export_id} of {filled.set_name}, which was not handed out here"
+            raise UserError(REVIEW_STAGE, self.path, reason, "give the table where the stage put it")
+        return export
 
 
 class RowAnswerRequest(BaseModel, extra="forbid", strict=True):
@@ -231,3 +285,38 @@ def pool_routes(session: PoolSession, about: dict[str, Any]) -> APIRouter:
         return {"card": session.undo()}
 
     return routes
+
+
+def exported_table_path(generated: Path, stage: str, export_id: str) -> Path:
+    """Returns the path of an exported table; `generated` is <out>/<name>/generated, the folder of a set's journals."""
+    return generated / stage / f"{export_id}.csv"
+
+
+def read_exported_table(generated: Path, stage: str, filled: ReviewExport) -> ReviewExport | None:
+    """Returns the original of a filled-in table; None where that stage of that set did not export it."""
+    path = exported_table_path(generated, stage, filled.export_id)
+    if filled.set_name != f"{generated.parent.name}/v0" or not path.exists():
+        return None
+    original = review_csv.read_review_csv(path)
+    return replace(original, rows=original.rows.reset_index(drop=True))
+
+
+def compute_table_digest(path: Path) -> str:
+    """Return the sha256 of a table's bytes. Raises UserError where there is no such file."""
+    try:
+        return hashlib.sha256(safe_paths.read_regular(path)).hexdigest()
+    except FileNotFoundError:
+        raise UserError(REVIEW_STAGE, path, "is not there", "run the stage that hands it out again") from None
+    except OSError as error:
+        raise UserError(REVIEW_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Lock the folder, so that no other page writes in it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

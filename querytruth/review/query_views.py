@@ -5,8 +5,6 @@ The view of decisions: their number per reviewer, the agreement, and the stale o
 The routes that find images of the gallery for a query: by a text, by another image, by a file.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, HTTPException, Query, Request
@@ -15,9 +13,15 @@ from starlette.concurrency import run_in_threadpool
 
 from querytruth.review import deck, query_queue
 from querytruth.review.page_parts import render_template
-from querytruth.review.server_session import CsvUploadOptions, ReviewSession
+from querytruth.review.review_exports import CsvUploadOptions, export_review_csv, import_review_csv
+from querytruth.review.server_session import ReviewSession
+from querytruth.review.similar_images import SimilarImageSearch
+from querytruth.sets import decision_application, decision_outcomes, ledger
 from querytruth.sets.benchmark_set import Tables
-from querytruth.sets.decision_agreement import compute_agreements, latest_decisions
+from querytruth.sets.decision_agreement import compute_agreements, find_disputes, latest_decisions
+from querytruth.sets.decision_log import read_decisions
+from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Override, QueryDecision, UndeterminedPair
+from querytruth.sets.set_files import StoredSet
 
 
 def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
@@ -112,31 +116,29 @@ def pair_routes(session: ReviewSession) -> APIRouter:
     return api
 
 
-def csv_routes(session: ReviewSession, name: str) -> APIRouter:
-    """Return the routes that export and import CSV; `name` is that of the set."""
+def csv_routes(stored: StoredSet, reviewer: str) -> APIRouter:
+    """Return the routes that export and import CSV."""
     files = APIRouter()
 
     @files.get("/csv/{view}.csv")
     def download(view: Literal["queries", "judgments"]) -> Response:
-        headers = {"content-disposition": f'attachment; filename="{name}-{view}.csv"'}
-        return Response(session.storage.export_csv(view), media_type="text/csv; charset=utf-8", headers=headers)
+        headers = {"content-disposition": f'attachment; filename="{stored.manifest["name"]}-{view}.csv"'}
+        return Response(export_review_csv(stored.path, view), media_type="text/csv; charset=utf-8", headers=headers)
 
     @files.post("/api/csv")
     async def upload(request: Request, options: Annotated[CsvUploadOptions, Query()]) -> dict[str, Any]:
-        return await run_in_threadpool(session.storage.import_csv, await request.body(), options)
+        return await run_in_threadpool(import_review_csv, stored.path, await request.body(), options, reviewer)
 
     return files
 
 
-def decision_routes(
-    read_summary: Callable[[], deck.DecisionSummary], about: dict[str, Any], session: ReviewSession | None = None
-) -> APIRouter:
+def decision_routes(stored: StoredSet, about: dict[str, Any], session: ReviewSession | None = None) -> APIRouter:
     """Return the route of the page. `session`: that of the queries, whose agreement and CSV are shown; None without."""
     routes = APIRouter()
 
     @routes.get("/decisions", response_class=HTMLResponse)
     def decisions() -> str:
-        summary, judging = read_summary(), {} if session is None else _judging_summary(session)
+        summary, judging = _read_summary(stored), {} if session is None else _judging_summary(stored, session)
         reviewers_by_kind = judging.pop("reviewers_by_kind", {}) | summary.reviewers_by_kind
         stale = judging.pop("stale", []) + summary.stale
         return render_template(
@@ -152,9 +154,9 @@ def decision_routes(
     return routes
 
 
-def _judging_summary(session: ReviewSession) -> dict[str, Any]:
+def _judging_summary(stored: StoredSet, session: ReviewSession) -> dict[str, Any]:
     session.refresh()
-    cards, outcome = session.cards, session.storage.read_outcome()
+    cards, outcome = session.cards, _read_outcome(stored)
     effective = cards.state.list_decisions()
     return {
         "reviewers_by_kind": {"Queries and pairs": [decision.reviewer for decision in effective]},
@@ -173,16 +175,39 @@ def _judging_summary(session: ReviewSession) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarImages:
-    """Images that resemble one of the set or a file, the most similar first, with a remark on the search or "". Both
-    raise ActionError where there is none."""
+def _read_summary(stored: StoredSet) -> deck.DecisionSummary:
+    """Counts the decisions on images and rejections, and the captions that people wrote, as the logs are now."""
+    folder = stored.path.parent
+    return deck.summarize_decisions(
+        read_decisions(folder, ImagePairDecision),
+        read_decisions(folder, Override),
+        read_decisions(folder, HumanCaption),
+        stored.manifest["decisions"],
+        _image_names(stored),
+    )
 
-    find_by_image: Callable[[str], tuple[deck.FoundImages, str]]
-    find_by_file: Callable[[bytes], tuple[deck.FoundImages, str]]
+
+def _image_names(stored: StoredSet) -> dict[str, str]:
+    """The names that people know the images by."""
+    duplicates, images = stored.tables.duplicates, stored.tables.images
+    names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
+    named = images[images["file_name"].notna()]
+    return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))
 
 
-def image_finder_routes(session: ReviewSession, tables: Tables, similar: SimilarImages) -> APIRouter:
+def _read_outcome(stored: StoredSet) -> decision_outcomes.DecisionOutcome:
+    """Returns which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
+    log, in_effect = (
+        read_decisions(stored.path.parent, QueryDecision),
+        frozenset(stored.manifest["decisions"]["in_effect"]),
+    )
+    disputes = find_disputes(log, read_decisions(stored.path.parent, UndeterminedPair), in_effect)
+    return decision_application.apply_decisions(
+        stored.tables, disputes.exclude_from(log, in_effect), ledger.Ledger(), in_effect
+    )[1]
+
+
+def image_finder_routes(session: ReviewSession, tables: Tables, similar: SimilarImageSearch) -> APIRouter:
     """Return the routes; each answers with images as the card of the query shows them, and why they were found."""
     routes = APIRouter()
     cards = session.cards

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
+from pydantic import BaseModel, Field
 
 from querytruth.backends.search_systems import load_system_file
 from querytruth.errors import UserError
@@ -20,7 +21,6 @@ from querytruth.evaluation.judged_sets import read_named_images
 from querytruth.evaluation.live_systems import ask_texts
 from querytruth.evaluation.published_names import add_aliases, match_names, rename_ids
 from querytruth.review.foreign_judgments import SetNames
-from querytruth.review.server_session import CsvUploadOptions, list_relaxed_options
 from querytruth.sets import (
     decision_log,
     decision_records,
@@ -163,6 +163,28 @@ def take_decisions(folder: Path, decisions: Sequence[decision_records.QueryDecis
     new = [decision for decision in decisions if replace(decision, at="") not in known]
     decision_log.append_decisions(folder, new)
     return len(decisions) - len(new)
+
+
+class CsvUploadOptions(BaseModel, extra="forbid"):
+    """The file name, the problems to allow, and the encoding of a file that does not state its own."""
+
+    file: Annotated[str, Field(max_length=200)] = "upload.csv"
+    dry_run: bool = True
+    allow_missing: bool = False
+    allow_doubled: bool = False
+    allow_unknown: bool = False
+    allow_changed: bool = False
+    allow_other_export: bool = False
+    encoding: Literal["", "utf-8", "gb18030", "big5", "latin-1"] = ""
+
+
+def list_relaxed_options(options: CsvUploadOptions) -> dict[str, CsvUploadOptions]:
+    """Return the options with one more problem allowed, by the name of the option."""
+    flags = [name for name in CsvUploadOptions.model_fields if name.startswith("allow_") and not getattr(options, name)]
+    relaxed = {name: options.model_copy(update={name: True}) for name in flags}
+    if not options.encoding:
+        relaxed["encoding"] = options.model_copy(update={"encoding": "latin-1"})  # reads any bytes
+    return relaxed
 
 
 def export_review_csv(path: Path, view: str) -> bytes:

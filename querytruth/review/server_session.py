@@ -1,43 +1,29 @@
 """A log that a view of the page writes and follows: each decision is on disk before the response.
 
-The options of a CSV that is uploaded on the page.
-
 The session of one reviewer on one version: actions become decisions in the log, and the cards follow the log.
 
 The routes that views of cards share: the queue, the cards, and undo.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Annotated, Any, Generic, Literal, Protocol
+from typing import Annotated, Any, Generic, Protocol
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
 
 from querytruth.review.deck import Action, build_decisions, build_undo_decisions
 from querytruth.review.query_cards import CardData, QueryCards
 from querytruth.review.query_queue import CardKeys, DecisionState, ShortText
-from querytruth.sets.decision_outcomes import DecisionOutcome
+from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import DecisionT, QueryDecision
-
-
-class FollowedLog(Protocol[DecisionT]):
-    """A log on disk."""
-
-    def append(self, decisions: Sequence[DecisionT], /) -> None:
-        """Append decisions and wait until they are on disk."""
-
-    def read_from(self, start: int, /) -> tuple[list[DecisionT], int]:
-        """Return the decisions after the first `start` bytes, and the end of the log in bytes."""
 
 
 class LogSession(Generic[DecisionT]):
     """A session on one log, safe for threads; entries of other processes are read before each response."""
 
-    def __init__(self, apply_entries: Callable[[list[DecisionT]], None], log: FollowedLog[DecisionT]) -> None:
+    def __init__(self, apply_entries: Callable[[list[DecisionT]], None], log: DecisionLog[DecisionT]) -> None:
         self._apply_entries, self._log = apply_entries, log
         self._position, self._lock = 0, Lock()
         self.refresh()
@@ -72,45 +58,15 @@ class LogSession(Generic[DecisionT]):
         self._apply_entries(entries)
 
 
-class CsvUploadOptions(BaseModel, extra="forbid"):
-    """The file name, the problems to allow, and the encoding of a file that does not state its own."""
-
-    file: Annotated[str, Field(max_length=200)] = "upload.csv"
-    dry_run: bool = True
-    allow_missing: bool = False
-    allow_doubled: bool = False
-    allow_unknown: bool = False
-    allow_changed: bool = False
-    allow_other_export: bool = False
-    encoding: Literal["", "utf-8", "gb18030", "big5", "latin-1"] = ""
-
-
-def list_relaxed_options(options: CsvUploadOptions) -> dict[str, CsvUploadOptions]:
-    """Return the options with one more problem allowed, by the name of the option."""
-    flags = [name for name in CsvUploadOptions.model_fields if name.startswith("allow_") and not getattr(options, name)]
-    relaxed = {name: options.model_copy(update={name: True}) for name in flags}
-    if not options.encoding:
-        relaxed["encoding"] = options.model_copy(update={"encoding": "latin-1"})  # reads any bytes
-    return relaxed
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewStorage:
-    """Access to the log and the CSV files of a set."""
-
-    log: FollowedLog[QueryDecision]
-    export_csv: Callable[[str], bytes]  # a view's CSV
-    import_csv: Callable[[bytes, CsvUploadOptions], dict[str, Any]]
-    read_outcome: Callable[[], DecisionOutcome]  # of the decisions in the log on the version
-
-
 class ReviewSession(LogSession[QueryDecision]):
     """A session in which an action makes several decisions, and undo takes all of them back. `results`: unjudged pairs
     that searches returned, by rank."""
 
-    def __init__(self, cards: QueryCards, storage: ReviewStorage, results: list[tuple[str, str]] | None = None) -> None:
-        super().__init__(cards.state.apply_entries, storage.log)
-        self.cards, self.storage, self.results = cards, storage, results or []
+    def __init__(
+        self, cards: QueryCards, log: DecisionLog[QueryDecision], results: list[tuple[str, str]] | None = None
+    ) -> None:
+        super().__init__(cards.state.apply_entries, log)
+        self.cards, self.results = cards, results or []
         self._source = f"s_{secrets.token_hex(6)}"
 
     def record(self, action: Action) -> CardData:

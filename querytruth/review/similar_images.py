@@ -5,7 +5,7 @@ Locates the files of rejected items on this machine, by the names in the ledger;
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,6 @@ from querytruth.backends.web.image_search import find_image_folder, normalize_we
 from querytruth.errors import UserError
 from querytruth.records import content_id, image_id_of_bytes
 from querytruth.review.deck import MAX_FOUND_IMAGES, ActionError, FoundImages
-from querytruth.review.gallery_views import RejectionFiles
 from querytruth.sets.set_files import StoredSet, locate_images, locate_source_items
 from querytruth.sets.set_thumbnails import ThumbnailCache, ThumbnailSource
 
@@ -179,40 +178,40 @@ def _scan_bytes(data: bytes) -> ScannedImage:
     return scanned
 
 
-ItemLocator = Callable[[Iterable[str]], Mapping[str, str]]
+class RejectedFiles:
+    """The files of rejected items in the set's source, by the names in the ledger; for a generated set the images that
+    its search gave and that are stored."""
 
+    def __init__(self, stored: StoredSet) -> None:
+        self._cache = ThumbnailCache(stored, f"{stored.path.name}-rejects")
+        self._pages = stored.path.parent / "pages"
+        collect, self._source = stored.own_definition.get("collect") or {}, stored.own_definition.get("images")
+        if collect:
+            folder = find_image_folder(collect["search"], collect.get("options") or {})
+            self._source = None if folder is None else str(folder)
+        self._is_fetched = bool(collect) and self._source is None
 
-def open_rejected_files(stored: StoredSet) -> RejectionFiles:
-    """Return the files of the set's source; for a generated set the images that its search gave and that are stored."""
-    locate = _item_locator(stored)
-    cache = ThumbnailCache(stored, f"{stored.path.name}-rejects")
+    def get_stamps(self, items: Iterable[str]) -> dict[str, str]:
+        """Returns the stamps of the files that are there; a stamp changes with its file."""
+        stamps = {item: _file_stamp(location) for item, location in self._locate(items).items()}
+        return {item: stamp for item, stamp in stamps.items() if stamp}
 
-    def locate_unchanged(item: str, stamp: str) -> ThumbnailSource | None:
-        location = locate([item]).get(item)
-        is_unchanged = location is not None and _file_stamp(location) == stamp
-        return ThumbnailSource(location) if location is not None and is_unchanged else None
+    def load_thumbnail(self, item: str, stamp: str, side: int) -> bytes | None:
+        """Returns the JPEG of the file with this stamp, or None."""
 
-    def stamps(items: Iterable[str]) -> dict[str, str]:
-        item_stamps = {item: _file_stamp(location) for item, location in locate(items).items()}
-        return {item: stamp for item, stamp in item_stamps.items() if stamp}
+        def locate_unchanged() -> ThumbnailSource | None:
+            location = self._locate([item]).get(item)
+            is_unchanged = location is not None and _file_stamp(location) == stamp
+            return ThumbnailSource(location) if location is not None and is_unchanged else None
 
-    return RejectionFiles(
-        stamps,
-        lambda item, stamp, side: cache.read(
-            content_id("rej", item, stamp), side, lambda: locate_unchanged(item, stamp)
-        ),
-        lambda item: _image_id(locate([item]).get(item)),
-    )
+        return self._cache.read(content_id("rej", item, stamp), side, locate_unchanged)
 
+    def compute_image_id(self, item: str) -> str:
+        """Returns the id as a build would compute it. Raises ActionError for a file that no build can read."""
+        return _image_id(self._locate([item]).get(item))
 
-def _item_locator(stored: StoredSet) -> ItemLocator:
-    collect, images = stored.own_definition.get("collect") or {}, stored.own_definition.get("images")
-    if collect:
-        folder = find_image_folder(collect["search"], collect.get("options") or {})
-        if folder is None:
-            return lambda items: _locate_fetched(stored.path.parent / "pages", items)
-        images = str(folder)
-    return lambda items: locate_source_items(images, items)
+    def _locate(self, items: Iterable[str]) -> Mapping[str, str]:
+        return _locate_fetched(self._pages, items) if self._is_fetched else locate_source_items(self._source, items)
 
 
 def _locate_fetched(folder: Path, items: Iterable[str]) -> dict[str, str]:

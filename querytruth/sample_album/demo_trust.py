@@ -11,24 +11,19 @@ from typing import Any
 
 from builders.publication import publish_decisions
 from querytruth.audit import judge, steps
-from querytruth.audit.answers import AUDIT_VIEW, load_audit, read_answers
+from querytruth.audit.answers import load_audit, read_answers
 from querytruth.audit.definition import AuditKeys
 from querytruth.audit.extension import CardAudit
 from querytruth.audit.pool import PAIR, pool_set
 from querytruth.audit.report import report_audit
-from querytruth.backends.models.chat import (
-    ChatAnswer,
-    ChatRequest,
-    OnAnswers,
-    always_continue,
-    make_score_reply,
-)
+from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, always_continue, make_score_reply
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import translate_write_errors
 from querytruth.records import stable_hash
 from querytruth.sample_album.album import AlbumImage
 from querytruth.sample_album.query_evaluation import find_fitting_images
 from querytruth.sets import decision_log, set_files
+from querytruth.sets.decision_agreement import AUDIT_VIEW
 from querytruth.sets.decision_records import QueryDecision
 
 _NAME, _DEPTH, _UNTIL, _AT_ONCE, _SECONDS = "audit", 10, "recall=0.9", 40, 6

@@ -4,16 +4,19 @@ A query with a decision of its own on an image keeps that one. Where such decisi
 only, and the difference is a conflict for people to resolve.
 
 Agreement of the reviewers of a set: Cohen's kappa of each two, and the targets on which they disagree.
+
+Disputes in audits: answers on which people differ change no set.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
 
+AUDIT_VIEW = "audit"
 DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person resolves a disagreement
 JudgmentTarget = tuple[str, str | None]
 DecisionsByTarget = dict[JudgmentTarget, dict[str, QueryDecision]]
@@ -167,3 +170,59 @@ def _for_equivalent(decision: QueryDecision, query_id: str) -> QueryDecision:
     """Returns the decision as one on an equivalent query, with its origin as the note, which becomes evidence."""
     reason = decision.note or f"{decision.decision} by {decision.reviewer or 'a person'}"
     return replace(decision, query_id=query_id, note=f"{reason} (asked as “{decision.text}”)")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditDisputes:
+    """`left_out`: ids of answers that must not change a set, since people differ or the majority says otherwise;
+    `unsettled`: the last answer on each pair that waits for a third person and that nobody judged elsewhere."""
+
+    left_out: frozenset[str]
+    unsettled: list[QueryDecision]
+
+    def exclude_from(
+        self, decisions: Iterable[QueryDecision], published_ids: Collection[str] = ()
+    ) -> list[QueryDecision]:
+        """Returns the decisions without those that must not change a set; what a published version contains stays."""
+        return [one for one in decisions if one.decision_id not in self.left_out or one.decision_id in published_ids]
+
+
+def find_disputes(
+    decisions: Iterable[QueryDecision], undetermined: Iterable[UndeterminedPair], published_ids: Collection[str] = ()
+) -> AuditDisputes:
+    """Returns the disputes in the audits of a log: a person's last answer counts, and of two people who differ neither.
+    `published_ids`: decisions that a published version contains."""
+    known = [one for one in effective(decisions, published_ids) if one.undoes is None and one.image_id is not None]
+    graded = [one for one in known if one.view == AUDIT_VIEW]
+    judged_elsewhere = {one.target for one in known if one.view != AUDIT_VIEW}
+    unsure = [one for one in effective(undetermined) if one.undoes is None]
+    lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
+    last: dict[tuple[str, tuple[str, str]], dict[str, QueryDecision | UndeterminedPair]] = {}
+    for line in sorted(lines, key=lambda line: line.at):
+        last.setdefault(_audited_pair(line), {})[line.reviewer] = line
+    balances = {key: count_majority([grade_of(line) for line in answers.values()]) for key, answers in last.items()}
+    left_out = set()
+    for one in graded:
+        grade, balance = grade_of(last[_audited_pair(one)][one.reviewer]), balances[_audited_pair(one)]
+        if grade is None or not balance or (grade > 0) != (balance > 0):
+            left_out.add(one.decision_id)
+    split = [
+        [one for one in last[key].values() if isinstance(one, QueryDecision)] for key in balances if not balances[key]
+    ]
+    unsettled = [lines[-1] for lines in split if lines and lines[-1].target not in judged_elsewhere]
+    return AuditDisputes(frozenset(left_out), sorted(unsettled, key=lambda line: str(line.target)))
+
+
+def _audited_pair(line: QueryDecision | UndeterminedPair) -> tuple[str, tuple[str, str]]:
+    audit_id = line.source if isinstance(line, QueryDecision) else line.audit
+    return audit_id, (line.query_id, str(line.image_id))
+
+
+def grade_of(line: QueryDecision | UndeterminedPair) -> int | None:
+    """Returns the grade of an answer; None where the person could not tell."""
+    return line.relevance if isinstance(line, QueryDecision) else None
+
+
+def count_majority(grades: Iterable[int | None]) -> int:
+    """Returns how many more people say yes than no."""
+    return sum(1 if grade > 0 else -1 for grade in grades if grade is not None)

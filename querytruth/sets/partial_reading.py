@@ -22,7 +22,7 @@ class PartialReading:
     def __init__(self, share: float, seed: str | None = None) -> None:
         """`share`: above 0, at most 1. Raises UserError for another one."""
         if not 0 < share <= 1:
-            raise UserError("verify", f"{share:g}", "is no share of the images", "give one such as 5% or 0.05")
+            raise UserError("verify", f"{share:.0%}", "is no share of the images", "give one such as 5% or 0.05")
         self.share, self.total, self.read = share, 0, 0
         self._seed = secrets.token_hex(16) if seed is None else seed
 

@@ -1,6 +1,7 @@
 """Which answers of an audit count: the last of a person, the majority of several, and none of another audit."""
 
-from querytruth.audit.answers import collect_answers, find_disputes, median_seconds
+from querytruth.audit.answers import collect_answers, median_seconds
+from querytruth.sets.decision_agreement import find_disputes
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, parse_decision
 
 AUDIT = "a_1"

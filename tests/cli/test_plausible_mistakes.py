@@ -64,6 +64,14 @@ FILES = {
     "detections.yaml": PRECISION + "detections: {results: [gone.json]}\n",
 }
 MISTAKES = [
+    (["frobnicate"], "see querytruth --help"),
+    (["--versoin"], "did you mean '--version'"),
+    (["build", "recal"], "did you mean 'recall'"),
+    (["build", "photos"], "build gallery --set images=photos"),
+    (["gate"], "say querytruth gate [SET] --baseline … --candidate …"),
+    (["import", "beir", "photos"], "say querytruth import FORMAT SOURCE OUT"),
+    (["evaluate", "small", "--depth", "3"], "see querytruth evaluate --help"),
+    (["verify", "small", "--share", "200%", "--out", "sets"], "200%"),
     (["show", "smal", "--out", "sets"], "smal"),
     (["show", "small/v9", "--out", "sets"], "small/v9"),
     (["show", "small", "--out", "elsewhere"], "small"),
@@ -256,7 +264,7 @@ NEXT_STEPS = [
     (["evaluate", "small", *ONE, "--run", "unknown_image.trec"], "Next: say that the run names files: --ids file_name"),
     (
         ["build", "photos"],
-        "querytruth build. Next: choose from gallery, recall, precision, generated; a folder: ",
+        "querytruth build. Next: choose from gallery, recall, precision, generated, queries; a folder: ",
     ),
     (["import", "coco", "boxes.json", "taken"], "did you mean 'coco_captions' or 'coco_cn'?"),
 ]

@@ -61,7 +61,7 @@ def test_with_all_guards_the_named_tests_pass(copy: Path) -> None:
 OTHER_WAITS = {  # for names alone; of what is lost the next run writes a new one
     ("querytruth/dual_encoder/checkpoints.py", "sync_folder(folder)"),
     ("querytruth/audit/audit_files.py", "durable_files.sync_folder(folder)"),
-    ("flows/review_site.py", "durable_files.sync_folder(table.parent)"),
+    ("querytruth/review/pool_views.py", "durable_files.sync_folder(table.parent)"),
 }
 
 

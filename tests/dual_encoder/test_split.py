@@ -21,7 +21,7 @@ def image_frame(groups: list[int | None]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": ids, "duplicate_group": pd.Series(names, dtype="object")})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 4)), min_size=30, max_size=60), st.integers(0, 5), st.randoms())
 @pytest.mark.thorough
 def test_near_duplicates_stay_together_whatever_the_order_and_the_groups_names(

@@ -37,7 +37,7 @@ def bounds(qrels: NaiveQrels, run: NaiveRun, name: str) -> dict[str, float]:
 
 
 @given(qrels_and_runs(grades=2))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @pytest.mark.thorough
 def test_no_judging_lifts_a_figure_above_its_bound(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
@@ -48,7 +48,7 @@ def test_no_judging_lifts_a_figure_above_its_bound(world: tuple[NaiveQrels, Naiv
 
 
 @given(qrels_and_runs(grades=1))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @pytest.mark.thorough
 def test_with_two_grades_some_judging_reaches_the_bound(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
@@ -68,7 +68,7 @@ def test_of_two_queries_no_judging_exceeds_the_bound_and_one_reaches_it() -> Non
 
 
 @given(qrels_and_runs())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_where_all_is_judged_the_bound_is_the_figure(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
     judged = {query: {image: s for image, s in of.items() if image in qrels[query]} for query, of in run.items()}

@@ -35,7 +35,7 @@ def found(queries: Vectors, vectors: Vectors, ids: list[str], k: int, threads: i
 
 
 @given(st.integers(0, 2**31), st.integers(1, 60), st.integers(1, 80), st.sampled_from([2, 16]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_nearest_images_in_order_ties_by_id(seed: int, count: int, k: int, dimensions: int) -> None:
     """Whole numbers for coordinates: many images have the same score, and some the same vector."""
     rng = np.random.default_rng(seed)

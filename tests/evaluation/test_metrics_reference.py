@@ -39,7 +39,7 @@ def by_query(found: RankedRun, name: str) -> dict[str, float]:
 
 
 @given(qrels_and_runs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @pytest.mark.thorough
 def test_every_metric_is_what_its_definition_says(world: tuple[NaiveQrels, NaiveRun]) -> None:
     qrels, run = world
@@ -51,7 +51,7 @@ def test_every_metric_is_what_its_definition_says(world: tuple[NaiveQrels, Naive
 
 
 @given(qrels_and_runs(), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @pytest.mark.thorough
 def test_the_order_of_the_rows_and_how_ids_are_held_change_nothing(
     world: tuple[NaiveQrels, NaiveRun], shuffle: random.Random
@@ -73,7 +73,7 @@ def test_the_order_of_the_rows_and_how_ids_are_held_change_nothing(
 
 
 @given(qrels_and_runs(), st.integers(1, 12))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_curves_and_the_judged_share_are_what_their_definitions_say(world: tuple[NaiveQrels, NaiveRun], k: int) -> None:
     qrels, run = world
     found = ranked(qrels, run)

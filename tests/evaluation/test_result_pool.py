@@ -56,7 +56,7 @@ def test_queries_that_ask_the_same_are_judged_once() -> None:
     assert pool(run(en="ab"), known=half, same=same) == [("zh", "a", 1)], "one of the two still has no judgment of it"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(qrels_and_runs())
 @pytest.mark.thorough
 def test_results_are_ranked_as_the_evaluation_ranks_them(drawn: Any) -> None:

@@ -79,7 +79,7 @@ FIELDS = [
 ]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(
@@ -209,7 +209,7 @@ def test_an_order_alone_is_a_run(tmp_path: Path, form: str) -> None:
 
 
 @given(st.binary(max_size=300), st.sampled_from(["txt", "json", "csv", "parquet"]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.thorough
 def test_no_bytes_are_more_than_refused(tmp_path: Path, data: bytes, form: str) -> None:
     (tmp_path / f"fuzzed.{form}").write_bytes(data)

@@ -56,7 +56,7 @@ def test_the_interval_of_hits_is_clopper_and_pearsons(hits: int, queries: int) -
 
 
 @given(lists(floats(0, 1), min_size=1, max_size=40), integers(1, 6))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_figures_have_an_interval_around_their_mean_within_the_range(figures: list[float], size: int) -> None:
     values = np.array(figures)
     for clusters in (None, np.arange(len(values)) // size):

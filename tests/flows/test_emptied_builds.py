@@ -116,7 +116,7 @@ def test_a_filter_that_keeps_none_publishes_nothing(kind: str, define: MakeDefin
     [
         ("list.csv", "path\n", "lists no image"),
         ("list.txt", "", "lists no image"),
-        ("list.txt", "gone.jpg\n", "no image is left of 1 images (1 missing)"),
+        ("list.txt", "gone.jpg\n", "no image is left of 1 image (1 missing)"),
     ],
 )
 def test_a_table_without_an_image_publishes_nothing(

@@ -234,7 +234,7 @@ def sets(draw: Any) -> Tables:
     )
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(tables=sets())
 @pytest.mark.slow
 def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Tables) -> None:

@@ -182,7 +182,7 @@ def test_a_source_without_queries_is_a_gallery(count: int) -> None:
 ids = st.sampled_from(["1", "2", "3", "4"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     queries=st.lists(st.tuples(ids, st.sampled_from(["", "a", "b"])), max_size=6),
     images=st.lists(

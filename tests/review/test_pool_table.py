@@ -23,7 +23,7 @@ def opened() -> PoolTable:
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(["keep", "drop", "edit"]), TEXTS, TEXTS)
 @pytest.mark.thorough
 def test_an_answer_that_is_taken_comes_back_from_the_file_as_it_is(decision: str, new_text: str, note: str) -> None:

@@ -26,7 +26,7 @@ def test_kappa_is_that_of_a_table_worked_by_hand() -> None:
     assert cohen_kappa(both) == pytest.approx(0.4)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("012"), st.sampled_from("012")), min_size=1, max_size=40))
 def test_kappa_is_that_of_the_reference(both: list[tuple[str, str]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")

@@ -289,7 +289,7 @@ def steps(draw: st.DrawFn, tables: Tables) -> list[QueryDecision]:
     return said
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 @pytest.mark.slow
 def test_a_rebuild_with_what_is_in_effect_gives_the_same_content(data: st.DataObject) -> None:

@@ -53,7 +53,7 @@ REJECTIONS = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.lists(REJECTIONS, max_size=4), max_size=3), max_size=3))
 def test_every_rejection_is_in_the_table_once(stages: list[list[list[Rejection]]]) -> None:
     ledger = Ledger()

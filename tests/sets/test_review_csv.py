@@ -168,7 +168,7 @@ SPICED = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(ANY_TEXT, SPICED), min_size=1, max_size=6))
 @example(["\r", "\n", "\r\n", '"\r"', "'\r\n"])
 @pytest.mark.thorough
@@ -181,7 +181,7 @@ def test_any_text_comes_back_to_the_letter(texts: list[str]) -> None:
         assert not [cell for row in cells_of(path) for cell in row if begins_risky(cell)]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.one_of(ANY_TEXT, SPICED))
 @pytest.mark.thorough
 def test_the_escape_is_undone_and_nothing_else_is(text: str) -> None:

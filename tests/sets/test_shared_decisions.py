@@ -113,7 +113,7 @@ def test_a_query_that_lost_its_last_right_image_goes_with_all_that_ask_the_same(
     assert after.queries["query_id"].tolist() == ["q_cat"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from(sorted(TEXTS)), st.integers(1, 4), st.integers(0, 2)), max_size=12), st.data()
 )

@@ -41,6 +41,7 @@ _PIECE_BYTES = 16 << 20  # of a download: what one request asks for
 _CLIENT = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "300s", "allow_http": True}
 _NOT_THERE = (exceptions.NotFoundError, FileNotFoundError)
 _TAKEN = (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileExistsError, *_NOT_THERE)
+_OF_MACHINES = ("169.254.169.254", "metadata.google")  # addresses at which a machine of a cloud asks for its role
 _REFUSALS = ("InvalidAccessKeyId", "credential", "must be specified")
 _REFUSED = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError)
 _FAILED = (exceptions.BaseError, OSError, ValueError)  # ValueError: a store that cannot be made of the environment
@@ -49,9 +50,9 @@ _SECRETS = (
     "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET", "GOOGLE_SERVICE_ACCOUNT_KEY",
 )  # fmt: skip
 _CREDENTIALS = {
-    "s3": "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do",
-    "gs": "check GOOGLE_APPLICATION_CREDENTIALS and what it may do",
-    "az": "check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and what they may do",
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY",
 }
 _OTHER_SOURCES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
                   "AWS_CONTAINER_CREDENTIALS_FULL_URI")  # fmt: skip
@@ -272,7 +273,10 @@ class Bucket:
             if _names_bucket(error):
                 reason = f"bucket {self._folder.bucket} is not there"
                 raise UserError(_STAGE, item, reason, "check the address") from None
-            next_step = _CREDENTIALS.get(self._folder.scheme, _NEXT_STEP) if _is_refused(error) else _NEXT_STEP
+            names = _CREDENTIALS.get(self._folder.scheme, "")
+            if any(place in str(error) for place in _OF_MACHINES):  # asked last, where nothing else names any
+                raise UserError(_STAGE, item, "no credentials were found", f"set {names}") from None
+            next_step = f"check {names} and what they may do" if names and _is_refused(error) else _NEXT_STEP
             next_step = _UNKNOWN if "object with invalid path" in str(error) else next_step  # such as a/../b
             raise UserError(_STAGE, item, f"the service failed ({_describe(error)})", next_step) from None
 
@@ -321,7 +325,7 @@ def _read_profile() -> dict[str, str]:
                 config |= {key: value for key, value in parser.items(section) if key in _IN_PROFILE}
     has_role = name == "default" and given.get("AWS_EC2_METADATA_DISABLED", "").lower() != "true"  # of the machine
     if "aws_access_key_id" not in config and not has_role:
-        raise UserError(_STAGE, f"the profile {name} of AWS", "has no keys", _CREDENTIALS["s3"])
+        raise UserError(_STAGE, f"the profile {name} of AWS", "has no keys", f"check {_CREDENTIALS['s3']}")
     return config
 
 

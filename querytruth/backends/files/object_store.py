@@ -25,7 +25,6 @@ from sqlalchemy import (
     create_engine,
     delete,
     event,
-    inspect,
     select,
     update,
 )
@@ -92,14 +91,6 @@ class DatabaseObjects:
         if too_large := next((name for name, one in found.items() if len(one.data) > max_bytes), None):
             raise UserError(self._stage, self.url_of(too_large), f"has more than {max_bytes:,} bytes", self._next_step)
         return found
-
-    def read_table(self, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
-        """Returns the rows of another table of the database, which an earlier version wrote; [] where there is none."""
-        with self._reading() as connection:
-            if connection is None or not inspect(connection).has_table(name):
-                return []
-            table = Table(name, MetaData(), *(Column(one) for one in columns))
-            return [dict(row) for row in connection.execute(select(table)).mappings()]
 
     def list_below(self, prefix: str) -> list[str]:
         """Returns the names that begin with the prefix, sorted."""

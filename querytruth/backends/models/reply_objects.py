@@ -190,16 +190,8 @@ def pack_answers(answers: Sequence[StoredAnswer]) -> tuple[str, bytes]:
 
 
 def unpack_answers(url: str, data: bytes) -> list[StoredAnswer]:
-    """Returns the replies in a pack; none of one in an earlier version's form: they lie one by one, too. Raises
-    UserError."""
-
-    def parse() -> list[StoredAnswer]:
-        text = _read_index_object(url, data)
-        if text.startswith(b"{") and msgspec.json.decode(text, type=dict[str, Any]).keys() == {"identities", "answers"}:
-            return []
-        return msgspec.json.decode(text, type=list[StoredAnswer])
-
-    return _named(url, parse)
+    """Returns the replies in a pack. Raises UserError."""
+    return _named(url, lambda: msgspec.json.decode(_read_index_object(url, data), type=list[StoredAnswer]))
 
 
 def list_set_aside(refreshed_at: str, places: Iterable[AnswerPlace]) -> tuple[str, bytes]:

@@ -20,7 +20,6 @@ from querytruth.backends.files.bucket_urls import cache_folder
 from querytruth.backends.files.object_store import BucketObjects, DatabaseObjects, Objects, Stored, open_objects
 from querytruth.backends.models import reply_objects, stored_answers
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
-from querytruth.backends.models.former_replies import take_over_replies
 from querytruth.backends.models.question_leases import LeaseTable, QuestionLeases, QuestionPace, mean_turn_seconds
 from querytruth.backends.models.reply_objects import MAX_ANSWER_BYTES, AnswerPlace, StoredAnswer, answer_name
 from querytruth.backends.plugins import ModelIdentity
@@ -179,8 +178,6 @@ class ReplyStore:
     def _open(self) -> bool:
         """Whether something was stored; opens the cache of a bucket then."""
         with self._lock:
-            if not self._is_there and isinstance(self._objects, DatabaseObjects):
-                take_over_replies(self._objects, uuid.uuid4().hex)
             if not self._is_there and (found := self._objects.read([reply_objects.STORE], _MAX_BYTES)):
                 url = self._objects.url_of(reply_objects.STORE)
                 store_id = reply_objects.read_store(url, found[reply_objects.STORE].data)

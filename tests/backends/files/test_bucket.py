@@ -19,10 +19,12 @@ from tests.object_service import ObjectService
 from tests.small_sets import publish_small_set, small_tables
 
 
-@pytest.fixture(params=["s3", "file", "memory"])
+@pytest.fixture(params=["s3", "azure", "file", "memory"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> BucketFolder:
     if request.param == "s3":
         return BucketFolder.parse(request.getfixturevalue("object_service").url)
+    if request.param == "azure":
+        return BucketFolder.parse(f"{request.getfixturevalue('azure')}/sets")
     place = f"file://{tmp_path}/bucket" if request.param == "file" else f"memory://{secrets.token_hex(6)}/sets"
     return BucketFolder.parse(place)
 

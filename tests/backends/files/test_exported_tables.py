@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from builders.generated.generation_journal import exported_table_path, read_exported_table
+from querytruth.review.pool_views import exported_table_path, read_exported_table
 from querytruth.sets import review_csv
 from querytruth.sets.review_tables import ANSWER_COLUMNS, DIGEST_COLUMN, ReviewExport
 

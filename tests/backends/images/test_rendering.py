@@ -92,7 +92,7 @@ KINDS = [
     st.integers(1, 70),
     st.sampled_from(MODES),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @pytest.mark.thorough
 def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
     kind: tuple[str, str], size: tuple[int, int], side: int, mode: str

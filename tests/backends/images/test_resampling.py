@@ -95,7 +95,7 @@ def instructions_here() -> list[CpuExtensions]:
     st.tuples(st.floats(0, 0.4), st.floats(0, 0.4), st.floats(0.6, 1), st.floats(0.6, 1)),
     st.integers(0, 2**32),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_processor_makes_the_same_bytes(
     mode: str, stored: ImageSize, size: ImageSize, part: CropBox, seed: int
 ) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from querytruth.backends.models.embedders.char_ngrams import CharNgramEmbedder
@@ -45,7 +45,6 @@ def test_a_weight_grows_with_the_root_of_its_count() -> None:
     assert 0.5 < float(row[0] @ row[1]) < 0.95
 
 
-@settings(deadline=None)
 @given(st.lists(TEXTS, max_size=8))
 def test_a_row_never_depends_on_its_neighbours(texts: list[str]) -> None:
     embedder = CharNgramEmbedder(32)

@@ -299,7 +299,7 @@ PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": st.text
 NEARLY = st.builds(said, st.text(max_size=5) | PARTS, st.sampled_from(["stop", "length", "content_filter", None, 3]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(status=st.sampled_from([200, 200, 200, 400, 429, 500]), body=st.binary(max_size=60) | ENVELOPES | NEARLY)
 @pytest.mark.thorough
 def test_no_body_breaks_the_reading_and_no_text_comes_from_nowhere(status: int, body: Any) -> None:

@@ -98,7 +98,7 @@ PLACES = st.lists(st.integers(0, 25), min_size=2, max_size=len(NAMES))
 WORDS = st.lists(st.tuples(st.sampled_from(["same", "different"]), st.sampled_from(NAMES), st.sampled_from(NAMES)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(places=PLACES, said=WORDS, order=st.randoms(use_true_random=False))
 @pytest.mark.thorough
 def test_the_groups_are_a_partition_that_obeys_the_words_in_whatever_order(places, said, order) -> None:  # type: ignore[no-untyped-def]

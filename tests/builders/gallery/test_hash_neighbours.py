@@ -13,7 +13,7 @@ from querytruth.backends.images import hash_neighbours
 from querytruth.backends.images import hash_neighbours as components
 from querytruth.backends.images.hash_neighbours import Components, find_hash_components
 
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def by_comparing_all(hashes: Hashes, distance: int) -> list[int]:

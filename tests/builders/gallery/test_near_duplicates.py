@@ -299,7 +299,7 @@ some_piles = given(
 LOOK = {"phash": None, "outline": OUTLINE, "bytes_": "", "pixels": "", "size": (40, 30)}
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @some_bounds
 @some_piles
 @example(piles=[LOOK] * 3, distance=0, pairs=[(0, 1), (1, 2)], seed=0)
@@ -315,7 +315,7 @@ def test_each_member_is_tied_to_its_representative_whatever_the_order(
 
 
 @pytest.mark.thorough
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @some_bounds
 @some_piles
 def test_each_member_of_many_piles_is_tied_to_its_representative(

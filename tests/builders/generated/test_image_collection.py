@@ -419,7 +419,7 @@ def small_world(seed: int) -> tuple[pd.DataFrame, list[dict[str, Any]], dict[str
     return searched(**{name: draw.choice([9, 10, 99]) for name in names}), found, at
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(["drop", "merge"]),

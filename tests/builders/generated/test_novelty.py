@@ -136,7 +136,7 @@ def test_the_verdicts_are_those_of_comparing_all_with_all() -> None:
         kept += [text] if verdict.is_new else []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.text("红黄猫狗的小大", min_size=1, max_size=4), max_size=40), st.integers(1, 9))
 def test_by_spelling_the_same_holds_for_any_words(words: list[str], batch: int) -> None:
     encode = char_ngrams.CharNgramEmbedder().encode_texts

@@ -119,7 +119,7 @@ WORDS = st.lists(st.text("红黄绿猫狗鱼的大", min_size=1, max_size=5), ma
 WAVES = st.lists(st.fixed_dictionaries({"食物": WORDS, "动物": WORDS}), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(WAVES)
 @pytest.mark.thorough
 def test_a_journal_gives_the_same_pools_and_the_same_next_verdicts_as_the_run_itself(
@@ -134,7 +134,7 @@ def test_a_journal_gives_the_same_pools_and_the_same_next_verdicts_as_the_run_it
     assert hear(again, probe) == hear(live, probe)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(WAVES)
 @pytest.mark.thorough
 def test_every_row_of_every_reply_is_accounted_for(waves: list[dict[str, tuple[str, ...]]]) -> None:

@@ -250,7 +250,7 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.thorough
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=60).map("".join)), st.booleans())
 def test_any_text_at_all_is_read_without_harm(text: str, was_cut: bool) -> None:
     check_literal(text, was_cut)

@@ -202,7 +202,7 @@ boxes_strategy = st.lists(
 worlds_strategy = st.lists(st.builds(coco, images_strategy, boxes_strategy), min_size=1, max_size=3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(worlds_strategy, st.randoms(use_true_random=False))
 @pytest.mark.slow
 def test_neither_the_order_of_records_nor_that_of_files_matters(
@@ -219,7 +219,7 @@ def test_neither_the_order_of_records_nor_that_of_files_matters(
     assert said(again) == said(first)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.lists(st.floats(-50, 150), min_size=4, max_size=4), max_size=20), st.integers(1, 7))
 @pytest.mark.thorough
 def test_shares_equal_those_worked_out_one_by_one(

@@ -222,7 +222,7 @@ box_records = st.lists(st.sampled_from(FINE_BOXES * 4 + QUIRKS + ODD_BOXES), max
 image_records = st.lists(st.sampled_from([IMAGE | {"id": n} for n in range(9)] + TWICE + ODD_IMAGES), max_size=20)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(image_records, box_records, st.integers(1, 300))
 @pytest.mark.slow
 def test_the_fast_way_and_the_slow_way_give_the_same_tables(

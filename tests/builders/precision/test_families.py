@@ -97,14 +97,14 @@ def verdicts(question: FamilyQuestion, count: int) -> list[bool | None]:
     return [True if row in relevant else False if row in wrong else None for row in range(count)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
 def test_truth_of_all_families_equals_the_oracle(images: Images, least: int, all_attributes: bool) -> None:
     compare_with_oracle(images, least, all_attributes)
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=3000)
 @given(images=WORLDS, least=st.integers(1, 3), all_attributes=st.booleans())
 def test_truth_of_all_families_equals_the_oracle_in_thousands_of_worlds(
     images: Images, least: int, all_attributes: bool
@@ -138,7 +138,7 @@ def compare_with_oracle(images: Images, least: int, all_attributes: bool) -> Non
                 assert ((kind, *labels) in asked) == is_asked
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(images=WORLDS)
 def test_a_mirrored_world_turns_left_into_right_and_nothing_else(images: Images) -> None:
     mirrored = [[box._replace(left=1 - box.right, right=1 - box.left) for box in image] for image in images]

@@ -106,7 +106,7 @@ def rendered(value: Any, blank: Any, ascii_only: bool) -> str:
     return f"{blank()}{json.dumps(value, ensure_ascii=ascii_only)}{blank()}"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(files, st.integers(1, 60), st.booleans(), st.randoms(use_true_random=False), st.booleans())
 @pytest.mark.thorough
 def test_whatever_the_file_holds_it_reads_as_json_loads_does(

@@ -94,14 +94,14 @@ def gallery_of(world: dict[str, Any]) -> AnnotatedGallery:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(world=worlds(), least=st.integers(1, 6), reading=st.sampled_from(["any", "prominent"]))
 def test_truth_equals_the_oracle(world: dict[str, Any], least: int, reading: str) -> None:
     _compare_with_oracle(world, least, reading)
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(world=worlds(), least=st.integers(1, 6), reading=st.sampled_from(["any", "prominent"]))
 def test_truth_equals_the_oracle_in_a_thousand_worlds(world: dict[str, Any], least: int, reading: str) -> None:
     _compare_with_oracle(world, least, reading)
@@ -173,7 +173,7 @@ def _compare_with_oracle(world: dict[str, Any], least: int, reading: str) -> Non
 
 
 @pytest.mark.thorough
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(world=worlds())
 def test_contradictions_are_refused_and_only_those(world: dict[str, Any]) -> None:
     if accepted(world) is None:
@@ -184,7 +184,7 @@ def test_contradictions_are_refused_and_only_those(world: dict[str, Any]) -> Non
 
 
 @pytest.mark.thorough
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(world=worlds(), draws=st.integers(1, 3), cap=st.none() | st.integers(0, 4), seed=st.integers(0, 5))
 def test_sampled_mixes_are_some_of_the_exhaustive_ones(
     world: dict[str, Any], draws: int, cap: int | None, seed: int

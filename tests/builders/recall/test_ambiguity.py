@@ -415,7 +415,7 @@ CAPTIONS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     CAPTIONS,
     st.randoms(use_true_random=False),

@@ -291,7 +291,7 @@ def is_within(part: str, whole: str) -> bool:
     return all(char in rest for char in part if char != " ")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(REPLIES, st.sampled_from(["stop", "length", "unknown"]), st.sampled_from(["zh", "en"]))
 @pytest.mark.thorough
 def test_whatever_comes_nothing_is_invented_and_a_clean_caption_stays_as_it_is(

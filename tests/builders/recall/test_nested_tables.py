@@ -64,7 +64,7 @@ def test_two_images_never_have_one_turn() -> None:
         cut_nested_tables([2], np.array([0, 1, 1, 2]), QUERIES, IMAGES, QRELS)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60), st.integers(0, 5))
 @pytest.mark.thorough
 def test_every_set_lies_within_the_next_and_no_query_is_lost(

@@ -11,12 +11,7 @@ from querytruth.review.comparison_page import render_comparison_page, select_lar
 from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.evaluation.test_evaluation_page import EVIL, hostile, read
-from tests.review.evaluation_results import (
-    beach_tables,
-    drawn_once,
-    make_comparison,
-    make_evaluation,
-)
+from tests.review.evaluation_results import beach_tables, drawn_once, make_comparison, make_evaluation
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import make_manifest
 

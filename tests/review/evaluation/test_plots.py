@@ -117,7 +117,7 @@ def test_characters_that_no_xml_may_hold_end_nothing(evil: str) -> None:
     assert ">en<" in svg and ">x" in svg
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 @example("\u2028")
 @example("\u2029")

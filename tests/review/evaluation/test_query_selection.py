@@ -78,7 +78,7 @@ def test_a_larger_draw_holds_the_smaller_one() -> None:
     assert many[:5] == few
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.dictionaries(st.text(min_size=1, max_size=4), st.sampled_from([1, 2, 5, 6, None]), max_size=12), st.integers()
 )

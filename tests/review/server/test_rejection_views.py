@@ -16,7 +16,7 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.records import image_id_of_bytes
 from querytruth.review import server as guards
 from querytruth.review.deck import ActionError
-from querytruth.review.similar_images import open_rejected_files
+from querytruth.review.similar_images import RejectedFiles
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import Override
 from querytruth.sets.published_files import record_own_version
@@ -196,7 +196,7 @@ def test_files_are_shown_by_their_rows_and_nothing_else_of_the_disk(page: Review
 
 
 def test_a_ledger_that_names_files_out_of_its_source_shows_none_of_them(stored: StoredSet, tmp_path: Path) -> None:
-    files = open_rejected_files(stored)
+    files = RejectedFiles(stored)
     secret, pile = tmp_path / "secret.jpg", tmp_path / "pile"
     shutil.copy(pile / "0.jpg", secret)
     (pile / "link.jpg").symlink_to(secret)
@@ -216,7 +216,7 @@ def defined(stored: StoredSet, **definition: Any) -> StoredSet:
 @pytest.mark.thorough
 def test_a_list_may_name_files_anywhere_but_not_the_web(stored: StoredSet, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("pile/0.jpg\n")
-    files = open_rejected_files(defined(stored, images=str(tmp_path / "list.txt")))
+    files = RejectedFiles(defined(stored, images=str(tmp_path / "list.txt")))
     anywhere = str(tmp_path / "pile/1.jpg")
     assert files.get_stamps(["pile/0.jpg", anywhere]).keys() == {"pile/0.jpg", anywhere}
     for item in ("http://127.0.0.1:9/1.jpg", "https://127.0.0.1:9/1.jpg", "zip://1.jpg::http://127.0.0.1:9/1.zip"):
@@ -231,7 +231,7 @@ def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path
     from querytruth.backends.web.web_records import FetchedResource, WebRequest
 
     url, data = "https://example.org/1.jpg", (tmp_path / "pile/0.jpg").read_bytes()
-    files = open_rejected_files(defined(stored, collect={"search": "openverse"}))
+    files = RejectedFiles(defined(stored, collect={"search": "openverse"}))
     assert files.get_stamps([url]) == {}, "nothing was kept"
     store = PageStore(stored.path.parent / "pages")
     sha256 = hashlib.sha256(data).hexdigest()
@@ -241,7 +241,7 @@ def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path
     assert found.keys() == {url} and files.compute_image_id(url) == image_id_of_bytes(sha256)
     jpeg = files.load_thumbnail(url, found[url], 320)
     assert jpeg is not None and jpeg.startswith(b"\xff\xd8")
-    album = open_rejected_files(
+    album = RejectedFiles(
         defined(
             stored, collect={"search": "folder", "options": {"index": "captions.csv", "images": str(tmp_path / "pile")}}
         )
@@ -252,7 +252,7 @@ def test_what_a_search_found_is_shown_as_it_was_kept(stored: StoredSet, tmp_path
 @pytest.mark.parametrize("definition", [{}, {"images": None}, {"images": 7}, {"images": "/no/where"}, {"collect": {}}])
 @pytest.mark.thorough
 def test_a_set_without_a_source_shows_no_file(stored: StoredSet, definition: dict[str, Any]) -> None:
-    assert open_rejected_files(defined(stored, **definition)).get_stamps(["0.jpg"]) == {}
+    assert RejectedFiles(defined(stored, **definition)).get_stamps(["0.jpg"]) == {}
 
 
 @pytest.mark.thorough

@@ -116,7 +116,7 @@ def describe_judge(judged: dict[str, Any]) -> str:
     return (
         f"{asked}: {judged['merged']:,} fit with a probability of {judged['at_least']:g} or more, calibrated on "
         f"{judged['answers']:,} answers of people (area under the ROC curve {found['area']:.3f}, expected calibration "
-        f"error {found['expected_error']:.3f}); {judged['waiting']:,} wait for people."
+        f"error {found['expected_error']:.3f}); of {judged['waiting']:,} it is not sure: people decide these."
     )
 
 

@@ -64,9 +64,11 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
         gallery, found = label_steps.join_detections(
             files, results, gallery, labels, ledger, definition.detections.at_least
         )
+    if definition.proposes_tags:
+        gallery, found = label_steps.propose_tags(files, definition.tags, gallery, labels, ledger)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
     inputs = [file.input_record() for file in files] + labels.inputs
-    if found is not None:
+    if definition.detections is not None:
         inputs += [one.input_record() for one in results]
     lists = None
     if definition.exhaustive == "by_image":

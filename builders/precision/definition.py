@@ -68,9 +68,10 @@ class DetectionOptions(definitions.StrictModel):
 
 class TagOptions(definitions.StrictModel):
     """Tags of whole images (annotations in .csv, .tsv or .jsonl). `at_least`: the lowest score of a tag that counts; a
-    tag without a score counts."""
+    tag without a score counts. `propose_from`: the lowest score of one that proposes a judgment, null: none does."""
 
     at_least: float = Field(0.5, ge=0, le=1)
+    propose_from: float | None = Field(None, ge=0, le=1)
 
 
 class FamilyRuleOptions(definitions.StrictModel):
@@ -175,6 +176,8 @@ class PrecisionDefinition(definitions.SetDefinition):
             if self.tags is not None:
                 raise ValueError("tags: the annotations are no tags of whole images (.csv, .tsv, .jsonl): delete it")
             return self
+        if self.proposes_tags and (self.detections is not None or len(self.annotations) > 1):
+            raise ValueError("tags.propose_from is of a single file of tags, without detections")
         if self.images is None:
             raise ValueError("tags of whole images need the folder of the images: set images")
         if self.families or self.exhaustive == "by_image":
@@ -221,9 +224,11 @@ class PrecisionDefinition(definitions.SetDefinition):
 
     @model_validator(mode="after")
     def _judge_sees_what_is_proposed(self) -> "PrecisionDefinition":
-        if self.judge is not None and (self.detections is None or self.images is None or self.render is None):
+        has_proposals = self.detections is not None or self.proposes_tags
+        if self.judge is not None and not (has_proposals and self.images is not None and self.render is not None):
             raise ValueError(
-                "a judge sees what detections propose on rendered images: set detections, images and render"
+                "a judge sees what detections or tags.propose_from propose, on rendered images: set detections, images "
+                "and render"
             )
         return self
 
@@ -231,6 +236,11 @@ class PrecisionDefinition(definitions.SetDefinition):
     def has_tags(self) -> bool:
         """Whether tags of whole images are among the annotations."""
         return any(is_tag_file(path) for path in self.annotations)
+
+    @property
+    def proposes_tags(self) -> bool:
+        """Whether tags of low scores propose judgments."""
+        return self.tags is not None and self.tags.propose_from is not None
 
     @property
     def has_phrasings(self) -> bool:

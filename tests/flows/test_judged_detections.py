@@ -124,9 +124,9 @@ def test_a_judge_finds_what_annotators_left_out_once_people_calibrate_it(album: 
 
 def test_a_judge_without_detections_or_that_does_not_listen_is_one_line(album: Path) -> None:
     judge = {"model": "rerank", "options": {"base_url": "http://127.0.0.1:9/v1", "name": "m"}}
-    with pytest.raises(UserError, match="set detections, images and render"):
+    with pytest.raises(UserError, match="propose_from propose, on rendered images"):
         load(album, judge=judge, detections=None)
-    with pytest.raises(UserError, match="set detections, images and render"):
+    with pytest.raises(UserError, match="propose_from propose, on rendered images"):
         load(album, judge=judge, render=None)
     with active_run(BuildRun()), pytest.raises(UserError, match="nothing may listen there"):
         check_before_build(load(album, judge=judge))

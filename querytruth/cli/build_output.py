@@ -30,7 +30,8 @@ def _precision(plan: dict[str, Any]) -> None:
     calls = f"{plan['model_calls']:,} model calls"
     if phrasings := plan.get("phrasings_at_most"):
         calls += f" at most for {phrasings:,} phrasings at most: {format_forecast(plan)}"
-    calls += f", at most {plan['judge_calls_at_most']:,} more for the judge" if plan["pairs_to_judge_at_most"] else ""
+    if asked := plan["judge_calls_at_most"]:
+        calls += f", at most {asked:,} more for the judge"
     cost = f"{calls}, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}", markup=False, soft_wrap=True)
     pairs = plan["derived_pairs"]

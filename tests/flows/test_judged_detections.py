@@ -16,6 +16,7 @@ from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
 from flows.set_kinds import build_set, plan_set
 from querytruth.backends.steps import BuildRun, active_run
+from querytruth.cli.build_output import PLAN_PRINTERS
 from querytruth.errors import UserError
 from querytruth.sets.benchmark_set import open_candidate_judgments
 from querytruth.sets.set_files import StoredSet, read_set, verify_set
@@ -120,6 +121,16 @@ def test_a_judge_finds_what_annotators_left_out_once_people_calibrate_it(album: 
     assert "What a judge decided" in (done.path / "README.md").read_text("utf-8")
     evidence = tables.qrels.loc[tables.qrels["judged_by"] == "judge", "evidence"].astype(str)
     assert evidence.str.match(r"eye: probability [01]\.\d\d \(not annotated: .* \(seen\.json\)").all()
+
+
+def test_the_plan_says_how_often_the_judge_is_asked(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judge = {"model": "rerank", "options": {"base_url": "http://127.0.0.1:9/v1", "name": "m"}}
+    planned = plan_set(load(album, judge=judge))
+    PLAN_PRINTERS["precision"](planned)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"at most {planned['judge_calls_at_most']:,} more for the judge" in shown
+    PLAN_PRINTERS["precision"](plan_set(load(album)))
+    assert "for the judge" not in capsys.readouterr().out
 
 
 def test_a_judge_without_detections_or_that_does_not_listen_is_one_line(album: Path) -> None:

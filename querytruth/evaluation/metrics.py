@@ -19,6 +19,7 @@ from querytruth.errors import UserError, suggest_choice
 from querytruth.evaluation.ranking import UNJUDGED, Hits, RankedRun
 
 Cut = int | RowIndices | None
+CUTS = ("k = R, the number of relevant images of the query", "k = all that came back")  # those that are no number
 _NAME = re.compile(r"(?P<name>[a-z_]+)(?:@(?P<cut>[^()]*))?(?:\((?P<options>[^()]*)\))?")
 _ALIASES = {"acc": "hit", "mrr": "rr", "map": "ap", "precision": "p", "success": "hit"}
 _FULL_ALIASES = {"r_precision": "p@r", "rprec": "p@r"}
@@ -179,9 +180,9 @@ class Metric:
         if isinstance(self.cut, int):
             chosen.insert(0, f"k = {self.cut}")
         elif self.cut == "r":
-            chosen.insert(0, "k = R, the number of relevant images of the query")
+            chosen.insert(0, CUTS[0])
         else:
-            chosen.insert(0, "k = all that came back")
+            chosen.insert(0, CUTS[1])
         return f"{text} Here: {', '.join(chosen)}."
 
 

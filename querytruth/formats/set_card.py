@@ -202,7 +202,8 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     counts = manifest["counts"]
     name = f"`{manifest['name']}/v{manifest['version']}`"
     yield f"# {_plain(manifest['title'])}\n"
-    yield f"{name} · a {manifest['kind']} set for text-to-image search: {_KINDS[manifest['kind']]}.\n"
+    about = ": ".join(filter(None, ["text-to-image search", _KINDS.get(manifest["kind"])]))
+    yield f"{name} · a {manifest['kind']} set for {about}.\n"
     yield from _images_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
     if certificate := manifest["notes"].get("certificate"):
         is_chinese = any(style.startswith("zh/") for style in manifest["counts"]["by_style"])

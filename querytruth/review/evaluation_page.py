@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, find_spreads, number_questions
+from querytruth.evaluation.metrics import CUTS
 from querytruth.evaluation.ranking import UNJUDGED
 from querytruth.review import evaluation_plots, result_cards
 from querytruth.review.failure_causes import collect_failure_context
@@ -190,6 +191,8 @@ def _bins(
 
 def _translate_definition(text: str) -> str:
     says, separator, options = text.partition(" Here: ")
+    for cut in CUTS:
+        options = options.replace(cut, translate(cut))
     return translate(says) + (translate(" Here: %(options)s", options=options) if separator else "")
 
 

@@ -1,10 +1,11 @@
 """Parts of all pages: escaped templates, embedded images, formatted sizes and stages."""
 
 import base64
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,39 @@ def translate(text: str, /, **values: object) -> str:
 
 
 def _look_up(text: str, language: str) -> str:
-    return str(PAGE_TEXTS["chinese"].get(text, text)) if language == "zh" else text
+    if language != "zh":
+        return text
+    return str(PAGE_TEXTS["chinese"].get(text) or _translate_sentence(text, "chinese_sentences"))
+
+
+@lru_cache(10_000)
+def _translate_sentence(text: str, section: str) -> str:
+    """Return a sentence that results and evidence hold in English, such as "98% of the queries have 0: …", in Chinese;
+    another text as it is."""
+    for pattern, translation in _sentence_patterns(section):
+        if found := pattern.fullmatch(text):
+            return translation % found.groupdict()
+    return text
+
+
+def _translate_evidence(text: str) -> str:
+    """Return evidence whose labels are in Chinese, such as “狗 missing”, in Chinese."""
+    return "；".join(_translate_sentence(part, "chinese_evidence") for part in text.split("; "))
+
+
+@cache
+def _sentence_patterns(section: str) -> list[tuple[re.Pattern[str], str]]:
+    """Return the sentences of a section of the texts, whose %(name)s match any text, with their translations."""
+
+    def compile_sentence(sentence: str) -> re.Pattern[str]:
+        parts = re.split(r"%\((\w+)\)s", sentence)  # fixed, name, fixed, …
+        fixed, names = map(re.escape, parts[::2]), parts[1::2]
+        return re.compile(
+            "".join(one + (f"(?P<{name}>.+?)" if name else "") for one, name in zip(fixed, [*names, ""], strict=True)),
+            re.DOTALL,
+        )
+
+    return [(compile_sentence(one), str(other)) for one, other in PAGE_TEXTS[section].items()]
 
 
 def count_values(column: pd.Series) -> list[tuple[str, int]]:
@@ -113,6 +146,7 @@ def _environment(language: str) -> Environment:
 
     environment.globals |= {"_": write, "texts": PAGE_TEXTS["chinese"] if language == "zh" else {}}
     environment.filters["text"] = lambda value: _look_up(str(value).replace("_", " "), language)
+    environment.filters["evidence"] = lambda text, of: _translate_evidence(text) if language == of == "zh" else text
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes
     environment.filters["certificate"] = lambda value: describe_certificate(value, language)

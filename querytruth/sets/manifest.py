@@ -29,6 +29,7 @@ Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
 Canary = Annotated[str, Meta(pattern=r"^querytruth-canary [0-9a-f-]{36}\Z")]
 FileName = Annotated[str, Meta(pattern=r"^(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._/-]{0,200}\Z")]
 Version = Annotated[int, Meta(ge=1, le=999_999_999)]
+KINDS = ["gallery", "recall", "precision", "generated", "queries", "imported"]
 _PLURALS = {"box": "boxes", "mix": "mixes", "query": "queries", "reply": "replies"}
 FUNNEL_COLUMNS = ["stage", "in", "kept", "rejected"]
 _STAGE = "read set"
@@ -247,7 +248,7 @@ class Manifest(Struct):
     schema_version: Annotated[int, Meta(ge=2, le=2)]
     name: Name
     version: Version
-    kind: Literal["gallery", "recall", "precision", "generated", "queries", "imported"]
+    kind: Name
     title: str
     licence: str
     content_digest: Digest
@@ -323,6 +324,8 @@ def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
         msgspec.convert(manifest, Manifest)
     except msgspec.ValidationError as error:
         raise _wrong(file, f"is not as expected: {str(error).replace('`$.', '`')[:300]}") from None
+    if manifest["kind"] not in KINDS:
+        raise _wrong(file, f"is not as expected: Invalid value {manifest['kind']!r} - at `kind`")
     checked: dict[str, Any] = manifest
     return checked
 

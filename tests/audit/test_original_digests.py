@@ -64,12 +64,14 @@ def test_each_source_file_is_found_by_its_bytes_whatever_the_set_shows_of_it(
     assert summarize_overlap(stored, [str(photos)], found)["by_bytes_alone"] == found.by_bytes_alone
 
 
+@pytest.mark.thorough
 def test_two_sets_of_the_same_photos_share_them_however_each_was_rendered(photos: Path, tmp_path: Path) -> None:
     one, other = (_publish(tmp_path, photos, mode) for mode in ("crop", "fit"))
     pairs = _compare(one, other.path).pairs
     assert (pairs["set_item"] == pairs["other_item"]).all() and len(pairs) == 7
 
 
+@pytest.mark.thorough
 def test_an_image_without_a_file_is_compared_by_its_digest_and_said_to_be(photos: Path, tmp_path: Path) -> None:
     stored = _publish(tmp_path, photos, "longer_side")
     for file in stored.path.glob("images/*/*.jpg"):

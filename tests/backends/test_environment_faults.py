@@ -76,6 +76,7 @@ def raise_and_catch(work: Any) -> Exception:
     raise AssertionError("it raises")
 
 
+@pytest.mark.thorough
 def test_the_library_is_that_of_the_object_of_the_frame_or_of_what_was_called() -> None:
     pandas, numpy = f"pandas {version('pandas')}", f"numpy {version('numpy')}"
     assert library_of(raise_and_catch(lambda: pd.Series([1]).gone)) == pandas

@@ -171,6 +171,7 @@ def test_the_card_is_blind_and_the_page_states_what_holds(run: Run, world: Path)
     assert set(card) == {"key", "query_id", "text", "language", "image"}
 
 
+@pytest.mark.thorough
 def test_a_later_version_inherits_the_certificate_only_while_it_holds_the_same(run: Run, world: Path) -> None:
     out = start(run, world)
     client = page(world, "lin")
@@ -211,6 +212,7 @@ def write_scores(world: Path) -> Path:
     return world / "scores.csv"
 
 
+@pytest.mark.thorough
 def test_a_judges_scores_save_judgments_and_are_calibrated_on_the_answers(run: Run, world: Path) -> None:
     judge = ["--judge", "scores_file", "--judge-option", f"file={write_scores(world)}"]
     out = start(run, world, *judge)

@@ -41,6 +41,7 @@ def test_a_set_of_one_kind_has_nothing_to_compare() -> None:
     assert mixed is not None and mixed.to_dict() == {"a": "typed", "b": "made"}
 
 
+@pytest.mark.thorough
 def test_the_intervals_hold_how_far_figures_and_differences_move() -> None:
     rng, truth = np.random.default_rng(3), {"old": (0.8, 0.5), "new": (0.6, 0.55)}
     moved = {"old": 0.3, "new": 0.05, "old less new": 0.25}
@@ -56,6 +57,7 @@ def test_the_intervals_hold_how_far_figures_and_differences_move() -> None:
     assert min(inside.values()) >= 54, inside
 
 
+@pytest.mark.thorough
 def test_the_order_and_who_changes_places() -> None:
     rng = np.random.default_rng(4)
     systems, queries = world(rng, {"a": (0.9, 0.2), "b": (0.6, 0.5), "c": (0.3, 0.8)}, 300, 300)

@@ -1,18 +1,18 @@
-"""Whether the metrics' tests would notice: one change at a time, and they must fail."""
+"""Whether the tests of metrics, intervals and decisions would notice: one change at a time, and they must fail."""
 
 import io
 import shutil
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EVALUATION = ROOT / "querytruth" / "evaluation"
-TESTS = ("test_metrics.py", "test_metrics_reference.py", "test_metric_names.py")
+PACKAGE = ROOT / "querytruth"
+METRICS = tuple(f"evaluation/test_{name}.py" for name in ("metrics", "metrics_reference", "metric_names"))
 KILLED = 0.95
 
 # file, what stands there, what is put in its place
@@ -101,13 +101,44 @@ MUTANTS = [
     ("ground_truth", "np.unique(grades[grades > 0])[::-1]", "np.unique(grades[grades > 0])"),
 ]
 
+DECISIONS = ("sets/test_agreement.py", "sets/test_shared_decisions.py", "audit/test_answers.py")
+STATISTICS, BOUNDS = ("evaluation/test_statistics.py",), ("evaluation/test_bounds.py",)
+# Files that several were merged into, each with the tests that must fail.
+MERGED = [
+    ("sets/decision_agreement", "count**2", "count", DECISIONS),
+    ("sets/decision_agreement", "(observed - expected) / (1 - expected)", "observed", DECISIONS),
+    ("sets/decision_agreement", "not is_resolved and len", "len", DECISIONS),
+    ("sets/decision_agreement", 'return "0"', 'return "1"', DECISIONS),
+    ("sets/decision_agreement", "> latest_published.get", "< latest_published.get", DECISIONS),
+    ("sets/decision_agreement", "elif is_latest and target not in owners:", "elif is_latest:", DECISIONS),
+    ("sets/decision_agreement", "elif is_latest and target not in owners:", "elif target not in owners:", DECISIONS),
+    ("sets/decision_agreement", "(grade > 0) != (balance > 0)", "(grade > 0) == (balance > 0)", DECISIONS),
+    ("sets/decision_agreement", "if not balances[key]", "if balances[key]", DECISIONS),
+    ("sets/decision_agreement", "lines[-1].target not in judged_elsewhere", "lines", DECISIONS),
+    ("sets/decision_agreement", "1 if grade > 0 else -1", "1", DECISIONS),
+    ("audit/answers", "sided[-1] if balance", "sided[0] if balance", DECISIONS),
+    ("audit/answers", "0 < gap <= _LONGEST_GAP", "0 < gap", DECISIONS),
+    ("audit/answers", "is_single and 0 < gap", "0 < gap", DECISIONS),
+    ("evaluation/statistics", "1 - self.high, 1 - self.low", "1 - self.low, 1 - self.high", STATISTICS),
+    ("evaluation/statistics", "share * effective + 0.5", "share * effective + 1", STATISTICS),
+    ("evaluation/statistics", "np.where(share <= 0, 0.0,", "np.where(share < 0, 0.0,", STATISTICS),
+    ("evaluation/statistics", "value - below, value + above", "value - above, value + below", STATISTICS),
+    ("evaluation/statistics", "positives + 1, drawn - positives", "positives, drawn - positives", STATISTICS),
+    ("evaluation/statistics", "2 * b > bottom.high", "2 * b < bottom.high", STATISTICS),
+    ("evaluation/bounds", "np.minimum(number, open_ones)", "number", BOUNDS),
+    ("evaluation/bounds", "(before + number) * _slope", "before * _slope", BOUNDS),
+    ("evaluation/bounds", "grade[at] = ranked.truth.relevant_grades[0]", "grade[at] = 1", BOUNDS),
+    ("evaluation/bounds", "own -= np.where(rank > 1, 0.5", "own -= np.where(rank > 1, 0.4", BOUNDS),
+]
+
 
 def test_every_change_can_be_made() -> None:
     """Where an expression of the source was rewritten, its mutants are rewritten with it, or they guard nothing. How
     its lines are broken has no influence."""
-    texts = {name: (EVALUATION / f"{name}.py").read_text("utf-8") for name, _old, _new in MUTANTS}
-    assert [(name, old) for name, old, new in MUTANTS if changed(texts[name], old, new) == texts[name]] == []
-    assert len(MUTANTS) >= 60
+    changes = [(f"evaluation/{name}", old, new) for name, old, new in MUTANTS] + [row[:3] for row in MERGED]
+    texts = {name: (PACKAGE / f"{name}.py").read_text("utf-8") for name, _old, _new in changes}
+    assert [(name, old) for name, old, new in changes if changed(texts[name], old, new) == texts[name]] == []
+    assert len(MUTANTS) >= 60 and len(MERGED) >= 20
 
 
 def test_a_change_is_found_however_its_lines_are_broken() -> None:
@@ -140,31 +171,46 @@ def tokens_of(text: str) -> Iterator[tokenize.TokenInfo]:
         return
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_nearly_every_change_is_noticed(tmp_path: Path) -> None:
-    for entry in ROOT.iterdir():  # all as it is, but for a copy of the package with what is changed
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """All as it is, but for a copy of the package, to be changed."""
+    for entry in ROOT.iterdir():
         if entry.name != "querytruth" and not entry.name.startswith("."):
             (tmp_path / entry.name).symlink_to(entry)
     ignored = shutil.ignore_patterns("__pycache__", "shipped")
-    shutil.copytree(ROOT / "querytruth", tmp_path / "querytruth", ignore=ignored)
-    assert noticed(tmp_path) == "", "unchanged, the tests pass"
-    survived = []
-    for name, old, new in MUTANTS:
-        path = tmp_path / "querytruth" / "evaluation" / f"{name}.py"
-        text = path.read_text("utf-8")
-        path.write_text(changed(text, old, new), "utf-8")
-        if not noticed(tmp_path):
-            survived.append((name, old, new))
-        path.write_text(text, "utf-8")
+    shutil.copytree(PACKAGE, tmp_path / "querytruth", ignore=ignored)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_nearly_every_change_is_noticed(copy: Path) -> None:
+    assert noticed(copy, METRICS) == "", "unchanged, the tests pass"
+    survived = [row for row in MUTANTS if survives(copy, f"evaluation/{row[0]}", *row[1:], METRICS)]
     assert len(survived) <= (1 - KILLED) * len(MUTANTS), survived
     assert not [mutant for mutant in survived if mutant in MUTANTS[:2]]
 
 
-def noticed(folder: Path) -> str:
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_change_of_what_was_merged_is_noticed(copy: Path) -> None:
+    assert [row for row in MERGED if survives(copy, *row)] == []
+
+
+def survives(folder: Path, name: str, old: str, new: str, tests: Sequence[str]) -> bool:
+    path = folder / "querytruth" / f"{name}.py"
+    text = path.read_text("utf-8")
+    path.write_text(changed(text, old, new), "utf-8")
+    try:
+        return not noticed(folder, tests)
+    finally:
+        path.write_text(text, "utf-8")
+
+
+def noticed(folder: Path, tests: Sequence[str]) -> str:
     """What failed."""
-    tests = [str(folder / "tests" / "evaluation" / name) for name in TESTS]
-    command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    paths = [str(folder / "tests" / name) for name in tests]
+    command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *paths]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stdout[-2000:]
     return done.stdout if done.returncode else ""

@@ -108,6 +108,7 @@ def test_queries_of_one_cluster_are_one_piece_of_evidence() -> None:
     assert found.verdict == "UNDECIDED" and found.further_queries
 
 
+@pytest.mark.thorough
 def test_as_many_further_queries_as_stated_decide() -> None:
     """Four of five gates on the stated number of queries end as the measured difference points."""
     rng = np.random.default_rng(5)

@@ -123,6 +123,7 @@ def test_a_judge_puts_nothing_into_the_truth_before_people_answered(album: Path)
     assert rebuild_tables(calibrated.path).digest == calibrated.manifest["content_digest"]
 
 
+@pytest.mark.thorough
 def test_a_rebuild_uses_the_answers_that_its_version_had(album: Path) -> None:
     first = build([*keys(album, name="plain")[:-1], "ambiguity.policy=review"])
     write_scores(album, tables_of(first))
@@ -135,6 +136,7 @@ def test_a_rebuild_uses_the_answers_that_its_version_had(album: Path) -> None:
     assert later.is_new and (tables_of(later).qrels["judged_by"] == "human").sum() > 60
 
 
+@pytest.mark.thorough
 def test_calls_are_within_the_budget_stored_and_not_made_twice(album: Path) -> None:
     answers = {"results": [{"index": 0, "relevance_score": 0.5}]}
     with loopback(lambda _asked: CannedResponse(answers)) as server:

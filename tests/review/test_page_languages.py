@@ -14,6 +14,7 @@ from tests.small_sets import publish_small_set, small_tables
 
 CHINESE = PAGE_TEXTS["chinese"]
 PARTS = page_parts.PAGES_FOLDER
+ROOT = Path(__file__).parents[2]
 # Names of keys, of a program and of a digest, which are the same in both.
 SAME = {"Id", "Enter", "Esc", "sha256", "CSV", "?"}
 
@@ -70,3 +71,30 @@ def test_a_reviewer_chooses_the_language_on_the_page(tmp_path: Path, view: str) 
 def test_every_advice_about_a_rejected_item_is_there_in_chinese() -> None:
     advice = {*decision_outcomes._ADVICE.values(), *decision_outcomes._ADVICE_BY_REASON.values()}
     assert sorted(advice - CHINESE.keys()) == []
+
+
+def test_sentences_that_results_hold_in_english_are_shown_in_chinese() -> None:
+    """Each pattern has the words of the code that writes the sentence."""
+    shown = {
+        "the run leaves out 1,200 of 3,000 queries, which count as 0 (such as q_1)": (
+            "运行结果缺少 3,000 条查询中的 1,200 条，按 0 计算（例如 q_1）"
+        ),
+        "98% of the queries have 0: systems are hardly told apart": "98% 的查询得 0：几乎分不出系统",
+        "Among the first five of 9 queries that ask for something else.": "在 9 条另有所问的查询里，也排在前五。",
+        "its captions say all of it: A dog.\nA cat.": "它的描述里全都有：A dog.\nA cat.",
+        "98% of the dogs": "98% of the dogs",
+    }
+    with pages_in("zh"):
+        assert {text: translate(text) for text in shown} == shown
+    assert [text for text in shown if translate(text) != text] == []
+    evidence = '{{ "长椅 accepted for 座椅; 狗 missing" | evidence("zh") }}'
+    assert page_parts._environment("zh").from_string(evidence).render() == "长椅可算作座椅；缺狗"
+    assert page_parts._environment("en").from_string(evidence).render() == "长椅 accepted for 座椅; 狗 missing"
+    sentences = PAGE_TEXTS["chinese_sentences"]
+    assert [one for one, chinese in sentences.items() if values(chinese) - values(one)] == []
+    sources = " ".join(
+        path.read_text("utf-8") for room in ("querytruth", "builders") for path in (ROOT / room).rglob("*.py")
+    )
+    for sentence in sentences:
+        first = next(words for words in re.split(r"%\(\w+\)s", sentence) if len(words) > 8)
+        assert first.partition("(")[0].strip(" :") in sources, sentence

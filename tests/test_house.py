@@ -180,8 +180,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 449,
-    "lines": 77870,
-    "lines of imports": 5826,
+    "lines": 77910,
+    "lines of imports": 5828,
     "carriers that are built at one place": 115,
     "functions with seven parameters or more": 23,
     "Any": 1682,

@@ -2,12 +2,18 @@
 
     python benchmarks/judges.py sight EMBEDDER.yaml COCO [--names LABELS.csv]  # captions and instances of COCO, photos
     python benchmarks/judges.py truth EMBEDDER.yaml CAPTIONS     # Flickr8k's experts: recall of the truth by judgments
-    python benchmarks/judges.py peers EMBEDDER.yaml CAPTIONS [--eccv FOLDER]   # `pip install ppi-python` for PPI
+    python benchmarks/judges.py peers EMBEDDER.yaml CAPTIONS [--eccv FOLDER]   # PPI: pip install ppi-python
+    python benchmarks/judges.py order FILE       # LLMJudge (query_id, item_id, human, a column for each judge)
 
-EMBEDDER: any embedder of images and texts, or the YAML file of one. Sight: the cosine of query and photo. Text: the
-cosine of the query and the nearest caption of the photo, never itself. Both: a logistic regression of the two. Each is
-fitted to four fifths of the queries and measured on the fifth. Intervals: 95%, of 1,000 bootstrap draws of queries.
-The order by rank is that of the letters that a caption shares with the captions of a photo.
+EMBEDDER: any embedder of images and texts, or the YAML file of one; for truth and peers also the folder of a model of
+sentence-transformers. Sight: the cosine of query and photo. Text: the cosine of the query and the nearest caption of
+the photo, never itself. Both: a logistic regression of the two. Each is fitted to four fifths of the queries and
+measured on the fifth. Intervals: 95%, of 1,000 bootstrap draws of queries. The order by rank is that of the letters
+that a caption shares with the captions of a photo. ppi-python installs a package `tests`, which hides the one here:
+delete that folder.
+
+Order: each of the eight judges helps to choose what people judge, and the seven others are systems that order the
+documents of a query by their grades. As many relevant pairs as a system has among its first ten, so good it is.
 """
 
 import argparse
@@ -21,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from PIL import Image
+from scipy.stats import kendalltau
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -29,8 +36,9 @@ from querytruth.array_types import BoolArray, FloatArray, RowIndices  # noqa: E4
 from querytruth.audit.certificate import CountBound, RelevanceModel  # noqa: E402
 from querytruth.audit.judge_card import fit_curve, rank_area  # noqa: E402
 from querytruth.audit.next_cards import AnsweredPool, PooledPairs  # noqa: E402
-from querytruth.backends.models.embedders import load_image_text_embedder  # noqa: E402
-from tests.audit.test_real_certificate import compare  # noqa: E402
+from querytruth.backends.models.embedders import load_image_text_embedder, load_text_embedder  # noqa: E402
+from tests.audit.eccv_story import add_rank, read_eccv_pairs  # noqa: E402
+from tests.audit.expert_pairs import read_expert_pairs  # noqa: E402
 
 try:
     import ppi_py
@@ -39,6 +47,7 @@ except ImportError:
 PRECISION, RECALL, GREY = 0.9, 0.9, (128, 128, 128)
 SEEDS, MISSES, STARTS = 20, 50, (200, 500)
 MOST_CERTIFIED = 10_000  # pairs
+ORDER_JUDGMENTS = (200, 400, 800, 1600)  # at random
 
 
 def read_coco(folder: Path) -> tuple[dict[int, Path], dict[int, list[str]], dict[int, set[int]]]:
@@ -147,23 +156,16 @@ def bootstrap(chances: FloatArray, truth: BoolArray, queries: RowIndices, less: 
     return np.quantile(values, [0.025, 0.975])
 
 
+def load_sentences(embedder: str) -> Callable[[list[str]], FloatArray]:
+    """What encodes sentences: an embedder of images and texts, or a folder of sentence-transformers."""
+    load = load_text_embedder if Path(embedder).is_dir() else load_image_text_embedder
+    return load(embedder).encode_texts
+
+
 def read_experts(folder: Path, encode: Callable[[list[str]], FloatArray]) -> pd.DataFrame:
     """Flickr8k: pairs of a caption and another photo; whether the experts' median is 3 or 4; the rank of the photo
     among those of the caption by letters; the cosine of the nearest caption."""
-    texts: dict[str, str] = {}
-    captions: dict[str, list[str]] = defaultdict(list)
-    for line in (folder / "flickr8k_test_en.txt").read_text("utf-8").splitlines():
-        key, _, text = line.partition(" ")
-        photo, number = key.replace(".jpg", "").split("#enc#")
-        texts[f"{photo}#{number}"] = text
-        captions[photo].append(text)
-    judged = []
-    for line in (folder / "Flickr8k_ExpertAnnotations.txt").read_text("utf-8").splitlines():
-        photo, caption, *grades = line.replace(".jpg", "").split()
-        if photo in captions and caption in texts and not caption.startswith(photo):
-            letters = max(compare(texts[caption], other) for other in captions[photo])
-            judged.append((caption, photo, np.median([int(grade) for grade in grades]) >= 3, letters))
-    pairs = pd.DataFrame(judged, columns=["query_id", "image_id", "relevant", "letters"])
+    texts, captions, pairs = read_expert_pairs(folder)
     used = sorted(
         {*pairs["query_id"].map(texts), *(text for photo in set(pairs["image_id"]) for text in captions[photo])}
     )
@@ -173,37 +175,6 @@ def read_experts(folder: Path, encode: Callable[[list[str]], FloatArray]) -> pd.
         for caption, photo in zip(pairs["query_id"], pairs["image_id"], strict=True)
     ]
     return add_rank(pairs)
-
-
-def add_rank(pairs: pd.DataFrame) -> pd.DataFrame:
-    return pairs.assign(
-        best_rank=pairs.groupby("query_id")["letters"].rank(ascending=False, method="first").astype(int)
-    )
-
-
-def read_eccv(folder: Path, captions: Path, encode: Callable[[list[str]], FloatArray]) -> pd.DataFrame:
-    """ECCV Caption on the images whose captions are at hand: of each caption the 50 nearest others, by the encoder; a
-    judge made of ECCV's own judgments, of AUROC .9."""
-    listed = json.loads((captions / "coco_captions_val2017.json").read_text())["annotations"]
-    own = {
-        int(key): value for key, value in json.loads((folder / "original_caption_to_image.json").read_text()).items()
-    }
-    truth = {
-        int(key): set(found) for key, found in json.loads((folder / "eccv_caption_to_image.json").read_text()).items()
-    }
-    inside = {image for found in own.values() for image in found}
-    texts = {one["id"]: (one["image_id"], one["caption"].strip()) for one in listed if one["image_id"] in inside}
-    vectors = dict(zip(texts, encode([text for _, text in texts.values()]), strict=True))
-    matrix, owner = np.stack(list(vectors.values())), np.array([image for image, _ in texts.values()])
-    said = np.array([text for _, text in texts.values()], dtype=object)
-    rng, rows = np.random.default_rng(0), []
-    for query in sorted(truth.keys() & texts.keys()):
-        near = pd.Series(matrix @ vectors[query]).groupby(owner).max().drop(texts[query][0]).nlargest(50)
-        for image in near.index:
-            fits = image in truth[query]
-            letters = max(compare(texts[query][1], other) for other in said[owner == image])
-            rows.append((f"q{query}", f"i{image}", fits, letters, 1.81 * fits + rng.normal()))
-    return add_rank(pd.DataFrame(rows, columns=["query_id", "image_id", "relevant", "letters", "score"]))
 
 
 def make_pool(pairs: pd.DataFrame, seed: int, *, with_judge: bool = True) -> PooledPairs:
@@ -225,6 +196,11 @@ def list_orders(pairs: pd.DataFrame, relevant: BoolArray, seed: int, most: int) 
 
 def ask_cards(pool: PooledPairs, relevant: BoolArray, most: int, goal: float = 1.0) -> RowIndices:
     """The pairs that are asked until the goal is certified, at most so many."""
+    return answer_cards(pool, relevant, most, goal).rows
+
+
+def answer_cards(pool: PooledPairs, relevant: BoolArray, most: int, goal: float = 1.0) -> AnsweredPool:
+    """The pool with the answers to these."""
     rows = kinds = np.zeros(0, dtype=np.int64)
     forecasts = np.zeros(0)
     while len(rows) < most:
@@ -233,12 +209,13 @@ def ask_cards(pool: PooledPairs, relevant: BoolArray, most: int, goal: float = 1
             break
         rows, kinds = np.concatenate([rows, planned.rows]), np.concatenate([kinds, planned.kinds])
         forecasts = np.concatenate([forecasts, planned.forecasts])
-    return rows[:most]
+    rows, kinds, forecasts = rows[:most], kinds[:most], forecasts[:most]
+    return AnsweredPool(pool, rows, kinds, forecasts, relevant[rows].astype(float))
 
 
 def measure_truth(embedder: str, captions: Path) -> None:
     """Prints how much of the experts' truth is known after so many judgments, at an expected precision of .90."""
-    pairs = read_experts(captions, load_image_text_embedder(embedder).encode_texts)
+    pairs = read_experts(captions, load_sentences(embedder))
     relevant, scores = pairs["relevant"].to_numpy(), pairs["score"].to_numpy()
     area = rank_area(scores, relevant.astype(float))
     print(f"{len(pairs):,} pairs, {relevant.sum()} relevant, AUROC {area:.3f} by sentences, "
@@ -268,6 +245,48 @@ def complete_truth(known: RowIndices, relevant: BoolArray, scores: FloatArray) -
     )
     best, cut = (int(np.flatnonzero(some >= PRECISION * sizes)[-1]) for some in (hits, expected))
     return people / total, hits[best] / total, hits[cut] / total, hits[cut] / max(int(sizes[cut]), 1)
+
+
+def measure_order(file: Path) -> None:
+    """Prints how well the order of seven systems and the number of relevant pairs are known after so many judgments,
+    chosen with a judge's scores or at random."""
+    table = pd.read_csv(file)
+    judges = [name for name in table.columns if name not in ("query_id", "item_id", "human")]
+    relevant = table["human"].to_numpy() >= 2
+    results = defaultdict(list)
+    for judge in judges:
+        pairs, tops = make_systems(table, [name for name in judges if name != judge])
+        pairs["score"] = table[judge].astype(float)
+        scores = pairs["score"].fillna(pairs["score"].median()).to_numpy()
+        truth = [relevant[top].sum() for top in tops]
+        for seed in range(5):
+            for count in ORDER_JUDGMENTS:
+                pool = make_pool(pairs, seed)
+                chosen = answer_cards(pool, relevant, count // 2)
+                drawn = np.random.default_rng(seed).permutation(len(pairs))[:count]
+                estimates = (chosen.certify(RECALL)["relevant_estimate"], relevant[drawn].mean() * len(pairs))
+                for name, rows, estimate in zip(("chosen", "random"), (chosen.rows, drawn), estimates, strict=True):
+                    known = fit_curve(scores[rows], relevant[rows].astype(float), scores)
+                    known[rows] = relevant[rows]
+                    tau = kendalltau([known[top].sum() for top in tops], truth).statistic
+                    known[np.setdiff1d(np.arange(len(pairs)), rows)] = 0
+                    alone = kendalltau([known[top].sum() for top in tops], truth).statistic
+                    results[count, name].append((alone, tau, abs(estimate / relevant.sum() - 1)))
+    print("judgments at random, half of them chosen | order of systems, tau: by answers | and the judge's calibrated "
+          "probabilities | error of the number of relevant pairs")  # fmt: skip
+    for (count, name), found in sorted(results.items()):
+        alone, tau, error = np.mean(found, axis=0)
+        print(f"{count if name == 'random' else count // 2:,} {name} | {alone:.2f} | {tau:.2f} | {error:.3f}")
+
+
+def make_systems(table: pd.DataFrame, systems: list[str]) -> tuple[pd.DataFrame, list[RowIndices]]:
+    """The pool with the best rank of each pair, and the pairs that each system has among its first ten."""
+    pairs = table[["query_id", "item_id"]].rename(columns={"item_id": "image_id"})
+    luck = np.random.default_rng(0).random((len(systems), len(table)))  # among equal grades
+    ranks = [(table[name] + more).groupby(table["query_id"]).rank(ascending=False, method="first") for name, more in
+             zip(systems, luck, strict=True)]  # fmt: skip
+    pairs["best_rank"] = np.min(ranks, axis=0).astype(int)
+    return pairs, [np.flatnonzero(rank <= 10) for rank in ranks]
 
 
 def measure_peers(title: str, pairs: pd.DataFrame) -> None:
@@ -339,18 +358,20 @@ def stop_by_ppi(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["sight", "truth", "peers"])
-    parser.add_argument("embedder")
-    parser.add_argument("data", type=Path)
+    parser.add_argument("part", choices=["sight", "truth", "peers", "order"])
+    parser.add_argument("embedder", help="for order, the file")
+    parser.add_argument("data", type=Path, nargs="?", default=Path())
     parser.add_argument("--names", type=Path)
     parser.add_argument("--eccv", type=Path)
     given = parser.parse_args()
     if given.part == "sight":
         measure_sight(given.embedder, given.data, given.names)
+    elif given.part == "order":
+        measure_order(Path(given.embedder))
     elif given.part == "truth":
         measure_truth(given.embedder, given.data)
     else:
-        encode = load_image_text_embedder(given.embedder).encode_texts
+        encode = load_sentences(given.embedder)
         measure_peers("Flickr8k's experts", read_experts(given.data, encode))
         if given.eccv is not None:
-            measure_peers("ECCV Caption", read_eccv(given.eccv, given.data, encode))
+            measure_peers("ECCV Caption", read_eccv_pairs(given.eccv, given.data, encode))

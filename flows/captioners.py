@@ -6,9 +6,9 @@ images of the first definition ─► as many as asked for ─► each captioner
 from collections.abc import Mapping
 from pathlib import Path
 
+from builders.gallery.render_steps import load_shown_images
 from builders.recall.captioners import CaptionerFigures, ask_captioner, render_captioners_page
 from builders.recall.definition import RecallDefinition
-from builders.recall.steps import load_shown_images
 from flows.recall_set import load_image_gallery
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.images.rendering import make_thumbnails

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from builders.gallery.definition import GalleryDefinition, GallerySource
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.generation_rounds import load_chat_model
+from builders.judged_pairs import AskingBuild, find_pair_judge, load_pair_judge
 from builders.precision.definition import PrecisionDefinition
 from builders.precision.label_files import SHIPPED_FOLDER, find_fitting_table, list_shipped_tables
 from builders.precision.phrasing_steps import load_phrasing_model, load_phrasing_prompts
@@ -22,7 +23,7 @@ from builders.publication import propose_set_name
 from builders.queries.definition import QueriesDefinition
 from builders.queries.log_files import check_log
 from builders.recall.caption_rules import load_recall_prompts
-from builders.recall.captions import load_caption_model, load_description_model, load_judge_of_pairs
+from builders.recall.captions import load_caption_model, load_description_model
 from builders.recall.definition import RecallDefinition
 from builders.recall.similarity_models import check_recall_models
 from prompts import PromptTemplate
@@ -89,14 +90,14 @@ def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[
         models = {"captions": load_caption_model(definition)}
         if definition.descriptions is not None and definition.descriptions.model is not None:
             models["descriptions"] = load_description_model(definition)
-        if (judge := load_judge_of_pairs(definition)) is not None:
-            models["judge"] = judge
         yield from _list_endpoint_checks(definition, models, is_offline)
+    if isinstance(definition, AskingBuild) and (rule := find_pair_judge(definition)) is not None:
+        yield from _list_endpoint_checks(definition, {"judge": load_pair_judge(rule)}, is_offline)
     yield "disk", lambda: _measure_disk(definition.out), True
 
 
 def _list_endpoint_checks(
-    definition: RecallDefinition | PrecisionDefinition, models: Mapping[str, chat.ChatModel], is_offline: bool
+    definition: AskingBuild, models: Mapping[str, chat.ChatModel], is_offline: bool
 ) -> Iterator[tuple[str, Callable[[], str], bool]]:
     for role, model in models.items():
         if not is_offline and not model.is_recorded:
@@ -134,8 +135,6 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
         yield "endpoint of captions", lambda: _ask_endpoint(load_caption_model(definition))
         if definition.descriptions is not None and definition.descriptions.model is not None:
             yield "endpoint of descriptions", lambda: _ask_endpoint(load_description_model(definition))
-        if (judge := load_judge_of_pairs(definition)) is not None:
-            yield "endpoint of the judge", lambda: _ask_endpoint(judge)
     if isinstance(definition, PrecisionDefinition):
         for path in definition.annotations:
             yield "annotations", lambda path=path: _find_file(path)  # type: ignore[misc]
@@ -145,6 +144,8 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
     if isinstance(definition, GeneratedDefinition):
         yield "models", lambda: _find_text_embedder(definition.objects.embedder)
         yield "endpoint of topics", lambda: _ask_endpoint(load_chat_model(definition))
+    if (rule := find_pair_judge(definition)) is not None:
+        yield "endpoint of the judge", lambda: _ask_endpoint(load_pair_judge(rule))
     yield "disk", lambda: _measure_disk(definition.out)
     yield "libraries", lambda: environment.describe_newer(environment.read_library_versions())
 

@@ -1,6 +1,6 @@
 """The generated set: topics and objects that people chose, and images of them from the web.
 
-replies ─► topics ─► objects ─► people's choice ─► images from the web ─► render ─► set v<N>
+replies ─► topics ─► objects ─► people's choice ─► images from the web ─► render ─► judge ─► set v<N>
 """
 
 import hashlib
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from builders.generated import collection_steps, image_collection, result_screening, steps
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.stages import count_choices, load_chosen_objects, load_stage_summary, record_stage
+from builders.judged_pairs import judge_candidates
 from builders.publication import BuildResult, BuiltTables, publish_built
 from builders.set_pages import render_topics_page
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.requests import GeneratedBuild
 from flows.set_kind import SetKind
 from querytruth.backends.steps import current_run
+from querytruth.questions import open_chat_session
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import InputRecord, Provenance
@@ -25,8 +27,11 @@ STAGES = ("topics", "objects")
 # results; hosts that ask for long intervals take longer.
 _ANSWER_SECONDS, _IMAGES_PER_SECOND, _BYTES_A_IMAGE, _BYTES_A_PIXEL = 0.5, 30, 150_000, 0.2
 _STAGE_NOTE_KEYS = ("rows", "stops", "tokens", "health", "course")
+JUDGED_GRADES = {"1": "the image search found it for the query, and a judge or a person says that it fits"}
+UNSEEN_LIMITATION = (
+    "Right is what the image search found first; no person has looked, and some of it shows something else."
+)
 GENERATED_LIMITATIONS = [
-    "Right is what the image search found first; no person has looked, and some of it shows something else.",
     "The same thing may be on images of other queries: those pairs are unjudged, and count as wrong.",
     "Near-duplicates are found by perceptual hashes: small parts of an image and, unless asked for, turned images "
     "are not.",
@@ -52,21 +57,34 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
     digest = hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
     chosen_record = InputRecord("objects that people kept", digest, {"queries": len(rows)})
     provenance += Provenance(inputs=[chosen_record]) + collection.provenance
-    return BuiltTables(
-        tables=Tables(queries, images, qrels, duplicates=collection.collected.duplicates),
-        ledger=ledger,
-        grades=image_collection.GENERATED_SET_GRADES,
-        provenance=provenance,
-        notes={
-            "collection": {
-                **collection.figures,
-                "search": definition.collect.search,
-                "choices_of_people": count_choices(definition),
-            },
-            "stages": {stage: {key: summaries[stage][key] for key in _STAGE_NOTE_KEYS} for stage in STAGES},
+    tables = Tables(queries, images, qrels, duplicates=collection.collected.duplicates)
+    notes: dict[str, Any] = {
+        "collection": {
+            **collection.figures,
+            "search": definition.collect.search,
+            "choices_of_people": count_choices(definition),
         },
-        known_limitations=GENERATED_LIMITATIONS,
+        "stages": {stage: {key: summaries[stage][key] for key in _STAGE_NOTE_KEYS} for stage in STAGES},
+    }
+    grades, limitations, calls = image_collection.GENERATED_SET_GRADES, [UNSEEN_LIMITATION], dict[str, Any]()
+    if definition.judge is not None:
+        session = open_chat_session(definition)
+        judged = judge_candidates(definition, steps.propose_results(tables), rendered, session)
+        judged.record(ledger)
+        if judged.is_calibrated:
+            tables = steps.keep_sure_results(tables, judged, collection.overrides, ledger)
+            grades, limitations = JUDGED_GRADES, judged.limitations()
+        notes["judge"], calls = judged.figures, session.call_counts()
+        provenance += session.provenance()
+    return BuiltTables(
+        tables=tables,
+        ledger=ledger,
+        grades=grades,
+        provenance=provenance,
+        notes=notes,
+        known_limitations=[*limitations, *GENERATED_LIMITATIONS],
         rendered_folder=rendered,
+        model_calls=calls,
         decision_outcome=collection.decision_outcome
         + result_screening.summarize_overrides(collection.overrides, truth, ledger),
     )
@@ -77,7 +95,7 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
     ledger = Ledger()
     chosen = load_chosen_objects(definition, steps.DEFINITION_PLACEHOLDER, ledger=ledger)
     collection = collection_steps.collect_images(definition, chosen, ledger, connected=False)
-    collect_rules, complete = definition.collect, len(collection.collected.query_ids)
+    collect_rules, judge, complete = definition.collect, definition.judge, len(collection.collected.query_ids)
     searches = int((collection.search_results.queries["reason"] == "not_fetched").sum())
     unknown = sum(image.reason == "not_fetched" for image in collection.images.values())
     at_most = unknown + searches * collect_rules.first
@@ -90,6 +108,7 @@ def plan_generated(definition: GeneratedDefinition) -> dict[str, Any]:
         "searches": searches,
         "images_at_most": at_most,
         "model_calls": 0,
+        "judge_calls_at_most": 0 if judge is None else len(chosen) * collect_rules.keep * judge.calls_per_pair,
         "seconds_about": round(seconds, 1),
         "bytes_about": int(images * (definition.render.size**2 * _BYTES_A_PIXEL + _BYTES_A_IMAGE)),
     }

@@ -1,12 +1,13 @@
 """The precision set: annotations in, a published set out.
 
-annotations ─► gallery ─► searchable labels ─► mixes ─► judged queries ─► people's decisions ─► set v<N>
+annotations ─► gallery ─► searchable labels ─► mixes ─► judged queries ─► judge ─► people's decisions ─► set v<N>
 """
 
 from typing import TYPE_CHECKING, Any
 
 from builders.gallery.duplicate_steps import mark_duplicates
 from builders.gallery.render_steps import render_every_image
+from builders.judged_pairs import judge_candidates
 from builders.precision import annotated_gallery, label_steps, tag_tree
 from builders.precision.boxes import build_box_table, turn_files
 from builders.precision.definition import PrecisionDefinition
@@ -14,6 +15,7 @@ from builders.precision.families import box_evidence, family_queries
 from builders.precision.phrasing_steps import PHRASING_LIMITATION, add_phrasings, forecast_phrasings
 from builders.precision.steps import (
     MinedSeeds,
+    count_proposed,
     find_seeds,
     get_wording,
     join_gallery,
@@ -27,6 +29,7 @@ from builders.publication import BuiltTables
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.requests import PrecisionBuild
 from flows.set_kind import SetKind
+from querytruth.questions import open_chat_session
 from querytruth.records import empty_frame
 from querytruth.sets import benchmark_set, decision_outcomes
 from querytruth.sets.ledger import Ledger
@@ -61,9 +64,11 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
         gallery, found = label_steps.join_detections(
             files, results, gallery, labels, ledger, definition.detections.at_least
         )
+    if definition.proposes_tags:
+        gallery, found = label_steps.propose_tags(files, definition.tags, gallery, labels, ledger)
     index, seeds = find_seeds(gallery, labels, ledger, definition)
     inputs = [file.input_record() for file in files] + labels.inputs
-    if found is not None:
+    if definition.detections is not None:
         inputs += [one.input_record() for one in results]
     lists = None
     if definition.exhaustive == "by_image":
@@ -86,9 +91,15 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     judged = judge_seeds(mined, definition, wording)
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), decision_outcomes.DecisionOutcome(), None
     boxes = build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility, mined.found)
-    found_by, model_calls = Provenance(), dict[str, Any]()
+    session, found_by, limitations = open_chat_session(definition), Provenance(), list(PRECISION_LIMITATIONS)
+    notes: dict[str, Any] = {
+        "parents": [labels.tree.concepts[mix[0]].key for mix in seeds.loc[seeds["parent"], "concepts"]],
+        "accepted_pairs_declared": labels.compatibility.declared_pairs,
+        "accepted_pairs_closed": labels.compatibility.closed_pairs,
+    }
     if definition.has_phrasings:
-        judged, found_by, model_calls = add_phrasings(judged, labels, definition, ledger)
+        judged, found_by = add_phrasings(judged, labels, definition, session, ledger)
+        limitations.append(PHRASING_LIMITATION)
     if mined.scanned is not None:
         folder = definition.out / definition.name
         images, groups, compared = mark_duplicates(images, mined.scanned, definition.near_duplicates, folder)
@@ -100,6 +111,11 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     tables = benchmark_set.Tables(
         judged.queries, images, judged.qrels, duplicates=duplicates, boxes=boxes, candidate_judgments=judged.candidates
     )
+    if definition.judge is not None:
+        seen = judge_candidates(definition, tables, rendered_folder, session)
+        tables, notes["judge"] = seen.apply_to(tables), seen.figures
+        limitations += seen.limitations()
+        seen.record(ledger)
     return BuiltTables(
         tables=tables,
         ledger=ledger,
@@ -109,15 +125,12 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
             prompts=[PromptRecord(sentence.name, sentence.sha256) for sentence in sentences],
             thresholds=label_steps.list_precision_thresholds(definition),
         )
+        + session.provenance()
         + found_by,
-        notes={
-            "parents": [labels.tree.concepts[mix[0]].key for mix in seeds.loc[seeds["parent"], "concepts"]],
-            "accepted_pairs_declared": labels.compatibility.declared_pairs,
-            "accepted_pairs_closed": labels.compatibility.closed_pairs,
-        },
-        known_limitations=PRECISION_LIMITATIONS + ([PHRASING_LIMITATION] if definition.has_phrasings else []),
+        notes=notes,
+        known_limitations=limitations,
         rendered_folder=rendered_folder,
-        model_calls=model_calls,
+        model_calls=session.call_counts(),
         decision_outcome=decision_outcome,
     )
 
@@ -129,6 +142,7 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
     labels, seeds = mined.labels, mined.seeds
     queries = list_queries(mined, get_wording(labels, definition))
     phrased = forecast_phrasings(queries, labels, definition) if definition.has_phrasings else {"model_calls": 0}
+    asked = count_proposed(mined) * definition.judge.calls_per_pair if definition.judge is not None else 0
     # Each judgment is there for each text of its question.
     texts = len(labels.languages) * (
         len(definition.styles) + (definition.phrasings.count if definition.phrasings else 0)
@@ -149,6 +163,7 @@ def plan_precision(definition: PrecisionDefinition) -> dict[str, Any]:
         "queries": len(queries),
         "judgments_at_most": judgment_count,
         **phrased,
+        "judge_calls_at_most": asked,
         "bytes_about": int(8 * judgment_count + 0.2 * pixels),
         "derived_pairs": [f"{one} accepts {other}" for one, other in labels.derived_pairs],
     }

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from builders.gallery.definition import GallerySource
-from builders.gallery.render_steps import locate_rendered
+from builders.gallery.render_steps import load_shown_images, locate_rendered
 from builders.publication import BuildResult, BuiltTables, publish_built
 from builders.publication_guards import check_not_empty
 from builders.recall.ambiguity_steps import ConfusionContext, resolve_caption_ambiguity
@@ -31,7 +31,6 @@ from builders.recall.steps import (
     group_questions,
     list_recall_prompts,
     load_published_gallery,
-    load_shown_images,
     pin_gallery_version,
 )
 from builders.set_pages import render_captions_page
@@ -52,7 +51,6 @@ RECALL_GRADES = {
 UNSEEN_AMBIGUITY_LIMITATION = (
     "A caption may fit an image whose rivalry nobody saw: what remains is unjudged, and counts as wrong."
 )
-JUDGE_LIMITATION = "judgments are a model's, calibrated on people's answers: a share of them is wrong."
 _BYTES_A_PIXEL = 0.2
 MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which people who search do not share."
 
@@ -97,18 +95,15 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     similarity_models = load_similarity_models(definition, queries, in_table_order)
     duplicates, wanted = gallery.tables.duplicates, captioned.wanted
     context = ConfusionContext(images, duplicates, descriptions, similarity_models)
-    resolved, ambiguity = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
-    if resolved.undecided is not None:
-        ledger.record_stage(
-            "judge", "pair", ambiguity["judge"]["asked"], ambiguity["judge"]["merged"], resolved.undecided
-        )
+    resolved, ambiguity, judged = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
+    if judged is not None:
+        judged.record(ledger)
     ledger.record_stage("ambiguity", "caption", len(queries), len(resolved.queries), resolved.rejections)
     candidates = resolved.ambiguous_pairs[CANDIDATE_JUDGMENTS_SCHEMA.names].astype({"score": np.float32})
     thresholds = list_caption_thresholds(definition.captions)
     prompts = manifest.Provenance(prompts=list_recall_prompts(definition), thresholds=thresholds)
     model_style = [] if has_written_answers(definition.captions.model) else [MODEL_STYLE_LIMITATION]
-    judged = ambiguity.get("judge", {"merged": 0})
-    judge_limits = [f"{judged['merged']:,} {JUDGE_LIMITATION}"] if judged["merged"] else []
+    judge_limits = judged.limitations() if judged is not None else []
     return replace(
         gallery,
         tables=benchmark_set.Tables(
@@ -150,7 +145,7 @@ def plan_recall(definition: RecallDefinition) -> dict[str, Any]:
     captions = len(images) * len(wanted.prompt) * wanted.per_image
     rules = definition.ambiguity
     again = rules.rounds * captions if rules.policy == "recaption" else 0
-    again += rules.candidates.nearest * captions if rules.policy == "judge" else 0
+    again += rules.candidates.nearest * captions * rules.judge.calls_per_pair if rules.judge is not None else 0
     return {
         "funnel": ledger.funnel(),
         "images": len(images),

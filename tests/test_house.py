@@ -49,7 +49,7 @@ DOING = {
         for name in ("object_rounds", "pool_tables", "stages", "strategy_comparison", "topic_rounds", "topic_samples")
     ),
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
-    *("builders/imported_set.py", "builders/set_pages.py"),
+    *("builders/imported_set.py", "builders/judged_pairs.py", "builders/set_pages.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "extension", "judge", "judge_card")),
     *(f"querytruth/audit/{name}.py" for name in ("judge_check", "overlap", "overlap_index")),
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
@@ -179,9 +179,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 458,
-    "lines": 78884,
-    "lines of imports": 5928,
+    "files": 459,
+    "lines": 79249,
+    "lines of imports": 5960,
     "carriers that are built at one place": 115,
     "functions with seven parameters or more": 22,
     "Any": 1699,

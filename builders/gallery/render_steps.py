@@ -3,6 +3,8 @@
 Renders images in parts: as tasks on this machine, or on workers that share nothing with it but a bucket.
 
 Renders images on workers that share nothing with this machine but a bucket, and gets them from there.
+
+Looks up the files that a chat model is shown, each of them intact.
 """
 
 import os
@@ -18,16 +20,17 @@ from builders.gallery.image_scan import remove_superseded
 from querytruth.backends.files.bucket import map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.files.durable_files import file_sha256, open_task_folder, task_root
-from querytruth.backends.files.safe_paths import contained_path
+from querytruth.backends.files.safe_paths import contained_file, contained_path
 from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.backends.images import worker_processes
 from querytruth.backends.images.rendering import RenderJob, read_rendered_size, run_render_job
 from querytruth.backends.images.source_names import is_url
+from querytruth.backends.models.chat import ChatImage
 from querytruth.backends.steps import Advance, current_run, map_parts, step
 from querytruth.definitions import RenderOptions
-from querytruth.errors import UserError, translate_write_errors
+from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.sets import benchmark_set, kept_scan_parts, kept_work, ledger
-from querytruth.sets.set_files import read_recorded_digests, record_digests
+from querytruth.sets.set_files import read_intact_digests, read_recorded_digests, record_digests
 
 _IMAGES_A_PART = 1000
 _MIN_PARTS = 16  # a small album, too, keeps all cores busy
@@ -249,3 +252,31 @@ def locate_rendered(image_ids: pd.Series, render: RenderOptions, folder: Path) -
     UserError where that is a link."""
     rendered_folder = contained_path(folder.absolute(), f".rendered/{render.size}-{render.mode}", "render images")
     return [f"images/{image_id[4:6]}/{image_id}.jpg" for image_id in image_ids], rendered_folder
+
+
+@step("look up images")
+def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
+    """Returns the image files for a chat model, sorted by id. Raises UserError for a file that is damaged, or is not
+    the one that was scanned."""
+    images, next_step = images.sort_values("image_id"), "restore the file, or build the gallery again"
+    intact = read_intact_digests(folder) if folder is not None else None
+    columns = [images[name] for name in ("image_id", "path", "file_name", "sha256")]
+    with current_run().reporter.bar("look up images", len(images), "images") as advance:
+        shown = []
+        for image_id, image_path, name, scanned in zip(*columns, strict=True):
+            path = resolve_image_path(image_path, folder)
+            with translate_read_errors("look up images", path, next_step):
+                digest = file_sha256(path)[0]
+            if intact is not None and digest not in intact.get(image_path, ()):
+                raise UserError("look up images", path, "is damaged: its checksum differs", next_step)
+            if folder is None and isinstance(scanned, str) and digest != scanned:
+                raise UserError("look up images", path, "changed since it was scanned", next_step)
+            shown.append(ChatImage(path, digest, name if isinstance(name, str) else "", image_id))
+            advance(1)
+    return shown
+
+
+def resolve_image_path(image_path: str, folder: Path | None) -> Path:
+    """Returns the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
+    UserError for one that leads out of it."""
+    return Path(image_path) if folder is None else contained_file(folder, image_path, "look up images")

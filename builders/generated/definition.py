@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from querytruth import definitions
+from querytruth.audit.definition import PairJudgeOptions
 from querytruth.backends.files.option_paths import PathOrName, PathOrUrl
 from querytruth.formats.set_card import licence_family
 
@@ -117,7 +118,8 @@ class CollectOptions(definitions.StrictModel, allow_inf_nan=False):
 
 class GeneratedDefinition(definitions.SetDefinition):
     """A generated set: a chat model proposes topics and objects, the web provides their images. `strategy`:
-    self_instruct; by_topic: people's topics only; visual_elements: no topics, the model thinks first. `replies`: the
+    self_instruct; by_topic: people's topics only; visual_elements: no topics, the model thinks first. `judge`: is asked
+    whether the images of the web fit; those of which it is not sure wait for people. `replies`: the
     file or URL of the reply store, null: beside the set; `prompt_files`: the user's own prompts, by the names that
     `topics.prompt` and `objects.prompt` have for them."""
 
@@ -126,6 +128,7 @@ class GeneratedDefinition(definitions.SetDefinition):
     topics: TopicOptions = TopicOptions()
     objects: ObjectOptions = ObjectOptions()
     collect: CollectOptions = CollectOptions()
+    judge: PairJudgeOptions | None = None
     near_duplicates: definitions.NearDuplicateOptions = definitions.NearDuplicateOptions()
     render: definitions.RenderOptions = definitions.RenderOptions()
     replies: definitions.Location | None = None

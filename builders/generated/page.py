@@ -24,7 +24,11 @@ _MOST_QUERIES = 60
 _SHARED, _DUPLICATES = 12, 8  # images of several queries, and at several addresses
 _EXAMPLES = 4  # of each reason for a rejection
 _SHOWN_KINDS = ["query", "result", "image"]  # of rejected items
-_JUDGES = {"web": "the image search: among its first results", "human": "people"}
+_JUDGES = {
+    "web": "the image search: among its first results",
+    "judge": "a judge, calibrated on people's answers",
+    "human": "people",
+}
 _OPEN = 10  # queries shown without unfolding
 _SQUARE = 1.0
 _STAGES = {
@@ -36,6 +40,7 @@ _STAGES = {
     "duplicates": "Images that are the same as another",
     "render": "Images that could not be rendered",
     "answers": "Queries that lost an image",
+    "sure": "Queries of which the judge is sure of no image",
     "review": "What people dropped",
 }
 _REASON_TEXTS = {

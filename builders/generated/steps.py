@@ -1,6 +1,8 @@
 """"""
 
 from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +12,14 @@ import pyarrow as pa
 from builders.gallery.render_steps import render_images
 from builders.generated.collection_steps import WebCollection, collect_images
 from builders.generated.definition import GeneratedDefinition
+from builders.judged_pairs import JudgedPairs
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
-from querytruth.records import IMAGES_SCHEMA
-from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS
+from querytruth.records import CANDIDATE_JUDGMENTS_SCHEMA, IMAGES_SCHEMA
+from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, Tables
 from querytruth.sets.ledger import Ledger, rejection_rows
 
+_UNKNOWN = 0.5  # the score of a result that nobody judged
 DEFINITION_PLACEHOLDER = "DEFINITION"  # for the definition's path in a next step, where it is not known
 
 
@@ -91,6 +95,31 @@ def build_collected_queries(
     qrels = rendered_pairs[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by="web", evidence=evidence)
     categories = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
     return queries.assign(source_image_id=None), qrels.reset_index(drop=True).astype(categories)
+
+
+def propose_results(tables: Tables) -> Tables:
+    """The tables with what the search found as candidate judgments, for a judge."""
+    found = tables.qrels[["query_id", "image_id", "evidence"]].astype("str").assign(score=np.float32(_UNKNOWN))
+    return replace(tables, candidate_judgments=found[CANDIDATE_JUDGMENTS_SCHEMA.names])
+
+
+def keep_sure_results(tables: Tables, judged: JudgedPairs, accepted: Collection[str], ledger: Ledger) -> Tables:
+    """The tables with the results of which the judge is sure, and those that people answered or whose query they
+    accepted; the others wait as candidate judgments, and a query without any result in the truth is quarantined."""
+    proposed, pairs = propose_results(tables), judged.pairs
+    stays = (pairs["is_answered"] | pairs["query_id"].isin(list(accepted))).to_numpy(dtype=bool)
+    candidates = proposed.candidate_judgments[~stays].reset_index(drop=True)
+    decided = judged.apply_to(replace(tables, qrels=tables.qrels[stays], candidate_judgments=candidates))
+    has_truth = tables.queries["query_id"].isin(decided.qrels["query_id"].astype("str"))
+    unsure = tables.queries.loc[~has_truth, "query_id"]
+    rejections = rejection_rows(unsure, "quarantined", "no_sure_image", item_id=unsure)
+    ledger.record_stage("sure", "query", len(tables.queries), int(has_truth.sum()), rejections)
+    names = ["query_id", "image_id", "judged_by", "evidence"]
+    used = {name: decided.qrels[name].cat.remove_unused_categories() for name in names}
+    queries = tables.queries[has_truth].reset_index(drop=True)
+    waiting = decided.candidate_judgments
+    waiting = waiting[waiting["query_id"].isin(queries["query_id"])].reset_index(drop=True)
+    return replace(decided, queries=queries, qrels=decided.qrels.assign(**used), candidate_judgments=waiting)
 
 
 def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserError:

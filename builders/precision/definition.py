@@ -9,6 +9,7 @@ from builders.precision.label_files import list_shipped_tables
 from builders.precision.tag_files import is_tag_file
 from builders.precision.tag_tree import LANGUAGES
 from querytruth import definitions
+from querytruth.audit.definition import PairJudgeOptions
 from querytruth.backends.files.option_paths import BaseFolder, PathRule, resolve_if_exists
 
 
@@ -67,9 +68,10 @@ class DetectionOptions(definitions.StrictModel):
 
 class TagOptions(definitions.StrictModel):
     """Tags of whole images (annotations in .csv, .tsv or .jsonl). `at_least`: the lowest score of a tag that counts; a
-    tag without a score counts."""
+    tag without a score counts. `propose_from`: the lowest score of one that proposes a judgment, null: none does."""
 
     at_least: float = Field(0.5, ge=0, le=1)
+    propose_from: float | None = Field(None, ge=0, le=1)
 
 
 class FamilyRuleOptions(definitions.StrictModel):
@@ -131,6 +133,7 @@ class PrecisionDefinition(definitions.SetDefinition):
     compatible: TableName | None = None
     boxes: BoxOptions = BoxOptions()
     detections: DetectionOptions | None = None
+    judge: PairJudgeOptions | None = None  # is asked about what the detections propose
     tags: TagOptions | None = None  # of tags of whole images; null: as TagOptions has it
     searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
@@ -144,8 +147,8 @@ class PrecisionDefinition(definitions.SetDefinition):
     exhaustive_attributes: bool = False
     attributes: AttributeOptions = AttributeOptions()
     texts: Annotated[list[Literal["word", "sentence", "llm"]], Once] = Field(["word", "sentence"], min_length=1)
-    phrasings: PhrasingOptions | None = None  # of texts: llm; it and the three keys below are read there alone
-    replies: definitions.Location | None = None
+    phrasings: PhrasingOptions | None = None  # of texts: llm; it and prompt_files are read there alone
+    replies: definitions.Location | None = None  # of the model that words queries anew and of the judge; so is budget
     prompt_files: definitions.PromptFiles = Field(default_factory=dict)
     budget: definitions.BudgetOptions | None = Field(None, exclude=True)
     # null: those the labels have
@@ -173,6 +176,8 @@ class PrecisionDefinition(definitions.SetDefinition):
             if self.tags is not None:
                 raise ValueError("tags: the annotations are no tags of whole images (.csv, .tsv, .jsonl): delete it")
             return self
+        if self.proposes_tags and (self.detections is not None or len(self.annotations) > 1):
+            raise ValueError("tags.propose_from is of a single file of tags, without detections")
         if self.images is None:
             raise ValueError("tags of whole images need the folder of the images: set images")
         if self.families or self.exhaustive == "by_image":
@@ -212,15 +217,30 @@ class PrecisionDefinition(definitions.SetDefinition):
                 self.prompt_files, [f"{one}/{name}" for one in LANGUAGES for name in PHRASING_PROMPTS]
             )
             return self
-        keys = ("phrasings", "replies", "prompt_files", "budget")
+        keys = ("phrasings", "prompt_files", *([] if self.judge else ["replies", "budget"]))
         if unused := [name for name in keys if getattr(self, name)]:
             raise ValueError(f"{unused[0]} is read where a chat model words queries: add llm to texts")
+        return self
+
+    @model_validator(mode="after")
+    def _judge_sees_what_is_proposed(self) -> "PrecisionDefinition":
+        has_proposals = self.detections is not None or self.proposes_tags
+        if self.judge is not None and not (has_proposals and self.images is not None and self.render is not None):
+            raise ValueError(
+                "a judge sees what detections or tags.propose_from propose, on rendered images: set detections, images "
+                "and render"
+            )
         return self
 
     @property
     def has_tags(self) -> bool:
         """Whether tags of whole images are among the annotations."""
         return any(is_tag_file(path) for path in self.annotations)
+
+    @property
+    def proposes_tags(self) -> bool:
+        """Whether tags of low scores propose judgments."""
+        return self.tags is not None and self.tags.propose_from is not None
 
     @property
     def has_phrasings(self) -> bool:

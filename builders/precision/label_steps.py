@@ -24,12 +24,13 @@ from builders.precision import (
     detections,
     judgments,
     label_files,
+    tag_files,
     tag_tree,
 )
 from builders.precision.annotated_gallery import AnnotatedGallery, AnnotationFile
 from builders.precision.attributes import BoxAttributes, choose_attributes, join_attributes
 from builders.precision.boxes import StoredFrames, turn_boxes
-from builders.precision.definition import PrecisionDefinition
+from builders.precision.definition import PrecisionDefinition, TagOptions
 from builders.precision.detections import check_detections, name_images_by_id
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_index import LabelLists, join_label_lists
@@ -232,6 +233,19 @@ def join_detections(
     if gallery.places is not None:
         gallery = replace(gallery, places=detections.doubt_places(gallery.places, found))
     return gallery, found
+
+
+def propose_tags(
+    files: list[annotated_gallery.AnnotationFile],
+    wanted: TagOptions | None,
+    gallery: annotated_gallery.AnnotatedGallery,
+    labels: LabelVocabulary,
+    ledger: Ledger,
+) -> tuple[annotated_gallery.AnnotatedGallery, detections.Detections]:
+    """The tags of a file that are too unsure to count, as detections."""
+    assert wanted is not None and wanted.propose_from is not None, "the definition proposes tags"
+    unsure = tag_files.read_unsure_tags(files[0], wanted.propose_from, wanted.at_least)
+    return join_detections(files, [unsure], gallery, labels, ledger, wanted.propose_from)
 
 
 def list_precision_thresholds(definition: PrecisionDefinition) -> list[ThresholdRecord]:

@@ -92,11 +92,15 @@ def load_phrasing_prompts(
 
 @step(_STAGE)
 def add_phrasings(
-    judged: JudgedTables, labels: LabelVocabulary, definition: PrecisionDefinition, ledger: Ledger
-) -> tuple[JudgedTables, Provenance, dict[str, Any]]:
-    """Returns the tables with the phrasings that passed all checks, what they were made with, and the calls per role.
-    Raises UserError where the model answered nothing."""
-    session, model = questions.open_chat_session(definition), load_phrasing_model(definition)
+    judged: JudgedTables,
+    labels: LabelVocabulary,
+    definition: PrecisionDefinition,
+    session: questions.ChatSession,
+    ledger: Ledger,
+) -> tuple[JudgedTables, Provenance]:
+    """Returns the tables with the phrasings that passed all checks, and their prompts and limits. Raises UserError
+    where the model answered nothing."""
+    model = load_phrasing_model(definition)
     if not current_run().offline:
         chat.check_access(model)
     writer = _Writer(definition, labels, model)
@@ -111,8 +115,7 @@ def add_phrasings(
     _record_phrasings(found, of_query, ledger)
     table, source_of = phrasings.add_phrasings(judged.queries, found)
     qrels, candidates = (phrasings.repeat_judgments(one, source_of) for one in (judged.qrels, judged.candidates))
-    provenance = session.provenance() + _describe_limits(definition, labels.languages)
-    return JudgedTables(table, qrels, candidates), provenance, session.call_counts()
+    return JudgedTables(table, qrels, candidates), _describe_limits(definition, labels.languages)
 
 
 def _record_reworded(queries: pd.DataFrame, answers: Sequence[ChatAnswer], ledger: Ledger) -> None:

@@ -157,6 +157,18 @@ def find_seeds(
     return index, mixes.build_seed_table(searchable, parents, mixed, index)
 
 
+def find_candidates(mined: MinedSeeds) -> detections.CandidateFinder | None:
+    """What detections propose; None without any."""
+    tree, compatible, ids = mined.labels.tree, mined.labels.compatibility, mined.gallery.images["image_id"].to_numpy()
+    return None if mined.found is None else detections.CandidateFinder(mined.index, mined.found, tree, compatible, ids)
+
+
+def count_proposed(mined: MinedSeeds) -> int:
+    """The number of pairs of labels and an image that detections propose."""
+    finder = find_candidates(mined)
+    return 0 if finder is None else sum(len(finder.find(concepts)) for concepts in mined.seeds["concepts"])
+
+
 @step("judge")
 def judge_seeds(mined: MinedSeeds, definition: PrecisionDefinition, wording: judgments.QueryWording) -> JudgedTables:
     """The queries, qrels and candidate_judgments tables."""
@@ -165,8 +177,7 @@ def judge_seeds(mined: MinedSeeds, definition: PrecisionDefinition, wording: jud
     graded, near_misses = definition.grades == "graded", definition.mixes.near_misses
     judge = judgments.SeedJudge(mined.index, tree, compatible, ids, graded, near_misses, definition.seed)
     candidates = empty_frame("candidate_judgments")
-    if mined.found is not None:
-        finder = detections.CandidateFinder(mined.index, mined.found, tree, compatible, ids)
+    if (finder := find_candidates(mined)) is not None:
         judge.possible = finder.detected.present
         candidates = detections.build_candidate_table(list(mined.seeds["concepts"]), finder, wording)
     if mined.lists is not None:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from builders.precision.annotated_gallery import AnnotationFile
+from builders.precision.detections import DetectionFile
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.files.text_files import import_error
@@ -24,7 +25,8 @@ TAG_SUFFIXES = (".csv", ".tsv", ".jsonl")
 _IMAGE_NAMES = ("file_name", "filename", "image", "path")
 _TAG_NAMES = ("tag", "tags", "label", "labels")
 _GROUP_NAMES = ("group", "supercategory")
-_WHOLE = 2.0**31  # pixels: more than an image has; boxes are clipped to their image
+_MOST = 2.0**31  # pixels: more than an image has; boxes are clipped to their image
+_WHOLE_IMAGE = {"x": 0.0, "y": 0.0, "width": _MOST, "height": _MOST}
 
 
 def is_tag_file(path: Path) -> bool:
@@ -56,13 +58,12 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
         )
     names = list(image_of)
     boxes = pd.DataFrame(rows, columns=["image", "category", "record"])
-    sides = {"x": 0.0, "y": 0.0, "width": _WHOLE, "height": _WHOLE}
     texts = pd.DataFrame({"id": names, "file_name": names, "licence": None, "source_url": None}, dtype="str")
     return AnnotationFile(
         name=path.name,
         sha256=file_sha256(path)[0],
         images=texts.astype({"id": object}).assign(width=np.int32(0), height=np.int32(0)),
-        boxes=boxes.astype({"image": object}).assign(**sides, crowd=True, fake=False),
+        boxes=boxes.astype({"image": object}).assign(**_WHOLE_IMAGE, crowd=True, fake=False),
         categories=pd.DataFrame(
             {"id": [*tag_of.values()], "name": [*tag_of], "supercategory": [groups[one] for one in tag_of]}
         ),
@@ -72,6 +73,21 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
         rejected_boxes=rejection_table(rejections),
         path=str(path),
     )
+
+
+def read_unsure_tags(annotated: AnnotationFile, propose_from: float, at_least: float) -> DetectionFile:
+    """Reads the same file's tags with scores between the two as detections on whole images, of images and tags that
+    others in it name surely."""
+    tag_of = dict(zip(annotated.categories["name"], annotated.categories["id"], strict=True))
+    known = set(annotated.images["id"])
+    rows = [
+        (image, tag_of[tag], number, score)
+        for number, image, tag, score, _ in _iterate_tags(Path(annotated.path))
+        if propose_from <= score < at_least and image in known and tag in tag_of
+    ]
+    boxes = pd.DataFrame(rows, columns=["image", "category", "record", "score"]).astype({"image": object})
+    boxes = boxes.assign(**_WHOLE_IMAGE, crowd=True, fake=False)
+    return DetectionFile(annotated.name, annotated.sha256, boxes, len(rows), rejection_table([]))
 
 
 def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:

@@ -2,40 +2,36 @@
 
 An ambiguous query makes relevant images count as wrong. The policies: `drop` rejects the query, `merge` makes its
 confusable images relevant, `review` leaves the pairs to reviewers, `judge` merges what a judge is sure of
-(`decide_by_judge`). `recaption` first requests another caption
+(`see_through_judge`). `recaption` first requests another caption
 (`build_recaption_requests`), then applies one of the others. A query with an override is never rejected.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from builders.judged_pairs import JudgedPairs
 from builders.recall.caption_index import build_answer_index
 from builders.recall.confusable_images import ConfusableImages
-from querytruth.array_types import FloatArray
-from querytruth.audit.judge_card import describe_reliability, fit_curve
 from querytruth.sets.ledger import rejection_rows
 
 AMBIGUITY_POLICIES = ("drop", "merge", "review")
-_UNCALIBRATED, _UNDECIDED, _NO_SCORE = "judge_not_calibrated", "judge_not_sure", "judge_gave_no_score"
 REVIEW_COLUMNS = ["query_id", "text", "image_id", "score", "evidence"]
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAmbiguity:
     """The tables after the policy. `rejections`: ledger rows of the rejected queries; `ambiguous_pairs`: pairs of query
-    and image that may fit and that nobody judged (REVIEW_COLUMNS); `figures`: counts and shares before and after;
-    `undecided`: ledger rows of the pairs that a judge leaves to people."""
+    and image that may fit and that nobody judged (REVIEW_COLUMNS); `figures`: counts and shares before and after."""
 
     queries: pd.DataFrame
     qrels: pd.DataFrame
     rejections: pd.DataFrame
     ambiguous_pairs: pd.DataFrame
     figures: dict[str, Any]
-    undecided: pd.DataFrame | None = None
 
 
 def resolve_ambiguity(
@@ -88,60 +84,18 @@ def resolve_ambiguity(
     return ResolvedAmbiguity(kept, truth.assign(**used), pd.concat(rejections, ignore_index=True), marked, figures)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedImages:
-    """The confusable images as a judge sees them; `undecided`: ledger rows of the pairs that wait; `figures`: for the
-    manifest."""
-
-    confusable: ConfusableImages
-    undecided: pd.DataFrame
-    figures: dict[str, Any]
-
-
-def decide_by_judge(
-    confusables: ConfusableImages, name: str, scores: FloatArray, answers: Mapping[tuple[str, str], bool]
-) -> JudgedImages:
-    """Returns the candidates with the probability that people find each relevant, by a judge's scores (NaN without one)
-    as people's `answers` (by query_id and image_id) calibrate them. A pair is mergeable from `min_score` on; below 30
-    answers, or where these are all alike, none is."""
-    pairs, at_least = confusables.candidates, confusables.min_score
-    keys = list(zip(pairs["query_id"], pairs["image_id"], strict=True))
-    relevant = np.array([np.nan if key not in answers else float(answers[key]) for key in keys], dtype=np.float64)
-    is_scored, is_known = ~np.isnan(scores), ~np.isnan(scores) & ~np.isnan(relevant)
-    known = scores[is_known], relevant[is_known]
-    reliability = describe_reliability(*known, pairs["query_id"].to_numpy()[is_known].tolist())
-    chances = np.full(len(pairs), np.nan)
-    if reliability is not None:
-        chances[is_scored] = fit_curve(*known, scores[is_scored])
-    is_merged = chances >= at_least
-    says = np.where(is_scored, [f"{name}: {score:.4g}" for score in scores], "")
-    says = np.where(np.isnan(chances), says, [f"{name}: probability {chance:.2f}" for chance in chances])
-    judged = pairs.assign(
-        score=np.where(np.isnan(chances), pairs["score"], chances),
-        is_mergeable=is_merged,
-        evidence=[f"{own} ({seen})" if own else seen for own, seen in zip(says, pairs["evidence"], strict=True)],
+def see_through_judge(confusables: ConfusableImages, judged: JudgedPairs) -> ConfusableImages:
+    """Returns the candidates with the probabilities of a judge, in the order of these; a pair is mergeable where it is
+    sure."""
+    pairs, seen = confusables.candidates, judged.pairs
+    is_known = seen["chance"].notna().to_numpy()
+    table = pairs.assign(
+        score=np.where(is_known, seen["chance"], pairs["score"]),
+        is_mergeable=seen["is_sure"].to_numpy(),
+        evidence=[f"{own} ({why})" if own else why for own, why in zip(seen["says"], pairs["evidence"], strict=True)],
     ).sort_values(["query_id", "score", "image_id"], ascending=[True, False, True], ignore_index=True)
-    sure = frozenset(judged.loc[judged["score"] >= at_least, "query_id"])
-    reason = np.where(is_scored, _UNCALIBRATED if reliability is None else _UNDECIDED, _NO_SCORE)
-    wait = ~is_merged
-    items = [f"{query} {image}" for query, image in keys]
-    undecided = rejection_rows(
-        pd.Series(items)[wait], np.where(is_scored, "quarantined", "pending")[wait], reason[wait],
-        item_id=pairs["query_id"][wait], measure="probability", value=chances[wait], threshold=at_least,
-        image_id=pairs["image_id"][wait], detail=says[wait],
-    )  # fmt: skip
-    figures = {
-        "name": name,
-        "asked": len(pairs),
-        "without_score": int((~is_scored).sum()),
-        "answers": int(is_known.sum()),
-        "at_least": at_least,
-        "merged": int(is_merged.sum()),
-        "waiting": int(wait.sum()),
-        "reliability": reliability,
-    }
-    seen = ConfusableImages(judged, sure, frozenset(), at_least, judged, confusables.calibrations, "judge")
-    return JudgedImages(seen, undecided, figures)
+    sure = frozenset(table.loc[table["score"] >= confusables.min_score, "query_id"])
+    return ConfusableImages(table, sure, frozenset(), confusables.min_score, table, confusables.calibrations, "judge")
 
 
 def count_ambiguous(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:

@@ -1,21 +1,19 @@
 """Finds captions that fit several images, by words and by embedders, and resolves them by the definition's policy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from builders.judged_pairs import JudgedPairs, judge_pairs
 from builders.recall import caption_cleaning, confusable_images, similarity_models
 from builders.recall.ambiguity import (
-    JudgedImages,
     ResolvedAmbiguity,
     build_recaption_requests,
     count_ambiguous,
-    decide_by_judge,
     resolve_ambiguity,
+    see_through_judge,
 )
 from builders.recall.caption_rules import CaptionOverrides, load_cleaning_rules, load_recaption_prompt
 from builders.recall.captions import (
@@ -23,18 +21,12 @@ from builders.recall.captions import (
     find_max_lengths,
     limit_caption_tokens,
     load_caption_model,
-    load_judge_of_pairs,
 )
-from querytruth.audit.judge import JudgeQuestions, choose_form
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
 from querytruth.backends.steps import step
-from querytruth.questions import ChatSession, require_a_reply
-from querytruth.sets import decision_log
-from querytruth.sets.decision_agreement import find_disputes
-from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
+from querytruth.questions import ChatSession
 
 _EXAMPLES = 24  # ambiguous queries on the page
-_JUDGED_GRADES = {1: "the caption fits the image"}
 
 
 @dataclass(slots=True)
@@ -78,9 +70,9 @@ def resolve_caption_ambiguity(
     images: Mapping[str, ChatImage],
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
-) -> tuple[ResolvedAmbiguity, dict[str, Any]]:
-    """Returns the tables after the policy, and the notes for the manifest. Captions in `human_captions` are not asked
-    about again."""
+) -> tuple[ResolvedAmbiguity, dict[str, Any], JudgedPairs | None]:
+    """Returns the tables after the policy, the notes for the manifest, and what a judge said. Captions in
+    `human_captions` are not asked about again."""
     wanted = context.models.definition.ambiguity
     initial = current_state = context.find_confusable_images(queries, qrels)
     rounds: list[dict[str, int]] = []
@@ -94,10 +86,11 @@ def resolve_caption_ambiguity(
             rounds.append(round_counts)
     final = wanted.then if wanted.policy == "recaption" else wanted.policy
     before, judged = count_ambiguous(queries, initial.confusable.ambiguous_query_ids), None
-    if wanted.judge is not None:
-        judged = judge_confusable_images(initial, context, images, chat_session)
-        initial = current_state = QueryConfusions(queries, qrels, judged.confusable)
-        final = "merge" if judged.figures["reliability"] is not None else "review"
+    if (rule := wanted.pair_judge) is not None:
+        definition, proposed = context.models.definition, initial.confusable.candidates
+        judged = judge_pairs(definition, rule, proposed, queries, images, chat_session)
+        initial = current_state = QueryConfusions(queries, qrels, see_through_judge(initial.confusable, judged))
+        final = "merge" if judged.is_calibrated else "review"
     resolved = resolve_ambiguity(
         current_state.queries,
         current_state.qrels,
@@ -120,51 +113,8 @@ def resolve_caption_ambiguity(
         "examples": list(_examples(initial, current_state, resolved, final, human_captions)),
     }
     if judged is not None:
-        notes["judge"], resolved = judged.figures, replace(resolved, undecided=judged.undecided)
-    return resolved, notes
-
-
-@step("ask judge")
-def judge_confusable_images(
-    confusions: QueryConfusions,
-    context: ConfusionContext,
-    images: Mapping[str, ChatImage],
-    chat_session: ChatSession,
-) -> JudgedImages:
-    """Asks the definition's judge about every candidate, and decides those of which it is sure as people's answers on
-    earlier versions calibrate it. Each reply is stored before it is read."""
-    definition = context.models.definition
-    judge, choice = load_judge_of_pairs(definition), definition.ambiguity.judge
-    assert judge is not None, "the policy has one"
-    questions = JudgeQuestions(confusions.queries, _JUDGED_GRADES, choose_form(choice))
-    pairs = confusions.confusable.candidates
-    asked = zip(pairs["query_id"], pairs["image_id"], strict=True)
-    answers = chat_session.ask("judge", judge, [questions.build(query, images[image]) for query, image in asked])
-    found = [questions.read_score(one) for one in answers]
-    if pairs.shape[0] and not any(score is not None for score in found):
-        require_a_reply("ask judge", judge.identity.name, answers)
-    scores = np.array([np.nan if score is None else score for score in found], dtype=np.float64)
-    name, render = judge.identity.name, definition.render and definition.render.model_dump(mode="json")
-    judged = decide_by_judge(
-        confusions.confusable, name, scores, load_pair_answers(definition.out / definition.name, questions.queries)
-    )
-    judged.figures["record"] = questions.describe_judge(judge, render)
-    return judged
-
-
-def load_pair_answers(folder: Path, queries: Mapping[str, tuple[str, str]]) -> dict[tuple[str, str], bool]:
-    """Returns by query_id and image_id whether people found the pair relevant, where the query reads as it did; without
-    answers on which two people differ."""
-    log, undetermined = (
-        decision_log.read_decisions(folder, QueryDecision),
-        decision_log.read_decisions(folder, UndeterminedPair),
-    )
-    known = decision_log.load_decisions(folder, QueryDecision, find_disputes(log, undetermined).left_out)
-    return {
-        (query, image): one.decision != "drop" and one.relevance != 0
-        for (query, image), one in known.items()
-        if image is not None and query in queries and one.text == queries[query][0]
-    }
+        notes["judge"] = judged.figures
+    return resolved, notes, judged
 
 
 @step("ask again")

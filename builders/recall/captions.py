@@ -99,12 +99,6 @@ def load_description_model(definition: RecallDefinition) -> ChatModel:
     return chat.load_chat_model(wanted.model, **wanted.options)
 
 
-def load_judge_of_pairs(definition: RecallDefinition) -> ChatModel | None:
-    """Returns the judge of `ambiguity.policy: judge`, None for another policy."""
-    judge = definition.ambiguity.judge
-    return None if judge is None else chat.load_chat_model(judge.model, **judge.options)
-
-
 def build_caption_requests(
     images: Sequence[ChatImage], definition: RecallDefinition
 ) -> tuple[pd.DataFrame, list[ChatRequest]]:

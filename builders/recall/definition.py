@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from builders.gallery.definition import GallerySource
 from querytruth import definitions
-from querytruth.audit.definition import JudgeOptions
+from querytruth.audit.definition import JudgeOptions, PairJudgeOptions
 from querytruth.backends.files.option_paths import PathOrName, PathRule, resolve_path
 
 
@@ -92,6 +92,13 @@ class AmbiguityOptions(definitions.StrictModel, allow_inf_nan=False):
         if (self.policy == "judge") != (self.judge is not None):
             raise ValueError("policy: judge needs a judge, such as {model: embedder, options: {name: MODEL}}")
         return self
+
+    @property
+    def pair_judge(self) -> PairJudgeOptions | None:
+        """The judge of the candidates, which is believed from `at_least` on; None for another policy."""
+        if self.judge is None:
+            return None
+        return PairJudgeOptions(**self.judge.model_dump(), at_least=self.at_least)
 
     @model_validator(mode="before")
     @classmethod

@@ -203,7 +203,7 @@ def _ambiguity(ambiguity: dict[str, Any], selection: RecallSelection, tables: Ta
         ],
         "policy": set_card.describe_policy(ambiguity),
         "ways": set_card.describe_comparisons(ambiguity),
-        "measured": set_card.describe_measurement(ambiguity),
+        "measured": [set_card.describe_language(one) for one in ambiguity.get("measured", ())],
         "reliability": [one for one in ambiguity.get("measured", ()) if one["is_calibrated"]],
         "rounds": ambiguity["rounds"],
         "waiting": len(open_candidate_judgments(tables)),

@@ -17,7 +17,6 @@ from builders.recall.captions import (
     choose_caption_prompts,
     load_caption_model,
     load_description_model,
-    load_judge_of_pairs,
 )
 from builders.recall.confusable_images import ConfusableImages
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
@@ -111,8 +110,8 @@ def check_recall_models(definition: RecallDefinition, *, is_plan: bool = False) 
     if rules.image_embedder is not None and rules.image_embedder not in to_download:
         load_image_text_embedder(rules.image_embedder)
     is_here = rules.judge is None or rules.judge.options.get("name") not in to_download
-    if not run.offline and is_here and (judge := load_judge_of_pairs(definition)) is not None:
-        chat.check_access(judge)
+    if not run.offline and is_here and rules.judge is not None:
+        chat.check_access(chat.load_chat_model(rules.judge.model, **rules.judge.options))
     return to_download
 
 

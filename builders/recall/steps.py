@@ -20,20 +20,17 @@ from builders.recall.captions import (
     load_description_model,
 )
 from builders.recall.definition import RecallDefinition
-from querytruth.backends.files.durable_files import file_sha256
-from querytruth.backends.files.safe_paths import contained_file
 from querytruth.backends.models.cached_replies import answer_requests
 from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest, has_written_answers
 from querytruth.backends.models.reply_store import ReplyStore
-from querytruth.backends.steps import current_run, step
+from querytruth.backends.steps import step
 from querytruth.definitions import PriceOptions
-from querytruth.errors import UserError, translate_read_errors
+from querytruth.errors import UserError
 from querytruth.questions import CallForecast, forecast_calls, guess_tokens, load_prompt
 from querytruth.records import empty_frame
 from querytruth.sets import benchmark_set, set_files
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import InputRecord, PromptRecord, Provenance
-from querytruth.sets.set_files import read_intact_digests
 
 SourceDefinition = TypeVar("SourceDefinition", bound=GallerySource)
 _ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
@@ -70,34 +67,6 @@ def load_published_gallery(path: Path) -> BuiltTables:
         notes={"render": stored.manifest["configuration"].get("render")},
         rendered_folder=path if images["path"].str.startswith("images/").all() else None,
     )
-
-
-@step("look up images")
-def load_shown_images(images: pd.DataFrame, folder: Path | None) -> list[ChatImage]:
-    """Returns the image files for a chat model, sorted by id. Raises UserError for a file that is damaged, or is not
-    the one that was scanned."""
-    images, next_step = images.sort_values("image_id"), "restore the file, or build the gallery again"
-    intact = read_intact_digests(folder) if folder is not None else None
-    columns = [images[name] for name in ("image_id", "path", "file_name", "sha256")]
-    with current_run().reporter.bar("look up images", len(images), "images") as advance:
-        shown = []
-        for image_id, image_path, name, scanned in zip(*columns, strict=True):
-            path = resolve_image_path(image_path, folder)
-            with translate_read_errors("look up images", path, next_step):
-                digest = file_sha256(path)[0]
-            if intact is not None and digest not in intact.get(image_path, ()):
-                raise UserError("look up images", path, "is damaged: its checksum differs", next_step)
-            if folder is None and isinstance(scanned, str) and digest != scanned:
-                raise UserError("look up images", path, "changed since it was scanned", next_step)
-            shown.append(ChatImage(path, digest, name if isinstance(name, str) else "", image_id))
-            advance(1)
-    return shown
-
-
-def resolve_image_path(image_path: str, folder: Path | None) -> Path:
-    """Returns the path of an image of the images table; a path inside a set is relative to its `folder`. Raises
-    UserError for one that leads out of it."""
-    return Path(image_path) if folder is None else contained_file(folder, image_path, "look up images")
 
 
 def selection_ranks(images: pd.DataFrame, definition: RecallDefinition) -> pd.Series:

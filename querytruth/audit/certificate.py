@@ -98,22 +98,39 @@ def plan_cards(bound: CountBound, expected: FloatArray, recall: float, already: 
     found = bound.found + gained
     refuted = np.floor((found + already) / recall - already).astype(np.int64) + 1  # the first count to refute
     remaining = np.maximum(left - depths, 1)
-    truth, null = np.minimum(rest / remaining, 1.0), np.minimum((refuted - found) / remaining, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = truth * np.log(truth / null) + np.where(truth < 1, (1 - truth) * np.log((1 - truth) / (1 - null)), 0.0)
-    draws = np.where(truth < null, bound.lacking(refuted) / np.where(truth < null, rate, 1.0), np.inf)
-    # Draws without replacement empty the rest: x draws of n count as n log(n / (n - x)) with replacement.
-    draws = remaining * -np.expm1(-draws / remaining)
-    draws = np.where(refuted > found + left - depths, 0.0, draws)
+    draws = np.where(
+        refuted > found + left - depths, 0.0, _count_draws(bound.lacking(refuted), rest, refuted - found, remaining)
+    )
     cost = depths + np.minimum(draws, left - depths)
     best = int(np.argmin(cost))
     return int(depths[best]), float(cost[best])
 
 
-def forecast_recall(bound: CountBound, expected: FloatArray, more: int, already: int = 0) -> float:
-    """Returns the share of the hits that so many further cards are likely to certify, in whole percents."""
-    reached = (share / 100 for share in range(99, 0, -1))
-    return next((share for share in reached if plan_cards(bound, expected, share, already)[1] <= more), 0.0)
+def _count_draws(lacking: FloatArray, rest: FloatArray, null_hits: FloatArray, remaining: RowIndices) -> FloatArray:
+    """Returns how many draws from the remaining pairs, of which `rest` are hits, refute that there are `null_hits`: the
+    log-wealth that is lacking, by the rate at which it grows. Draws without replacement empty the rest: x draws of n
+    count as n log(n / (n - x)) with replacement."""
+    truth, null = np.minimum(rest / remaining, 1.0), np.minimum(null_hits / remaining, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = truth * np.log(truth / null) + np.where(truth < 1, (1 - truth) * np.log((1 - truth) / (1 - null)), 0.0)
+    draws = np.where(truth < null, lacking / np.where(truth < null, rate, 1.0), np.inf)
+    return np.asarray(remaining * -np.expm1(-draws / remaining), dtype=np.float64)
+
+
+def forecast_recall(bound: CountBound, expected: FloatArray, more: int, goal: float, already: int = 0) -> float:
+    """Returns the share of the hits that so many further cards are likely to certify on the way to the goal, in whole
+    percents: what is chosen comes first, and proves nothing of the rest before draws do."""
+    chosen = min(more, plan_cards(bound, expected, goal, already)[0])
+    found = bound.found + float(expected[:chosen].sum())
+    remaining = max(len(expected) - chosen, 1)
+    rest = np.full(99, max(float(expected[chosen:].sum()), _LEAST_FORECAST))
+    shares = np.arange(99, 0, -1) / 100
+    refuted = np.floor((found + already) / shares - already).astype(np.int64) + 1
+    lacking = bound.lacking(refuted)
+    null_hits = np.asarray(refuted - found, dtype=np.float64)
+    draws = _count_draws(lacking, rest, null_hits, np.full(99, remaining))
+    reached = shares[(draws <= more - chosen) | (lacking == 0) | (refuted > found + len(expected) - chosen)]
+    return float(reached[0]) if len(reached) else 0.0
 
 
 class RelevanceModel:

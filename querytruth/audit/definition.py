@@ -32,13 +32,31 @@ class StrataOptions(StrictModel):
 class JudgeOptions(StrictModel):
     """A chat model that sees images and divides the strata, with its options. `allow_contestant`: it may be one of the
     systems; `scores`: it is asked for the probability of yes, in place of a grade (always of a model of pairs);
-    `price`: the endpoint's, for plans."""
+    `samples`: it is asked so often for a yes or no, where its endpoint gives no probabilities."""
 
     model: str
     options: ChatModelOptions = Field(default_factory=dict)
     allow_contestant: bool = False
     scores: bool = False
+    samples: int = Field(0, ge=0, le=100)
+
+    @property
+    def calls_per_pair(self) -> int:
+        """How many questions each pair takes."""
+        return max(self.samples, 1)
+
+
+class AuditJudgeOptions(JudgeOptions):
+    """The judge of an audit. `price`: the endpoint's, for plans."""
+
     price: PriceOptions | None = Field(None, exclude=True)
+
+
+class PairJudgeOptions(JudgeOptions, allow_inf_nan=False):
+    """A judge that decides pairs which a build proposes, once people's answers calibrate it. `at_least`: the
+    probability from which a pair counts as relevant."""
+
+    at_least: float = Field(0.9, gt=0, le=1)
 
 
 class AuditSize(StrictModel):
@@ -78,7 +96,7 @@ class AuditDefinition(Definition, AuditKeys):
 
     kind: Literal["audit"] = "audit"
     set: SetPathOrName
-    judge: JudgeOptions | None = None
+    judge: AuditJudgeOptions | None = None
 
     @model_validator(mode="after")
     def _one_size(self) -> AuditDefinition:

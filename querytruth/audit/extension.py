@@ -166,7 +166,7 @@ def _load_same_judge(
     if judge is None:
         return None
     model = load_judge(judge, added, runs)
-    if SetQuestions(stored, (), choose_form(judge)).describe_judge(model)["digest"] != known["digest"]:
+    if SetQuestions(stored, (), choose_form(judge), judge.samples).describe_judge(model)["digest"] != known["digest"]:
         reason = f"is not the judge of this audit, {known['name']}, or its revision, parameters or prompt are others"
         raise UserError(JUDGE_STAGE, model.identity.name, reason, "give the same judge")
     return model

@@ -9,7 +9,7 @@ The questions of a judge about the images of a set.
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +18,7 @@ from querytruth.audit.definition import JudgeOptions
 from querytruth.audit.pool import NO_LABEL, JsonRecord, JudgeForm, PooledSet
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models import cached_replies, chat, reply_markup, reply_store
+from querytruth.backends.models.chat_completion import read_yes_reply
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.evaluation.result_files import RESULT_FILE, read_result
@@ -66,10 +67,11 @@ def _grade_of_object(part: str) -> int | None:
 
 class JudgeQuestions:
     """Builds the questions whether images fit queries. `queries`: query_id, text, language; `grades`: by grade what it
-    means; `form`: whether it asks for a grade, for yes or no, or is the query alone, to a model that scores pairs."""
+    means; `form`: whether it asks for a grade, for yes or no, or is the query alone, to a model that scores pairs;
+    `samples`: how often it asks for a yes or no, 0 for the probability of it."""
 
-    def __init__(self, queries: pd.DataFrame, grades: Mapping[int, str], form: JudgeForm) -> None:
-        self.form = form
+    def __init__(self, queries: pd.DataFrame, grades: Mapping[int, str], form: JudgeForm, samples: int = 0) -> None:
+        self.form, self.samples = form, samples
         self._described = {0: "not relevant", **grades}
         self.grades = sorted(self._described)  # those that it offers
         rows = queries[["query_id", "text", "language"]].astype("str").itertuples(index=False, name=None)
@@ -87,16 +89,33 @@ class JudgeQuestions:
         own_text = own_text if text is None else text
         if self.form != "grade":
             asked = self._prompts[language].fill(query=own_text) if self.form == "yes" else own_text
-            shortest = chat.GenerationParameters(max_tokens=_YES_TOKENS, temperature=0.0)
+            is_sampled = self.samples > 0
+            shortest = chat.GenerationParameters(max_tokens=_YES_TOKENS, temperature=float(is_sampled))
             message = chat.Message("user", asked, (image,))
-            return chat.ChatRequest((message,), shortest, number=number, language=language, item=query, is_scored=True)
+            asks = chat.ChatRequest((message,), shortest, number=number, language=language, item=query)
+            return asks if is_sampled else replace(asks, is_scored=True)
         listed = "\n".join(f"{grade}: {self._described[grade]}" for grade in sorted(self.grades, reverse=is_reversed))
         question = self._prompts[language].fill(query=own_text, grades=listed)
         limits = chat.GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
         return chat.ChatRequest((chat.Message("user", question, (image,)),), limits, number=number, language=language)
 
-    def read_score(self, answer: chat.ChatAnswer) -> float | None:
-        """Returns what a judge answered as a number, its grade where it was asked for one; None where it is none."""
+    def build_all(self, pairs: Iterable[tuple[str, chat.ChatImage]]) -> list[chat.ChatRequest]:
+        """Returns the questions about these pairs: of each pair as many as it is sampled."""
+        numbers = range(max(self.samples, 1))
+        return [self.build(query, image, number=number) for query, image in pairs for number in numbers]
+
+    def read_scores(self, answers: Sequence[chat.ChatAnswer]) -> list[float | None]:
+        """Returns by pair what a judge answered as a number: its grade where it was asked for one, the share of yes
+        where it was sampled; None where it is none, or where half of the samples say neither yes nor no."""
+        if not self.samples:
+            return [self._read_score(one) for one in answers]
+        texts = [one.text if isinstance(one, chat.Reply) else "" for one in answers]
+        votes = [read_yes_reply(reply_markup.strip_reasoning(text[:_MAX_CHARACTERS])) for text in texts]
+        of_pair = [votes[first : first + self.samples] for first in range(0, len(votes), self.samples)]
+        clear = [[one for one in some if one is not None] for some in of_pair]
+        return [sum(some) / len(some) if 2 * len(some) > self.samples else None for some in clear]
+
+    def _read_score(self, answer: chat.ChatAnswer) -> float | None:
         if not isinstance(answer, chat.Reply):
             return None
         return parse_judge_reply(answer.text, self.grades) if self.form == "grade" else chat.read_score(answer.text)
@@ -109,6 +128,8 @@ class JudgeQuestions:
         record = {**judge.identity.as_record(), "prompts": digests, "grades": self.grades}
         if self.form != "grade":
             record["form"] = self.form
+        if self.samples:
+            record["samples"] = self.samples
         record["render"] = render
         return {**record, "digest": content_id("judge", repr(sorted(record.items())))}
 
@@ -116,9 +137,11 @@ class JudgeQuestions:
 class SetQuestions(JudgeQuestions):
     """The questions about a version's queries and images."""
 
-    def __init__(self, stored: StoredSet, image_ids: Iterable[str], form: JudgeForm = "grade") -> None:
+    def __init__(
+        self, stored: StoredSet, image_ids: Iterable[str], form: JudgeForm = "grade", samples: int = 0
+    ) -> None:
         grades = {int(grade): str(text) for grade, text in stored.manifest["grades"].items()}
-        super().__init__(stored.tables.queries, grades, form)
+        super().__init__(stored.tables.queries, grades, form, samples)
         self.stored, self.images = stored, _find_images(stored, set(image_ids), form)
 
     def describe_judge(self, judge: chat.ChatModel, render: object = None) -> JsonRecord:
@@ -162,10 +185,14 @@ class JudgeLabels:
 
 
 def choose_form(choice: JudgeOptions | None) -> JudgeForm:
-    """Returns what is asked of a judge."""
+    """Returns what is asked of a judge. Raises UserError for samples of one that scores pairs."""
     if choice is None:
         return "grade"
-    return "pair" if chat.takes_pairs(choice.model) else "yes" if choice.scores else "grade"
+    if not chat.takes_pairs(choice.model):
+        return "yes" if choice.scores or choice.samples else "grade"
+    if choice.samples:
+        raise UserError(JUDGE_STAGE, choice.model, "gives scores itself, and is not sampled", "leave out samples")
+    return "pair"
 
 
 def load_judge(choice: JudgeOptions, pooled: PooledSet, runs: Sequence[Path]) -> chat.ChatModel:
@@ -204,7 +231,7 @@ def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
     answers = session.ask("judge", judge, requests)
     if questions.form != "grade":
         return _read_scores(judge, questions, answers, session)
-    parsed = [questions.read_score(one) for one in answers]
+    parsed = questions.read_scores(answers)
     if not any(grade is not None for grade in parsed):
         failures = [one for one in answers if isinstance(one, chat.Failure)]
         reason = f"{failures[0].reason}: {failures[0].detail}" if failures else "no reply holds a grade"
@@ -223,11 +250,12 @@ def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
 def _read_scores(
     judge: chat.ChatModel, questions: SetQuestions, answers: Sequence[chat.ChatAnswer], session: ChatSession
 ) -> JudgeLabels:
-    found = [questions.read_score(one) for one in answers]
+    found = questions.read_scores(answers)
     if all(one is None for one in found):
         failure = next((one for one in answers if isinstance(one, chat.Failure)), None)
         reason = f"gave no score ({failure.reason}: {failure.detail})" if failure else "gave no score"
-        raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose a model that gives log probabilities")
+        next_step = "choose a model that gives log probabilities, or sample it: --judge-samples 10"
+        raise UserError(JUDGE_STAGE, judge.identity.name, reason, next_step)
     record = {**questions.describe_judge(judge), "replies": session.provenance().inputs[0].sha256}
     scores = [math.nan if one is None else one for one in found]
     return JudgeLabels(
@@ -236,16 +264,16 @@ def _read_scores(
 
 
 def build_judge_requests(pooled: PooledSet) -> tuple[list[chat.ChatRequest], list[int]]:
-    """Returns a request per pooled pair, in the pool's order, and the grades that it offers. Raises UserError for an
-    image that is not at hand."""
+    """Returns the requests about each pooled pair, in the pool's order, and the grades that they offer. Raises
+    UserError for an image that is not at hand."""
     questions = _ask_about(pooled)
     return _list_requests(questions, pooled), questions.grades
 
 
 def _ask_about(pooled: PooledSet) -> SetQuestions:
-    return SetQuestions(pooled.stored, pooled.pool.pairs["image_id"], pooled.judge_form)
+    return SetQuestions(pooled.stored, pooled.pool.pairs["image_id"], pooled.judge_form, pooled.samples)
 
 
 def _list_requests(questions: SetQuestions, pooled: PooledSet) -> list[chat.ChatRequest]:
     pairs = zip(pooled.pool.pairs["query_id"], pooled.pool.pairs["image_id"], strict=True)
-    return [questions.build(query, questions.images[image]) for query, image in pairs]
+    return questions.build_all((query, questions.images[image]) for query, image in pairs)

@@ -26,7 +26,7 @@ from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.images.rendering import THUMBNAIL_LIMITS, ThumbnailJob, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_workers
-from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest, Failure, Reply, read_score
+from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest, Failure, Reply
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.questions import ChatSession
@@ -150,19 +150,17 @@ def _check_scores(
     known = audit.pool[audit.pool["score"].notna()]
     pairs = [pair for pair in zip(known["query_id"], known["image_id"], strict=True) if pair in answers.grades]
     scores = dict(zip(zip(known["query_id"], known["image_id"], strict=True), known["score"], strict=True))
-    form = audit.manifest["judge"].get("form", "pair")
-    questions = SetQuestions(stored, {image for _, image in pairs[:probe_pairs]}, form)
+    form, samples = audit.manifest["judge"].get("form", "pair"), audit.manifest["judge"].get("samples", 0)
+    questions = SetQuestions(stored, {image for _, image in pairs[:probe_pairs]}, form, samples)
     blank = {}
     for query, image in pairs[:probe_pairs]:
         shown = questions.images[image]
         folder = stored.path.parent / _PROBE_FOLDER
         if made := shown.sha256 and write_probe_images(str(shown.path), shown.sha256, folder):
-            blank[query, image] = questions.build(query, ChatImage(*made[1], image_id=""))
-    replies = ChatSession(open_judge_store(stored)).ask("judge", judge, list(blank.values()))
+            blank[query, image] = query, ChatImage(*made[1], image_id="")
+    replies = ChatSession(open_judge_store(stored)).ask("judge", judge, questions.build_all(blank.values()))
     unseen = {
-        pair: score
-        for pair, one in zip(blank, replies, strict=True)
-        if isinstance(one, Reply) and (score := read_score(one.text)) is not None
+        pair: score for pair, score in zip(blank, questions.read_scores(replies), strict=True) if score is not None
     }
     measured = np.array([scores[pair] for pair in pairs]), np.array([float(answers.grades[pair] > 0) for pair in pairs])
     card = {

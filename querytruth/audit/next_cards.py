@@ -252,7 +252,7 @@ class AnsweredPool:
             "further": {
                 "judgments": more,
                 "recall_at_least": max(
-                    certificate.forecast_recall(self.missing, expected, more, self.kept), self.recall
+                    certificate.forecast_recall(self.missing, expected, more, goal, self.kept), self.recall
                 ),
             },
             "to_goal": int(np.ceil(cost)) or (0 if is_reached else self.wrong.left),

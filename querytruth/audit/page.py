@@ -78,7 +78,8 @@ def _describe_scores(judge: Mapping[str, Any] | None, texts: Mapping[str, str]) 
         return texts
     found = judge["reliability"]
     believed = texts["unreliable"] if found is None else texts["reliable"].format(**found)
-    return {**texts, "judge_lead": texts["scored_lead"], "no_agreement": believed}
+    sampled = texts["sampled"].format(**judge) if judge.get("samples") else ""
+    return {**texts, "judge_lead": texts["scored_lead"] + sampled, "no_agreement": believed}
 
 
 def _certificate(stated: Mapping[str, Any] | None) -> _TemplateData | None:

@@ -227,6 +227,7 @@ class PooledSet:
     pool: AuditPool
     systems: dict[str, str]
     judge_form: JudgeForm = "grade"  # what a judge is asked about a pair
+    samples: int = 0  # how often, for a yes or no without probabilities
 
     @property
     def query_ids(self) -> list[str]:

@@ -60,13 +60,17 @@ class JudgeRequest(Request):
     allow_contestant: bool = Field(False, description="The judge may be one of the systems.")
     judge_scores: bool = Field(False, description="Ask it for the probability of yes, in place of a grade.")
 
+    judge_samples: int = Field(
+        0, ge=0, le=100, description="Ask it so often for a yes or no, where it gives no probabilities."
+    )
+
     def load_judge(self) -> JudgeOptions | None:
         """The judge that is named. Raises UsageError for options without one."""
         if self.judge is not None:
             options = parse_model_options(self.judge_option)
-            allowed = {"allow_contestant": self.allow_contestant, "scores": self.judge_scores}
-            return JudgeOptions(model=self.judge, options=options, **allowed)
-        if self.judge_option or self.allow_contestant or self.judge_scores:
+            stated = {"allow_contestant": self.allow_contestant, "scores": self.judge_scores}
+            return JudgeOptions(model=self.judge, options=options, samples=self.judge_samples, **stated)
+        if self.judge_option or self.allow_contestant or self.judge_scores or self.judge_samples:
             raise UsageError("--judge-option, --allow-contestant", "are of a judge", "give --judge")
         return None
 

@@ -132,7 +132,7 @@ def _forecast_cost(
 ) -> dict[str, float | None]:
     """Returns the tokens and seconds of the calls: as the judge's card has them, else as the reply store measured
     them; None where nothing was measured. With a price its currency, too, by measured tokens or a guess at them."""
-    asking = SetQuestions(pooled.stored, (), pooled.judge_form)
+    asking = SetQuestions(pooled.stored, (), pooled.judge_form, pooled.samples)
     record = asking.describe_judge(judge)
     card = judge_card.read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
     rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
@@ -175,9 +175,10 @@ def find_audited_version(definition: AuditDefinition) -> Path:
 def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
     """Returns the audit of the version at `path` with its pool. Raises UserError for wrong runs or a wrong judge."""
     pooled = pool_set(path, definition.runs, definition.depth)
-    pooled = replace(pooled, judge_form=choose_form(definition.judge))
-    judge = None if definition.judge is None else load_judge(definition.judge, pooled, definition.runs)
-    return PreparedAudit(definition, path, pooled, judge)
+    if definition.judge is None:
+        return PreparedAudit(definition, path, pooled, None)
+    pooled = replace(pooled, judge_form=choose_form(definition.judge), samples=definition.judge.samples)
+    return PreparedAudit(definition, path, pooled, load_judge(definition.judge, pooled, definition.runs))
 
 
 @step("draw sample")

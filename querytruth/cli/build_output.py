@@ -30,6 +30,8 @@ def _precision(plan: dict[str, Any]) -> None:
     calls = f"{plan['model_calls']:,} model calls"
     if phrasings := plan.get("phrasings_at_most"):
         calls += f" at most for {phrasings:,} phrasings at most: {format_forecast(plan)}"
+    if asked := plan["judge_calls_at_most"]:
+        calls += f", at most {asked:,} more for the judge"
     cost = f"{calls}, about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(f"at most {plan['judgments_at_most']:,} judgments, {cost}", markup=False, soft_wrap=True)
     pairs = plan["derived_pairs"]
@@ -75,6 +77,8 @@ def _generated(plan: dict[str, Any]) -> None:
     request_note = f"{plan['searches']:,} searches and at most {plan['images_at_most']:,} images to ask the web for"
     terminal.out.print(f"[bold]{query_note}[/]; {request_note}", soft_wrap=True)
     cost = f"about {plan['seconds_about']:,.0f} s where hosts are many, {plan['bytes_about'] / 1e6:,.0f} MB on disk"
+    if proposed := plan["judge_calls_at_most"]:
+        cost += f"; at most {proposed:,} calls of the judge"
     terminal.out.print(cost, soft_wrap=True)
 
 

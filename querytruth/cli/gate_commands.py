@@ -44,7 +44,7 @@ def gate(json: JsonOption = False, *, request: GateRequest) -> None:
 
 
 def _show(report: GateReport, written: list[Path]) -> None:
-    from querytruth.review.gate_reports import describe_check, describe_latency
+    from querytruth.review.gate_reports import describe_check, describe_gated_truth, describe_latency
 
     terminal.out.print(
         f"{report.candidate} against {report.baseline} ({GATE_INTERVAL} intervals)",
@@ -58,6 +58,8 @@ def _show(report: GateReport, written: list[Path]) -> None:
     lines += [(one.verdict, f"latency {one.percentile}", describe_latency(one)) for one in report.latency]
     for verdict, name, evidence in lines:
         terminal.out.print(f"{verdict:9}  {name}: {evidence}", markup=False, soft_wrap=True)
+    if truth := describe_gated_truth(report):
+        terminal.out.print(truth, markup=False, soft_wrap=True)
     for path in written:
         terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
     terminal.out.print(report.verdict, markup=False)

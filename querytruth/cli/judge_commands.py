@@ -56,17 +56,18 @@ def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
 
 
 def _show_reliability(card: dict[str, Any]) -> None:
+    from querytruth.cli.trust_tables import describe_reliability, name_judge
+
     found, blank = card["reliability"], card["blank"]
     if found is None:
-        reason = "fewer than 30 answers, or all alike: its scores are not calibrated, and not believed"
-        terminal.out.print(f"judge {card['name']}: {reason}", markup=False, soft_wrap=True)
+        terminal.out.print(f"judge {name_judge(card)}: {describe_reliability(found)}", markup=False, soft_wrap=True)
         return
     rows: list[list[Any]] = [
         [one["pairs"], _share(one["calibrated"]), _share(one["relevant"])] for one in found["curve"]
     ]
-    terminal.print_table(f"Reliability of {card['name']}", ["pairs", "calibrated score", "people say relevant"], rows)
-    area = f"area under the ROC curve {found['area']:.3f}, expected calibration error {found['expected_error']:.3f}"
-    terminal.out.print(f"{area}, from {found['answers']:,} answers", markup=False, soft_wrap=True)
+    title = f"Reliability of {name_judge(card)}"
+    terminal.print_table(title, ["pairs", "calibrated score", "people say relevant"], rows)
+    terminal.out.print(describe_reliability(found), markup=False, soft_wrap=True)
     if blank["area"] is not None:
         helps = f"{blank['area']:.3f} with the image, {blank['area_blank']:.3f} with a grey area in its place"
         terminal.out.print(f"the same on {blank['pairs']} pairs: {helps}", markup=False, soft_wrap=True)

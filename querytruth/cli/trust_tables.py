@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from querytruth import terminal
+from querytruth.audit.pool import JsonRecord
 from querytruth.audit.report import format_order
 from querytruth.sets.manifest_notes import describe_certificate
 
@@ -83,7 +84,7 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _describe_answers(answers: dict[str, Any]) -> str:
+def _describe_answers(answers: JsonRecord) -> str:
     text = f"{answers['answered']:,} of {answers['sampled']:,} pairs answered; cannot tell: {answers['cannot_tell']}"
     if answers["judged_twice"]:
         kappa = "" if answers["kappa"] is None else f", kappa {answers['kappa']:.3f}"
@@ -95,9 +96,25 @@ def _describe_answers(answers: dict[str, Any]) -> str:
     return text
 
 
-def describe_agreement_line(judge: dict[str, Any]) -> str:
+def name_judge(judge: JsonRecord) -> str:
+    """Return the name of a judge, and how often it is asked about a pair where it is sampled."""
+    samples = f" ({judge['samples']} samples a pair)" if judge.get("samples") else ""
+    return f"{judge['name']}{samples}"
+
+
+def describe_reliability(found: JsonRecord | None) -> str:
+    """Return how far the scores of a judge can be believed, in one line."""
+    if found is None:
+        return "fewer than 30 answers, or all alike: its scores are not calibrated, and not believed"
+    error = f"expected calibration error {found['expected_error']:.3f}"
+    return f"area under the ROC curve {found['area']:.3f}, {error}, from {found['answers']:,} answers"
+
+
+def describe_agreement_line(judge: JsonRecord) -> str:
     """Return how a judge agrees with people, in one line."""
     agreement = judge["agreement"]
+    if "reliability" in judge:
+        return f"judge {name_judge(judge)}: {describe_reliability(judge['reliability'])}"
     if agreement is None:
         return f"judge {judge['name']}: graded no pair that a person graded"
     kappas = ", ".join(

@@ -102,23 +102,26 @@ def format_share(part: dict[str, Any]) -> str:
 def describe_measurement(ambiguity: dict[str, Any]) -> list[str]:
     """Returns a sentence or two per language: what the scores were fitted to, and what is expected of them."""
     judged = [describe_judge(ambiguity["judge"])] if ambiguity.get("judge") else []
-    return [*judged, *(_describe_language(one) for one in ambiguity.get("measured", ()))]
+    return [*judged, *(describe_language(one) for one in ambiguity.get("measured", ()))]
 
 
 def describe_judge(judged: dict[str, Any]) -> str:
-    """Returns what a judge decided of a recall set's pairs, and how far it can be believed."""
+    """Returns what a judge decided of a set's pairs, and how far it can be believed."""
     asked = f"{judged['name']} was asked about {judged['asked']:,} pairs"
     found = judged["reliability"]
     if found is None:
-        return f"{asked}; people answered {judged['answers']:,} of these, too few to believe it: all wait for people."
+        return (
+            f"{asked}; people answered {judged['answers']:,} of these, too few to believe it: it decides nothing yet."
+        )
     return (
         f"{asked}: {judged['merged']:,} fit with a probability of {judged['at_least']:g} or more, calibrated on "
         f"{judged['answers']:,} answers of people (area under the ROC curve {found['area']:.3f}, expected calibration "
-        f"error {found['expected_error']:.3f}); {judged['waiting']:,} wait for people."
+        f"error {found['expected_error']:.3f}); of {judged['waiting']:,} it is not sure: people decide these."
     )
 
 
-def _describe_language(measured: dict[str, Any]) -> str:
+def describe_language(measured: dict[str, Any]) -> str:
+    """Returns what the scores of a language were fitted to, and what is expected of them."""
     language = measured["language"]
     if not measured["is_calibrated"]:
         return f"{language}: not calibrated ({measured['reason']}); the score is a rule of thumb, no probability."
@@ -203,9 +206,13 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield f"{name} · a {manifest['kind']} set for {about}.\n"
     yield from _images_alone(counts, tables) if manifest["kind"] == "gallery" else _judged(manifest, tables)
     if certificate := manifest["notes"].get("certificate"):
-        yield f"## How complete the truth is\n\n{_plain(describe_certificate(certificate))}.\n"
+        is_chinese = any(style.startswith("zh/") for style in manifest["counts"]["by_style"])
+        stated = [f"{_plain(describe_certificate(certificate, one))}" for one in ("en", *["zh"] * is_chinese)]
+        yield "## How complete the truth is\n\n" + ".\n\n".join(stated) + "\n"
     if ambiguity := manifest["notes"].get("ambiguity"):
         yield from _ambiguous(ambiguity, tables)
+    if judged := manifest["notes"].get("judge"):
+        yield f"## What a judge decided\n\n{_plain(describe_judge(judged))}\n"
     if collection := manifest["notes"].get("collection"):
         yield from _collected(collection)
     yield "## How it came about\n"

@@ -6,6 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from querytruth.evaluation.release_gate import GATE_INTERVAL, GATE_LEVEL, GateCheck, GateReport, LatencyCheck
+from querytruth.sets.manifest_notes import describe_certificate
 
 _ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔", "IDENTICAL": "🟰"}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -44,6 +45,12 @@ def describe_latency(check: LatencyCheck) -> str:
     return f"{check.measured_ms:.1f} ms measured, {check.budget_ms:g} ms allowed"
 
 
+def describe_gated_truth(report: GateReport) -> str:
+    """Returns what is certified of the truth that a gate decides by; "" where nothing is."""
+    certificate = report.set.get("certificate")
+    return f"the truth: {describe_certificate(certificate)}" if certificate else ""
+
+
 def render_gate_markdown(report: GateReport) -> str:
     """Returns a heading and a table with a row per check."""
     names = f"{_escape(report.candidate)} against {_escape(report.baseline)}"
@@ -71,6 +78,8 @@ def render_gate_markdown(report: GateReport) -> str:
     for latency in report.latency:
         label = f"{_ICONS[latency.verdict]} {latency.verdict} latency {latency.percentile}"
         lines += ["", f"{label}: {describe_latency(latency)}"]
+    if truth := describe_gated_truth(report):
+        lines += ["", _escape(truth)]
     return "\n".join(lines) + "\n"
 
 

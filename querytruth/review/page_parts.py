@@ -154,7 +154,7 @@ def _environment(language: str) -> Environment:
     environment.filters["evidence"] = lambda text, of: _translate_evidence(text) if language == of == "zh" else text
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes
-    environment.filters["certificate"] = describe_certificate
+    environment.filters["certificate"] = lambda value: describe_certificate(value, language)
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment
 

@@ -93,6 +93,28 @@ def test_draws_estimate_the_relevant_pairs_without_bias() -> None:
     assert np.mean(ratios) == pytest.approx(1, abs=0.03)
 
 
+@pytest.mark.parametrize(("prevalence", "judge"), [(0.05, "weak"), (0.1, "good"), (0.3, "none")])
+def test_what_a_hundred_more_judgments_give_is_not_promised_too_high(prevalence: float, judge: str) -> None:
+    promised, reached = [], []
+    for seed in range(8):
+        pool, relevant = plant_pool(600, prevalence, judge, seed)
+        rows = kinds = np.zeros(0, dtype=np.int64)
+        forecasts = np.zeros(0)
+        promise: float | None = None
+        for most in (250, 350):
+            while len(rows) < most:
+                answered = AnsweredPool(pool, rows, kinds, forecasts, relevant[rows].astype(float))
+                new = answered.plan_round(0.99)
+                rows, kinds = np.concatenate([rows, new.rows])[:most], np.concatenate([kinds, new.kinds])[:most]
+                forecasts = np.concatenate([forecasts, new.forecasts])[:most]
+            stated = AnsweredPool(pool, rows, kinds, forecasts, relevant[rows].astype(float)).certify(0.99)
+            promise = promise or stated["further"]["recall_at_least"]
+        assert promise is not None and stated["further"]["judgments"] == 100
+        promised.append(promise)
+        reached.append(stated["recall_at_least"])
+    assert np.mean(reached) - 0.25 < np.mean(promised) < np.mean(reached) + 0.05, (promised, reached)
+
+
 @pytest.mark.parametrize("judge", ["good", "biased", "adversarial"])
 def test_what_is_stated_is_true_at_every_look(judge: str) -> None:
     reviews = [Review(*plant_pool(300, 0.1, judge, seed, marked=0.3)) for seed in range(12)]

@@ -110,8 +110,16 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
     assert "95% sure" in newest.card and "no_certificate" not in set(newest.lint()["check"])
     shown = run("evaluate", "small", "--run", world / "one.trec", *out)[0]
     assert "certified: 95% sure: at least" in shown
-    run("gate", "small", "--candidate", world / "one.trec", "--baseline", world / "one.trec", "--require-certificate",
-        "--undecided", "pass", *out)  # fmt: skip
+    passed = run("gate", "small", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
+                 "--require-certificate", "--undecided", "pass", "--report", world / "gate", *out)[0]  # fmt: skip
+    assert "the truth: 95% sure: at least" in passed
+    assert any("the truth: 95% sure" in file.read_text("utf-8") for file in (world / "gate").glob("*.md"))
+    for language, sentence in (("en", "95% sure: at least"), ("zh", "95% 的把握：池中的相关图文对至少")):
+        run("evaluate", "small", "--run", world / "one.trec", "--report", world / language,
+            "--page-language", language, *out)  # fmt: skip
+        run("show", "small", "--page", world / language / "set.html", "--page-language", language, *out)
+        pages = list((world / language).rglob("*.html"))
+        assert len(pages) == 2 and all(sentence in page.read_text("utf-8") for page in pages), language
     message = run("gate", "small/v1", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
                   "--require-certificate", *out, code=1)[1]  # fmt: skip
     assert "has no certificate" in message and "--until" in message

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from builders.gallery import steps
-from builders.gallery.render_steps import render_images
+from builders.gallery.render_steps import load_shown_images, render_images
 from builders.publication import publish_built, publish_decisions
-from builders.recall.steps import load_published_gallery, load_shown_images
+from builders.recall.steps import load_published_gallery
 from flows.definition_loader import parse_definition
 from flows.review_site import open_review_site
 from flows.set_kinds import build_set

@@ -6,6 +6,7 @@ The likely cause of an endpoint's failure, with its address: what a user can cor
 """
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -130,6 +131,7 @@ def _read_number(envelope: Any, raw: str, read: Callable[[Any], float | None]) -
 
 _YES, _NO = frozenset(["yes", "是", "是的", "对", "符合"]), frozenset(["no", "否", "不", "不是", "不对", "不符合"])
 _MARKS = " \t\r\n▁ĠĊ\"'“”‘’.,。，!！:：*"  # around a word in a token
+_END_OF_WORD = re.compile(r"[,.，。!！:：;；\n*]")
 _PLACES, _DOUBT = 4, 0.05  # tokens that may come before the answer; share that may be unknown
 
 
@@ -137,6 +139,13 @@ def read_yes_or_no(token: str) -> bool | None:
     """Returns whether a token is a yes or a no, in English or Chinese; None for any other."""
     word = token.strip(_MARKS).casefold()
     return True if word in _YES else False if word in _NO else None
+
+
+def read_yes_reply(text: str) -> bool | None:
+    """Returns whether a reply says yes or no, as a word of its own at the start ("Yes, it does", "是的。"); None for
+    any other: "no image", "对不起" (sorry) and "不确定" (not sure) are neither."""
+    first, *_ = _END_OF_WORD.split(text.strip().strip(_MARKS), maxsplit=1)
+    return read_yes_or_no(first)
 
 
 def read_yes_share(envelope: Any) -> float | None:

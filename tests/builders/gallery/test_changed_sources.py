@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from builders.gallery import steps
-from builders.gallery.render_steps import render_images
+from builders.gallery.render_steps import load_shown_images, render_images
 from builders.publication import BuildResult
-from builders.recall.steps import load_published_gallery, load_shown_images
+from builders.recall.steps import load_published_gallery
 from flows.definition_loader import parse_definition
 from flows.set_kinds import build_set
 from querytruth.errors import UserError

@@ -68,6 +68,23 @@ def test_a_query_s_right_images_are_those_with_its_tag(album: Path) -> None:
     }
 
 
+def test_a_tag_that_is_too_unsure_to_count_proposes_a_judgment(album: Path) -> None:
+    """Of images and tags that the file names surely elsewhere; it is no truth, and no explicit negative."""
+    tags = write(album, "tags.csv", TAGS + "p3.png,海,0.9,\np1.png,海,0.05,\np1.png,狗,0.3,\n")
+    rules = ["tags.at_least=0.5", "tags.propose_from=0.1"]
+    plain = read_set(build_set(load_definition(None, keys(album, tags, "tags.at_least=0.5"), "precision")).path)
+    tables = read_set(build_set(load_definition(None, keys(album, tags, *rules, "name=more"), "precision")).path).tables
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    names = dict(zip(tables.images["image_id"], tables.images["file_name"], strict=True))
+    proposed = {
+        (texts[row.query_id], names[row.image_id]): row.evidence for row in tables.candidate_judgments.itertuples()
+    }
+    assert proposed["黑夜", "p3.png"] == "not annotated: 黑夜 0.20 (tags.csv)"
+    assert {image for _, image in proposed} == {"p3.png"} and len(plain.tables.candidate_judgments) == 0
+    with pytest.raises(UserError, match="of a single file of tags, without detections"):
+        load_definition(None, keys(album, tags, *rules, f"detections.results={tags}"), "precision")
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.recall.ambiguity import JudgedImages, decide_by_judge, resolve_ambiguity
+from builders.judged_pairs import JudgedPairs, decide_pairs
+from builders.recall.ambiguity import resolve_ambiguity, see_through_judge
 from builders.recall.confusable_images import ConfusableImages
 from querytruth.array_types import BoolArray, FloatArray
 
@@ -27,11 +28,11 @@ def plant(seed: int) -> tuple[FloatArray, BoolArray]:
     return 40 * fits + 10 * rng.normal(size=len(fits)), fits
 
 
-def decide(scores: FloatArray, fits: BoolArray, answered: int, seed: int = 0) -> JudgedImages:
-    confusable = candidates()
-    keys = list(zip(confusable.candidates["query_id"], confusable.candidates["image_id"], strict=True))
+def decide(scores: FloatArray, fits: BoolArray, answered: int, seed: int = 0) -> JudgedPairs:
+    asked = candidates().candidates
+    keys = list(zip(asked["query_id"], asked["image_id"], strict=True))
     chosen = np.random.default_rng(seed).permutation(len(keys))[:answered]
-    return decide_by_judge(confusable, "eye", scores, {keys[place]: bool(fits[place]) for place in chosen})
+    return decide_pairs(asked, scores, {keys[place]: bool(fits[place]) for place in chosen}, "eye", AT_LEAST)
 
 
 @pytest.mark.parametrize("answered", [40, 150, 400])
@@ -41,10 +42,10 @@ def test_every_pair_is_merged_or_waits_and_those_merged_fit(answered: int) -> No
         scores, fits = plant(seed)
         scores[::9] = np.nan
         judged = decide(scores, fits, answered, seed)
-        merged = judged.confusable.above_threshold()
-        assert len(merged) + len(judged.undecided) == judged.figures["asked"] == len(fits)
+        merged = see_through_judge(candidates(), judged).above_threshold()
+        assert len(merged) + len(judged.waiting) == judged.figures["asked"] == len(fits)
         assert judged.figures["merged"] == len(merged) and merged["is_mergeable"].all()
-        reasons = judged.undecided.groupby("reason", observed=True).size()
+        reasons = judged.waiting.groupby("reason", observed=True).size()
         assert reasons["judge_gave_no_score"] == np.isnan(scores).sum() == judged.figures["without_score"]
         truth = {f"i{place // NEAREST:02}_{place % NEAREST}": fit for place, fit in enumerate(fits.tolist())}
         hits = [truth[image] for image in merged["image_id"]]
@@ -65,8 +66,8 @@ def as_they_are(fits: BoolArray) -> BoolArray:
 def test_too_few_or_equal_answers_merge_nothing(answered: int, answers: Callable[[BoolArray], BoolArray]) -> None:
     scores, fits = plant(1)
     judged = decide(scores, answers(fits), answered)
-    assert judged.figures["reliability"] is None and not judged.confusable.candidates["is_mergeable"].any()
-    assert set(judged.undecided["reason"]) == {"judge_not_calibrated"} and len(judged.undecided) == len(fits)
+    assert judged.figures["reliability"] is None and not judged.pairs["is_sure"].any()
+    assert set(judged.waiting["reason"]) == {"judge_not_calibrated"} and len(judged.waiting) == len(fits)
 
 
 def test_a_judge_that_sees_nothing_merges_almost_nothing() -> None:
@@ -83,7 +84,7 @@ def test_what_is_merged_is_relevant_by_the_judge_and_the_rest_waits() -> None:
     own = own.assign(judged_by="caption", evidence=None)
     images = pd.DataFrame({"image_id": [*own["image_id"], *candidates().table["image_id"]], "duplicate_group": None})
     codes = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category")
-    resolved = resolve_ambiguity(queries, own.astype(codes), images, judged.confusable, "merge")
+    resolved = resolve_ambiguity(queries, own.astype(codes), images, see_through_judge(candidates(), judged), "merge")
     by_judge = resolved.qrels[resolved.qrels["judged_by"] == "judge"]
     assert len(by_judge) == judged.figures["merged"] and len(resolved.queries) == QUERIES
     assert by_judge["evidence"].astype(str).str.match(r"eye: probability 0\.[89]\d|eye: probability 1\.00").all()

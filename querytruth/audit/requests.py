@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from querytruth.audit.definition import JudgeOptions
+from querytruth.audit.definition import AuditJudgeOptions
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UsageError
 from querytruth.requests import ONE_OR_MORE, SET_NAME, ByName, ByPlace, Request, parse_model_options
@@ -64,12 +64,12 @@ class JudgeRequest(Request):
         0, ge=0, le=100, description="Ask it so often for a yes or no, where it gives no probabilities."
     )
 
-    def load_judge(self) -> JudgeOptions | None:
+    def load_judge(self) -> AuditJudgeOptions | None:
         """The judge that is named. Raises UsageError for options without one."""
         if self.judge is not None:
             options = parse_model_options(self.judge_option)
             stated = {"allow_contestant": self.allow_contestant, "scores": self.judge_scores}
-            return JudgeOptions(model=self.judge, options=options, samples=self.judge_samples, **stated)
+            return AuditJudgeOptions(model=self.judge, options=options, samples=self.judge_samples, **stated)
         if self.judge_option or self.allow_contestant or self.judge_scores or self.judge_samples:
             raise UsageError("--judge-option, --allow-contestant", "are of a judge", "give --judge")
         return None

@@ -12,7 +12,7 @@ import pyarrow as pa
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.id_patterns import map_pattern, split_pattern
 from querytruth.backends.steps import current_run, step
-from querytruth.errors import UserError, suggest_choice, translate_read_errors
+from querytruth.errors import UsageError, UserError, suggest_choice, translate_read_errors
 from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, ranking, run_files
 from querytruth.evaluation.approximate_search import INDEXES, search_with_index
 from querytruth.evaluation.baselines import build_lexical_run, build_oracle_run, build_random_run
@@ -122,7 +122,7 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
     """Returns the system of a run that names images by another column of the set (IMAGE_NAMES), or by a pattern. Raises
     UserError for an unknown column, and for judgments without one."""
     if ids not in IMAGE_NAMES and split_pattern(ids) is None:
-        raise UserError("evaluate", ids, "is no column that names images", suggest_choice(ids, list(IMAGE_NAMES)))
+        raise UsageError(ids, "is no column that names images", suggest_choice(ids, list(IMAGE_NAMES)), "evaluate")
     if judged.stored is None:
         raise UserError("evaluate", ids, "needs a set: bare judgments name no images", "leave --ids out")
     images = read_named_images(judged.stored.path)

@@ -125,7 +125,7 @@ def test_any_other_redirect_is_a_failure_that_names_its_location(
         ({"url": "http://x/{query}", "query": {"token": "1"}}, "would hold a key"),
         ({"url": "http://x/{query}", "results": "a["}, "is no JMESPath"),
         ({"url": "http://x/{query}", "result": "a"}, "is no option"),
-        ({"url": "http://x/{query}", "ids": "name"}, "Input should be"),
+        ({"url": "http://x/{query}", "ids": "name"}, "is none of image_id"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, options: dict[str, Any], reason: str) -> None:

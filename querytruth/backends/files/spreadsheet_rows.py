@@ -61,17 +61,17 @@ def _iterate_rows(sheet: object, shared: list[str]) -> Iterator[tuple[int, list[
 
 
 def _iterate_elements(file: object, name: str) -> Iterator[Element]:
-    """Yields the elements of a name, and empties each afterwards: the file is never in memory as a whole."""
-    root: Element | None = None
+    """Yields the elements of a name, and takes each out of the tree afterwards: the file is never in memory as a whole.
+    Those after it may be there already, in part: the parser is ahead by as much as it reads at once."""
+    within: list[Element] = []
     for event, element in iterparse(file, ("start", "end")):  # type: ignore[call-overload]
-        root = element if root is None else root
-        if event == "end" and element.tag.rpartition("}")[2] == name:
+        if event == "start":
+            within.append(element)
+            continue
+        within.pop()
+        if element.tag.rpartition("}")[2] == name:
             yield element
-            element.clear()
-            if len(root) > 1000:
-                root.clear()
-            elif len(root):
-                root[-1].clear()
+            within[-1].remove(element)
 
 
 def _column_of(reference: str) -> int | None:

@@ -225,7 +225,7 @@ def _explain(app: App, error: CycloptsError, advise: Advise) -> UsageError:
             return UsageError((error.unused_tokens or ["?"])[0], f"is one argument too many for {named}", see)
         case exceptions.MissingArgumentError():
             typed = (error.keyword or _name(error)) in (error.root_input_tokens or [])
-            next_step = see if typed else f"say {named} {_list_required(app, error)}"
+            next_step = see if typed else f"say {named} {_describe_call(app, error)}"
             return UsageError(_name(error), "needs a value" if typed else f"is missing from {named}", next_step)
         case exceptions.RepeatArgumentError():
             return UsageError(_name(error), "is given twice", "give it once")
@@ -238,8 +238,8 @@ def _explain(app: App, error: CycloptsError, advise: Advise) -> UsageError:
     return UsageError(_name(error), " ".join(reason.split()).rstrip(".")[:120], see)
 
 
-def _list_required(app: App, error: CycloptsError) -> str:
-    """Returns what a command gets by its place and can't do without, for whoever left out a part of it."""
+def _describe_call(app: App, error: CycloptsError) -> str:
+    """Returns the arguments of a command, and the options that it can't do without, for whoever left one out."""
     for name in error.command_chain or ():
         app = app[name]
     known = app.assemble_argument_collection()

@@ -212,7 +212,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
     Example: querytruth review export-csv family-album --audit audit --to audit.csv
     """
     from querytruth.errors import translate_write_errors
-    from querytruth.review.review_exports import build_review_export, write_review_sheet
+    from querytruth.review.review_exports import SAMPLED_JUDGMENTS, build_review_export, write_review_sheet
     from querytruth.sets import review_csv, set_files
 
     path, audit, to = set_files.find_set(request.of, request.out), request.audit, request.to
@@ -227,7 +227,7 @@ def export_csv(json: options.JsonOption = False, *, request: HandedOutRequest) -
         views, folder = ("queries", "judgments"), to or Path("review")
         exports = {
             folder / f"{view}.csv": build_review_export(
-                path, view, 500 if request.judgments is None else request.judgments
+                path, view, SAMPLED_JUDGMENTS if request.judgments is None else request.judgments
             )
             for view in views
         }

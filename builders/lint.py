@@ -5,7 +5,7 @@ File names that contain a query: a system that reads file names would find the i
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from querytruth.records import mix_bits
 from querytruth.sets.absent_queries import ABSENT_DEPTH, is_sampled, list_absent
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_application import list_edited_waiting
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.query_texts import Meaning, find_text_residue, list_meanings
 
 _NO_LETTER = re.compile(r"[\W\d_]+")  # separates words in file names
@@ -104,7 +105,7 @@ def lint_tables(tables: Tables) -> list[LintFinding]:
     return sorted(kept, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
 
 
-def lint_certificate(manifest: Mapping[str, Any]) -> list[LintFinding]:
+def lint_certificate(manifest: Manifest) -> list[LintFinding]:
     """Returns a warning for judged queries of which nobody certified how complete their truth is."""
     if manifest["notes"].get("certificate") or not manifest["counts"]["judgments"]:
         return []

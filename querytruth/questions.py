@@ -23,7 +23,7 @@ from querytruth.backends.steps import current_run
 from querytruth.definitions import BudgetOptions, PriceOptions
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.records import content_id
-from querytruth.sets.manifest import InputRecord, ModelRecord, Provenance
+from querytruth.sets.manifest import Input, Provenance, describe_model
 
 _STAGE = "read prompt"
 _LIMIT = 1 << 20  # bytes
@@ -136,8 +136,8 @@ class ChatSession:
         for role, batches in sorted(self.batches_by_role.items()):
             replies = sum(isinstance(answer, Reply) for batch in batches for answer in batch.answers)
             digest = content_id("replies", *[batch.digest for batch in batches])
-            inputs.append(InputRecord(f"replies: {role}", digest, {"replies": replies}))
-        models = [ModelRecord(role, **model.identity.as_record()) for role, model in sorted(self.models.items())]
+            inputs.append(Input(file=f"replies: {role}", sha256=digest, counts={"replies": replies}))
+        models = [describe_model(role, model.identity) for role, model in sorted(self.models.items())]
         return Provenance(inputs, models)
 
     def call_counts(self) -> dict[str, dict[str, int]]:

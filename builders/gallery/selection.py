@@ -8,13 +8,14 @@ Summary statistics of a gallery, as plain data for the manifest, a page and the 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from querytruth.array_types import AnyArray
 from querytruth.records import stable_hash
+from querytruth.sets.manifest_notes import GallerySummary
 
 SELECTION_PASSES = ("another_place", "another_place_or_time", "filled_up", "filled_up_without_exif")
 # Characters of the ISO form, in the camera's time.
@@ -131,11 +132,11 @@ def pair_codes(one: AnyArray, other: AnyArray) -> AnyArray:
     return one.astype(np.int64) * (int(other.max(initial=0)) + 1) + other
 
 
-def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_degrees: float) -> dict[str, Any]:
+def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_degrees: float) -> GallerySummary:
     """Returns the gallery's images by place, time, format and size, and the quality scores of all readable images, so
     that a page can show a threshold among them. Both frames have the columns of SCANNED_IMAGES_SCHEMA; every count is
     of images."""
-    return {
+    summary = {
         "pictures": len(gallery),
         "known": _known(gallery, place_degrees),
         "places": _places(gallery, place_degrees),
@@ -146,6 +147,7 @@ def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_de
         "sizes": _sizes(gallery),
         "scores": {name: _score(readable[name]) for name in QUALITY_SCORE_NAMES},
     }
+    return cast(GallerySummary, summary)
 
 
 def _known(gallery: pd.DataFrame, degrees: float) -> dict[str, int]:

@@ -129,7 +129,7 @@ def write_summary(path: Path, summary: dict[str, Any]) -> None:
         write_atomically(path, (json.dumps(summary, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
 
 
-def read_summary(path: Path, next_step: str) -> dict[str, Any]:
+def read_summary(path: Path, next_step: str) -> Any:
     """Returns a summary. Raises UserError with `next_step` where it is missing or not valid."""
     try:
         summary = parse_json(path.read_bytes())

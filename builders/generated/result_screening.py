@@ -25,7 +25,7 @@ from querytruth.records import list_rows
 from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import Override
 from querytruth.sets.ledger import Ledger, Rejection, rejection_table
-from querytruth.sets.manifest import ThresholdRecord
+from querytruth.sets.manifest import Threshold, describe_threshold
 
 REUSE_POLICIES = ("drop", "merge")
 SEARCHED_QUERY_COLUMNS = ["query_id", "text", "reported", "reason", "kind", "detail"]
@@ -119,14 +119,14 @@ def find_size_problem(width: int, height: int, rules: CollectionRules) -> dict[s
     return None
 
 
-def list_collection_thresholds(rules: CollectionRules) -> list[ThresholdRecord]:
+def list_collection_thresholds(rules: CollectionRules) -> list[Threshold]:
     """The cuts of the collection, for the manifest."""
     return [
-        ThresholdRecord("collect.min_results", "at least", rules.min_results),
-        ThresholdRecord("collect.first", "at most", rules.first),
-        ThresholdRecord("collect.min_side", "at least", rules.min_side),
-        ThresholdRecord("collect.max_ratio", "at most", rules.max_ratio),
-        ThresholdRecord("collect.keep", "at least", rules.keep),
+        describe_threshold("collect.min_results", "at least", rules.min_results),
+        describe_threshold("collect.first", "at most", rules.first),
+        describe_threshold("collect.min_side", "at least", rules.min_side),
+        describe_threshold("collect.max_ratio", "at most", rules.max_ratio),
+        describe_threshold("collect.keep", "at least", rules.keep),
     ]
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from querytruth.array_types import BoolArray, FloatArray
 from querytruth.records import image_id_of_bytes, image_id_of_source
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
 
 Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
@@ -39,10 +39,10 @@ class AnnotationFile:
     rejected_boxes: pd.DataFrame
     path: str = ""  # as given; only its name is published
 
-    def input_record(self) -> InputRecord:
+    def input_record(self) -> Input:
         """Returns the file as an input of the build."""
         counts = {"images": self.images_entered, "annotations": self.boxes_entered, "categories": len(self.categories)}
-        return InputRecord(self.name, self.sha256, counts)
+        return Input(file=self.name, sha256=self.sha256, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)

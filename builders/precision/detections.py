@@ -26,7 +26,7 @@ from querytruth.array_types import BoolArray, FloatArray
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
 
 _STAGE = "join detections"
 _SAME_PLACE = 0.5  # intersection over union
@@ -47,9 +47,9 @@ class DetectionFile:
     entered: int
     rejected: pd.DataFrame
 
-    def input_record(self) -> InputRecord:
+    def input_record(self) -> Input:
         """Returns the file as an input of the build."""
-        return InputRecord(self.name, self.sha256, {"detections": self.entered})
+        return Input(file=self.name, sha256=self.sha256, counts={"detections": self.entered})
 
 
 @dataclass(frozen=True, slots=True)

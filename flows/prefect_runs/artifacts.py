@@ -154,7 +154,7 @@ def create_build_artifacts(result: BuildResult) -> None:
         create_build_artifacts(smaller)
 
 
-def create_funnel_artifact(name: str, funnel: Sequence[dict[str, Any]]) -> None:
+def create_funnel_artifact(name: str, funnel: Sequence[manifest.FunnelStage]) -> None:
     """Create the table of the funnel, a row per stage."""
     rows = [dict(zip(manifest.FUNNEL_COLUMNS, row, strict=True)) for row in manifest.tabulate_funnel(funnel)]
     about = "What came in, what was kept, and why the rest was not."

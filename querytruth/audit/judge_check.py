@@ -150,8 +150,9 @@ def _check_scores(
     known = audit.pool[audit.pool["score"].notna()]
     pairs = [pair for pair in zip(known["query_id"], known["image_id"], strict=True) if pair in answers.grades]
     scores = dict(zip(zip(known["query_id"], known["image_id"], strict=True), known["score"], strict=True))
-    form, samples = audit.manifest["judge"].get("form", "pair"), audit.manifest["judge"].get("samples", 0)
-    questions = SetQuestions(stored, {image for _, image in pairs[:probe_pairs]}, form, samples)
+    record, shown_images = audit.manifest["judge"], {image for _, image in pairs[:probe_pairs]}
+    assert record is not None, "an audit with scores has a judge"
+    questions = SetQuestions(stored, shown_images, record.get("form", "pair"), record.get("samples", 0))
     blank = {}
     for query, image in pairs[:probe_pairs]:
         shown = questions.images[image]

@@ -15,6 +15,7 @@ from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.review import page_parts, set_parts
 from querytruth.review.vega_lite import draw_intervals
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
@@ -36,7 +37,7 @@ def list_shown_images(report: Mapping[str, Any]) -> list[str]:
 def render_audit_page(
     report: Mapping[str, Any],
     images: pd.DataFrame,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     thumbnails: Mapping[str, bytes],
     language: str = "en",
 ) -> str:

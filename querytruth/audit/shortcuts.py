@@ -25,6 +25,7 @@ from querytruth.evaluation.statistics import estimate_interval
 from querytruth.review.page_parts import render_template
 from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.benchmark_set import Tables, canonical_json
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet, find_set, read_set
 
 FEWEST_QUERIES = 10
@@ -194,7 +195,7 @@ def translate_system(name: str, language: str) -> str:
     return "：".join(_PARTS_ZH.get(part, part) for part in name.split(": ")) if language == "zh" else name
 
 
-def render_shortcuts_page(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame], language: str) -> str:
+def render_shortcuts_page(manifest: Manifest, tables: Mapping[str, pd.DataFrame], language: str) -> str:
     """Returns the page of the tables of `querytruth.audit.shortcuts.find_shortcuts`."""
     words, table, queries = PAGE_TEXTS[language], tables["shortcuts"], tables["queries"]
     rows = [

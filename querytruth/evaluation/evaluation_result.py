@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.open_set import OpenSetThreshold
+from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
 from querytruth.evaluation.statistics import correct_holm, estimate_interval, permutation_test
 from querytruth.evaluation.traffic import TRAFFIC_COLUMNS
 from querytruth.sets.query_texts import list_meanings
@@ -135,8 +136,8 @@ class EvaluationResult:
     the queries were drawn from; no row where they were drawn from none. `counts["absent"]`: see `open_set`.
     """
 
-    system: dict[str, Any]
-    set: dict[str, Any]
+    system: SystemDescription
+    set: EvaluatedSet
     direction: str
     conventions: dict[str, str]
     figures: pd.DataFrame

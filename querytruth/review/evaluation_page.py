@@ -18,6 +18,7 @@ from querytruth.review.page_parts import translate
 from querytruth.review.query_selection import EvaluationSelection, draw_family_profile
 from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.manifest import Manifest
 
 _MOST_QUESTIONS = 8
 _EQUAL = 1e-9
@@ -97,7 +98,7 @@ def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Markup:
 def render_evaluation_page(
     result: EvaluationResult,
     tables: Tables | None,
-    manifest: Mapping[str, Any] | None,
+    manifest: Manifest | None,
     thumbnails: Mapping[str, bytes],
     selection: EvaluationSelection,
     review_command: str = "",

@@ -23,6 +23,7 @@ from typing import Any
 from querytruth.backends.files import durable_files, safe_paths
 from querytruth.backends.images.source_names import is_allowed_url, is_url
 from querytruth.errors import UserError, translate_read_errors
+from querytruth.sets.manifest import Manifest
 
 _HISTORY = "evaluations/history.jsonl"
 _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
@@ -94,7 +95,7 @@ class PublishedFile:
     sha256: str
 
 
-def list_published_files(manifest: Mapping[str, Any]) -> list[PublishedFile]:
+def list_published_files(manifest: Manifest) -> list[PublishedFile]:
     """Returns the files that a manifest lists itself: all but the images. Raises UserError for an impossible one."""
     return [_checked(row, "manifest.json") for row in manifest["files"]]
 

@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 from querytruth.backends.files.parquet_files import read_parquet, read_parquet_schema
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, open_regular, read_regular
 from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import find_csv_delimiter
 from querytruth.backends.files.text_formats import refuse_repeated_columns, require_text
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.evaluation.run_formats import read_plain_trec
@@ -269,7 +270,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _find_delimiter(path: Path) -> str:
     if path.suffix.lower() in (".csv", ".tsv"):
-        return "\t" if path.suffix.lower() == ".tsv" else ","
+        return find_csv_delimiter(path)
     with open_regular(path) as file:
         return "\t" if b"\t" in file.readline(4096) else ","
 

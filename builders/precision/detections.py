@@ -80,6 +80,7 @@ def accept_detections(
     rejections: list[pd.DataFrame] = []
     annotated_pairs = np.unique(gallery.box_image.astype(np.int64) * (1 << 32) + gallery.box_label)
     for place, file in enumerate(files):
+        _refuse_unreadable(file)
         score_of = pd.Series(file.boxes["score"].to_numpy(), index=file.boxes["record"].to_numpy())
         low = file.boxes["score"].to_numpy() < at_least
         sure = replace(annotated, name=file.name, boxes=file.boxes[~low])
@@ -100,6 +101,14 @@ def accept_detections(
     entered = sum(file.entered for file in files)
     ledger.record_stage("detections", "detection", entered, len(image), *rejections)
     return Detections(image, label, share, sides, score, source, tuple(file.name for file in files))
+
+
+def _refuse_unreadable(file: DetectionFile) -> None:
+    """Raises UserError where no detection of a file can be read: it is in another form, which a build would ignore."""
+    if file.entered and not len(file.boxes):
+        reasons = ", ".join(sorted(file.rejected["reason"].unique())).replace("_", " ")
+        next_step = "give each detection image_id, category_id, bbox and a score from 0 to 1"
+        raise UserError("read detections", file.name, f"holds none that can be read ({reasons})", next_step)
 
 
 def _below_score(file: DetectionFile, low: Any, at_least: float) -> pd.DataFrame:

@@ -1,7 +1,4 @@
-"""Checks of a published set: what makes its figures wrong or doubtful.
-
-File names that contain a query: a system that reads file names would find the image without looking at it.
-"""
+"""Checks of a published set: what makes its figures wrong or doubtful, such as file names that contain a query."""
 
 import re
 import unicodedata

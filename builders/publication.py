@@ -1,7 +1,4 @@
-"""Publishes what a build made as the next version, with people's decisions applied.
-
-Names of sets: a folder holds the versions of one kind of set only.
-"""
+"""Publishes what a build made as the next version of its name, with people's decisions applied."""
 
 from __future__ import annotations
 

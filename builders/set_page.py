@@ -1,7 +1,4 @@
-"""The page of a precision or imported set: its description, funnel, queries and their images.
-
-The queries and images on the page of a set: a varied sample that is the same whenever the set is.
-"""
+"""The page of a precision or imported set: description, funnel, and a sample of queries that stays the same."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping

@@ -1,10 +1,6 @@
-"""Evaluates systems on one set, and stores their results and pages beside it.
+"""Evaluates the systems that a request names on one set, and stores their results and pages beside it.
 
 judged set ─► view (ground truth, one direction) ─► run ─► ranking ─► figures ─► result folder ─► page
-
-Writes the pages of evaluations and comparisons, each one HTML file with thumbnails inside.
-
-Loads the systems that a request names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The board of all systems that were evaluated on a version of a set.
-
-Writes the page of a set's evaluations over time.
-
-Compares the order of systems on two sets, by the results stored beside both.
-"""
+"""Systems beside each other: the board of a version, evaluations over time, and the order of systems on two sets."""
 
 import math
 from collections.abc import Mapping, Sequence

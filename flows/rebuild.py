@@ -1,7 +1,4 @@
-"""Builds a published version again from its manifest, without publishing.
-
-Asks again what a model answered: for a model that changed behind its name.
-"""
+"""Builds a published version again from its manifest, and has a model asked again that changed behind its name."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

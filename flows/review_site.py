@@ -1,7 +1,4 @@
-"""The review page of a version: which views it has, and the files behind each.
-
-Resolves the argument of `querytruth review`, a set or a table of topics or objects, and the command that follows.
-"""
+"""The review page of a version, or of a table of topics: its views, and the files behind each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

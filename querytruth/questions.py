@@ -1,10 +1,7 @@
-"""A build's requests to chat models: asked once, stored, counted, and limited by a budget.
+"""A build's requests to chat models: asked once, stored, counted, limited by a budget, and forecast in plans.
 
-Prompts and cleaning rules by name: a definition's own files, and those of `prompts/`.
-
-The reply store of a definition.
-
-Forecasts of calls to chat models for plans: seconds, tokens and money, from what the reply store measured.
+Prompts and cleaning rules have names: a definition's own files come before those of `prompts/`. A forecast states
+seconds, tokens and money, from what the reply store of the definition measured.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""The page of a gallery: its images, its duplicates, what was rejected and why.
-
-The images on the page of a gallery: the same for the same gallery, however large.
-"""
+"""The page of a gallery: a sample of its images that stays the same, its duplicates, what was rejected and why."""
 
 import heapq
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,7 @@
-"""Selection of gallery images: as many places as possible, then other times, then the rest. (seeds: 图片数据清洗)
+"""Selection of gallery images, and its statistics: as many places as possible, then other times, then the rest.
 
 Missing metadata never counts as different: an image without a time can be another *place* but not another time, one
-without a place can be another time but not another place. Images with neither come last.
-
-Summary statistics of a gallery, as plain data for the manifest, a page and the terminal.
+without a place can be another time but not another place. Images with neither come last. (seeds: 图片数据清洗)
 """
 
 from collections.abc import Iterable

@@ -2,13 +2,8 @@
 
 queries ─► search ─► screen ─► fetch, in rounds, what the rules need ─► assign images
 
-Everything that comes from the web is in the page store before it is used, and the result depends on that store alone:
-a stopped run continues, and a build without the web gives the same.
-
-The progress of fetching: images per second, hosts, and failures by reason, for the terminal and for the set's
-notes.
-
-Searches images for queries, and returns the answers as the tables that the rules read.
+Answers of searches are tables that the rules read. Everything that comes from the web is in the page store before it is
+used, and the result depends on that store alone: a stopped run continues, and a build without the web gives the same.
 """
 
 import time

@@ -1,8 +1,4 @@
-"""The page of a generated set: topics, queries with their images from the web and the sources of these, and the
-rejections with their reasons.
-
-The queries, rejections and shared images on the page of a generated set: the same whenever the set is.
-"""
+"""The page of a generated set: topics, a fixed sample of queries with their images and sources, and the rejections."""
 
 import re
 from collections import Counter

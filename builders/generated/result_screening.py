@@ -1,14 +1,10 @@
-"""What is asked of a query's results before an image is fetched, and of each image then: the seed article's rules.
+"""What is asked of a query's results, before an image is fetched and of the image: the seed article's rules, and more.
 
 (seeds: 选择返回结果的前24张图片，去除所有广告图片，去除宽或高小于112的图片，去除长短边比大于2的图片)
 
-Images that answer everything: what hosts send in place of an image that is gone, or that only they may show.
-
-Such an image comes back for queries that have nothing in common, each time from another address, since each address was
-once that of another image. No list of known ones is kept. Sizes and formats differ from host to host: images are
-compared by their hashes alone, and all of those without any structure (blanks, trackers) count as one.
-
-The outcome of overrides of rejected queries and of rejected results of the image search.
+A placeholder, what hosts send in place of an image, comes back for queries that have nothing in common, each time from
+another address. No list of known ones is kept: images are compared by their hashes alone, and all without any structure
+count as one. Overrides of people come before the rules.
 """
 
 from collections import defaultdict

@@ -1,10 +1,9 @@
-"""The first two stages of a generated set: a chat model proposes topics, then objects of the topics that people keep.
+"""The first two stages of a generated set, and their plans: a model proposes topics, then objects of those people keep.
 
 samples ─► topics ─► people's choice ─► objects ─► people's choice ─► (images from the web)
 
-Each stage ends with a review table for people to fill in, and the next command.
-
-Plans of the stages of a generated set: the questions that a run would still ask at most, and their cost.
+Each stage ends with a review table for people to fill in, and the next command. A plan states the questions that a run
+would still ask at most, and their cost.
 """
 
 from collections.abc import Mapping, Sequence

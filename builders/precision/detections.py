@@ -1,12 +1,9 @@
-"""A detector's boxes beside the annotations: what annotators may have left out, for people to judge.
+"""A detector's boxes beside the annotations: whether they fit them, and what annotators may have left out.
 
 A detection is no truth. Where the annotations have no box of its label in the image, it makes the image a candidate of
-the queries for the label, and no explicit negative of any query.
-
-Whether a detector's results are about the images and labels of the annotations.
-
-A detector numbers labels in its own way: from 0 where the annotations start with 1, without the gaps of COCO's ids, or
-by file name. Nothing in a results file says so; it shows where both have a box at the same place.
+the queries for the label, and no explicit negative of any query. A detector numbers labels in its own way: from 0 where
+the annotations start with 1, without the gaps of COCO's ids, or by file name. Nothing in a results file says so; it
+shows where both have a box at the same place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Label tables and compatible-label maps: folders with labels.csv, tree.csv and compatible.csv; some are shipped.
+"""What files say of labels: label tables, compatible-label maps, and lists of the labels that an image has whole.
 
-Lists by image of the labels that are annotated whole, as in LVIS: `neg_category_ids` (verified: nothing of it is to
-be seen) and `not_exhaustive_category_ids` (some objects have no box). Nothing is known of the other labels without a
-box.
+A table is a folder with labels.csv, tree.csv and compatible.csv; some are shipped. The lists are those of LVIS:
+`neg_category_ids` (verified: nothing of it is to be seen) and `not_exhaustive_category_ids` (some objects have no box).
+Nothing is known of the other labels without a box.
 """
 
 from collections.abc import Iterable

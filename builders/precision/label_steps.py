@@ -1,11 +1,4 @@
-"""The labels of a precision set: their names, their tree, and which label accepts the images of which.
-
-The steps of a precision set with families of queries: attributes of boxes, boxes by label, questions.
-
-The steps that join a detector's results to the annotations of a precision set.
-
-The thresholds of a precision set's build.
-"""
+"""The steps of a precision set that read its labels: names, tree, attributes, detections, thresholds."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

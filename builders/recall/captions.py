@@ -1,7 +1,4 @@
-"""Asks a chat model about images, and turns its replies into captions.
-
-The limits of captions: tokens of a reply, and the length of a query.
-"""
+"""Asks a chat model about images, within limits of tokens and length, and turns its replies into captions."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

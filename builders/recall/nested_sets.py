@@ -1,6 +1,4 @@
-"""Smaller sets within a recall set: the same queries in a smaller gallery, each a set of its own.
-
-Nested sets of one build: 1K within 10K within 100K, the same queries in larger galleries.
+"""Smaller sets within a recall set: 1K within 10K within 100K, the same queries, each a set of its own.
 
 Ambiguity is resolved in the largest gallery: a query that is unambiguous there is unambiguous in every smaller one.
 """

@@ -1,8 +1,4 @@
-"""The page of a recall set: queries with their images, ambiguous captions and their outcomes, and how captions
-begin.
-
-The queries and images on the page of a recall set: the same for the same set, however large.
-"""
+"""The page of a recall set: a fixed sample of queries with their images, ambiguous captions, and how captions begin."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,9 +1,4 @@
-"""The embedders that compare captions and images, and the calibrations of what they find.
-
-What the manifest states of the calibrations of a recall set, and of the pairs that they found.
-
-Checks the models of a recall set before anything is asked: a build that pays for captions must be able to end.
-"""
+"""The embedders that compare captions and images, and their calibrations, checked before a build asks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

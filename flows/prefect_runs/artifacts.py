@@ -1,6 +1,4 @@
-"""The artifacts of a finished build in Prefect: funnel, contact sheet, change from the last version, links.
-
-Reports the progress of a run: lines in its log, and a progress artifact per step.
+"""What Prefect shows of a run: lines and a bar of progress, then funnel, contact sheet, change and links.
 
 Without an answer of the server the run goes on without artifacts.
 """

@@ -1,10 +1,6 @@
-"""What people answered about the pairs of an audit.
+"""What people answered about the pairs of an audit, on the page or in a CSV, and which labels of a judge that confirms.
 
-Judgments of a judge that are precise enough, as people's answers show, to be those of a set.
-
-The sample of an audit as a review table: blind, in the order of the sample.
-
-The sample of an audit as CSV for people, and their answers in the set's decision log.
+The sample is shown blind, in random order; answers go to the set's decision log.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The folder of an audit, beside the versions of its set.
+"""The folder of an audit, beside the versions of its set, and the keys and columns that are checked when it is read.
 
 <set>/audits/<name>/pool.parquet    query_id, image_id, relevance (the set's, -1 without), best_rank, judge, reason,
                                         stratum
@@ -12,8 +12,6 @@
 
 The others are written once: in a folder of its own, which one rename puts in place. An extension writes tables of other
 names (pool.2.parquet), and replaces the manifest, which names them, last.
-
-The keys of an audit's manifest that are read again, and the columns of its tables. Further ones are allowed.
 """
 
 import io

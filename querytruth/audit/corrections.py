@@ -1,9 +1,4 @@
-"""Finds the labels of an audit's judge that are precise enough for the next version.
-
-Corrected figures of systems, from the reports of a set's audits.
-
-What audits until a goal certify of the next version, as far as that takes over all their answers.
-"""
+"""What the audits of a set give back to it: labels of a judge, corrected figures of systems, and the certificate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

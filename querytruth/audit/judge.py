@@ -1,9 +1,6 @@
-"""The judge of an audit: a chat model that sees each pooled image with its query. Its labels divide the strata; the
-estimates come from people alone.
+"""The judge of an audit, a chat model that sees each pooled image with its query: its questions, and what it replies.
 
-What a judge replies about an image: a grade, and one sentence.
-
-The questions of a judge about the images of a set.
+Its labels divide the strata; the estimates come from people alone.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""How a judge agrees with people, from a sample with known chances of being drawn.
-
-The cards of judges, beside the versions of a set: <set>/judges/<model>.json.
-"""
+"""The card of a judge, <set>/judges/<model>.json: how it agrees with people, from a sample with known chances."""
 
 from __future__ import annotations
 

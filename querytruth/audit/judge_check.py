@@ -1,9 +1,7 @@
 """Checks a judge against the people who answered an audit, probes it, and writes its card.
 
-Probes of a judge: the same question in another form, or one whose answer is known. Each asks about pairs that people
-graded.
-
-Images that a judge is probed with: a mirrored copy of an image, and a grey area of the same size.
+A probe is the same question in another form, or one whose answer is known: with a mirrored image, or a grey area of the
+same size. Each asks about pairs that people graded.
 """
 
 from __future__ import annotations

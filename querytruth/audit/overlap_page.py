@@ -1,7 +1,4 @@
-"""The pairs of a set and other collections, side by side, as one HTML page without scripts.
-
-Writes the page of an overlap: the pairs side by side, one HTML file with thumbnails inside.
-"""
+"""The pairs of a set and other collections, side by side: one HTML page without scripts."""
 
 import base64
 import tempfile

@@ -1,7 +1,4 @@
-"""The page of an audit: what the set lacks, the systems before and after, what was found, and the judge.
-
-Writes the page of an audit, one HTML file with thumbnails inside.
-"""
+"""The page of an audit: what the set lacks, the systems before and after, what was found, the judge."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,9 +1,7 @@
 """How well a set is answered without a look at its images: a row per shortcut, with its interval and its test.
 
-Whether a shortcut beats chance: its nDCG beside that of a random order, and of the same answers to permuted truths.
-
-A permuted truth gives all queries the relevant images at other places: the images change their names together, so that
-queries with a common truth keep it.
+The test puts its nDCG beside those of the same answers to permuted truths. A permuted truth gives all queries the
+relevant images at other places: the images change their names together, so that queries with a common truth keep it.
 """
 
 from collections.abc import Mapping

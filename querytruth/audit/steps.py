@@ -1,9 +1,4 @@
-"""Decides how many pairs of each stratum people judge, and what that costs and gives.
-
-From an audit's definition to its version, the pool of its runs, and its judge.
-
-Draws the sample of an audit and stores it beside the set's versions.
-"""
+"""The steps of an audit: from its definition to the pool, the plan and the drawn sample."""
 
 from __future__ import annotations
 

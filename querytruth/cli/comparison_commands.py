@@ -1,7 +1,4 @@
-"""`querytruth compare`: systems on one set, over time, and sets on the same systems.
-
-`querytruth leaderboard`: the systems of a set beside each other.
-"""
+"""`querytruth compare` and `querytruth leaderboard`: systems on one set, over time, and sets on the same systems."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`querytruth topics`, `objects` and `collect`: the stages of a generated set, and the generator's health.
-
-`querytruth train`: trains a dual encoder on a set, as a reference for what such images allow.
-"""
+"""`querytruth topics`, `objects` and `collect` of generated sets, and `querytruth train`."""
 
 from __future__ import annotations
 

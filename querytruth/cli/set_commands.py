@@ -1,7 +1,4 @@
-"""`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets.
-
-`querytruth list`: the published sets.
-"""
+"""`querytruth list`, `show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets."""
 
 import time
 from dataclasses import asdict

@@ -1,10 +1,7 @@
-"""What systems are evaluated on: a published set or the judgments of a file, in either direction.
+"""What systems are evaluated on: a published set, a part of it, or the judgments of a file, in either direction.
 
-Slices of a set's queries that a user names: aspect=value.
-
-Parts of a set for an evaluation: its queries of one language, level, style, topic or family, and all its images.
-
-The names by which other programs know the images of a set, its copies included.
+A part is its queries of one language, level, style, topic or family, and all its images; a slice is named by
+aspect=value. Other programs know images by names of their own, copies included.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Search services as evaluated systems: asked once, recorded, and mapped to the images or texts of a set.
-
-The images of a set as queries of a search service.
-"""
+"""Search services as evaluated systems: asked once by texts or images, recorded, and mapped to what the set has."""
 
 import hashlib
 import json

@@ -1,7 +1,4 @@
-"""Finds the version of a set that a run was made for.
-
-The history of evaluations: a line for each, beside the results, over all versions of a set.
-"""
+"""The steps around an evaluation: the version that a run was made for, and the history of evaluations."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""The card of a set: a README.md in the format of Hugging Face.
-
-Texts about ambiguous captions for the card and the set page, from the notes of a manifest.
-"""
+"""The card of a set: a README.md in the format of Hugging Face, ambiguous captions included."""
 
 import re
 from collections.abc import Iterator, Mapping

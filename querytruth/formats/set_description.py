@@ -1,7 +1,4 @@
-"""Descriptions of a set in exports: querytruth.json, and README.md with Hugging Face's configs.
-
-What an export format needs of a set, and what it leaves out.
-"""
+"""What an export says of its set (querytruth.json, README.md), needs of it, and leaves out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The page of two systems on one set: their differences, how certain these are, and on which queries.
-
-The queries on the page of a comparison: those on which two systems differ most, with the results of each.
-"""
+"""The page of two systems on one set: their differences, how certain these are, and the queries that differ most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

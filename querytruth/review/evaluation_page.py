@@ -1,7 +1,4 @@
-"""The page of one system on one set: figures with their bounds, curves, slices, and queries with their results.
-
-How far systems' figures differ between phrasings of one question: a drawing, and the questions that differ most.
-"""
+"""The page of one system on one set: figures with their bounds, curves, slices, phrasings, and queries."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,4 @@
-"""Cards of queries with their results as template data: images, or texts where texts are searched.
-
-Texts of the evaluation pages: warnings with their fix, causes of failure, directions, bins.
-"""
+"""Cards of queries with their results, images or texts, and the texts of evaluation pages."""
 
 import base64
 import hashlib

@@ -1,7 +1,4 @@
-"""Parts of the pages of sets with queries: image tiles, grades, judges, languages.
-
-Reasons for rejections by stage, with examples that are the same whenever the set is.
-"""
+"""Parts of the pages of sets with queries: image tiles, grades, judges, languages, and reasons with fixed examples."""
 
 import heapq
 from collections.abc import Iterable, Mapping

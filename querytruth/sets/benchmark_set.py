@@ -1,8 +1,6 @@
-"""A benchmark set in memory, its two digests, and its manifest.
+"""A benchmark set in memory: its tables, sizes of images, two digests, manifest, and the canary made of them.
 
-The canary of a version: a text by which copies of its card or manifest are found in a text corpus.
-
-The sizes of a set's rendered images, beside those of their originals.
+The canary is a text by which copies of a card or manifest are found in a text corpus.
 """
 
 import hashlib

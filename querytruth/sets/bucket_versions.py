@@ -1,8 +1,7 @@
-"""Publishing of a version to a bucket: its files first, then its manifest, on the condition that none is there.
+"""Publishing of a version to a bucket, its files first, then its manifest if none is there; and its verification.
 
 A reader sees no version before the manifest is stored, and a whole one after it. Nothing is renamed or replaced.
-
-Verification of a version in a bucket: every object is read again, whatever the cache holds.
+Verification reads every object again, whatever the cache holds.
 """
 
 from __future__ import annotations

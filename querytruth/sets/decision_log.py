@@ -1,13 +1,8 @@
-"""The logs of a set's decisions: datasets/<name>/decisions.jsonl and, for captions, captions.jsonl.
+"""The logs of a set's decisions (decisions.jsonl, captions.jsonl), and what shows that nothing was lost.
 
-The chain of a decision log: each line holds a digest of itself and of the chain before it.
-
-A changed, missing, added or moved line breaks the chain at that place. The end of a log that is cut off leaves no
-break; a version lists its decisions for that. A log that is older than chains is covered by the first line with one.
-
-What a manifest records of a decision log, so that a log that lost its end is noticed: a cut leaves a valid chain.
-
-Decisions that a version holds and that the logs beside it lost.
+Each line holds a digest of itself and of the chain before it: a changed, missing, added or moved line breaks the chain
+at that place. A log that is older than chains is covered by the first line with one. The end of a log that is cut off
+leaves a valid chain; a manifest records for that how many lines the log had, and which decisions its version holds.
 """
 
 import hashlib

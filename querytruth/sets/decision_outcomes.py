@@ -1,7 +1,4 @@
-"""Which rejections a person can override, and what to do about the others.
-
-The outcome of people's decisions in a build.
-"""
+"""The outcome of people's decisions in a build, and which rejections a person can override."""
 
 from __future__ import annotations
 

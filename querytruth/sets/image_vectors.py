@@ -1,13 +1,8 @@
-"""Images and texts as vectors: encoded once, kept beside the set; and images compared by their cosine.
+"""Images and texts as vectors: encoded once, kept beside the set or in a bucket, compared by cosine.
 
-What a cosine means for an embedder: the cosines of random pairs of a set's own texts or images.
-
-The median of random pairs is 0.06 for one model and 0.84 for another, so a cut on a cosine belongs to its embedder. A
-cut that is stated for another model is derived from the background; one that lies among random pairs is refused.
-
-Exchanges the vectors of a model, which this machine computes, with a bucket.
-
-Decodes a set's images for encoders in worker processes, a few in memory at a time.
+Images are decoded in worker processes, a few in memory at a time. The median of random pairs is 0.06 for one model and
+0.84 for another, so a cut on a cosine belongs to its embedder. A cut that is stated for another model is derived from
+the set's own random pairs; one that lies among them is refused.
 """
 
 import hashlib

@@ -1,18 +1,13 @@
-"""Finding, reading and verifying sets on disk (querytruth/sets/set_publishing.py writes them).
+"""Finding, reading and verifying sets on disk (querytruth/sets/set_publishing.py writes them), images included.
 
 <name>/v<N>/…           immutable; manifest.json is written last, its presence means complete
 <name>/latest           names the newest version
 <name>/decisions.jsonl  querytruth/sets/decision_log.py
 <name>/.rendered/       images rendered so far; versions hold hard links to them
 
-The record of rendered images: the sha256 of each file below a folder of rendered images, as it was written.
-
-A file of the record is a line `<path> <sha256>` per rendering; a path may have several. What is not in the record is
-rendered again.
-
-Locations and checksums of a set's images, in the set and in its source.
-
-The digests that the image files of a folder must have before a version or a question carries them on.
+An image lies in the set or in its source; its file must have its digest before a version or a question carries it on.
+The record of rendered images has a line `<path> <sha256>` per rendering, as it was written; a path may have several.
+What is not in the record is rendered again.
 """
 
 import json

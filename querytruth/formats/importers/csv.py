@@ -20,6 +20,8 @@ from querytruth.records import TABLE_SCHEMAS, empty_frame
 
 def read(source: Path, split: str | None, image_store: set_images.ImageStore) -> importers.ImportedTables:
     """Reads the folder of an export; all columns of the format are restored."""
+    if source.is_file():
+        raise import_error(source, "is one file, csv is the folder of an export", "of images and texts: import pairs")
     tables = {name: _read_table(source / f"{name}.csv", name) for name in EXPORTED_TABLES}
     places = [_store_image(source, path, image_store) for path in tables["images"].pop("path")]
     files = [source / f"{name}.csv" for name in EXPORTED_TABLES if (source / f"{name}.csv").is_file()]

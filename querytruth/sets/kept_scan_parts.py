@@ -136,7 +136,7 @@ def _has_items(job: scan_parts.ScanPartJob) -> bool:
 def count_kept_rows(jobs: Sequence[scan_parts.ScanPartJob], folder: BucketFolder) -> int:
     """Counts the items of the jobs that have a reusable row in the bucket; nothing is kept here. Raises UserError."""
     objects = KeptObjects(folder)
-    planned = plan_kept_jobs(jobs, folder, objects.list())
+    planned = plan_kept_jobs(jobs, folder, objects.list_kept())
 
     def count(kept_job: KeptScanJob) -> int:
         with open_task_folder() as place:

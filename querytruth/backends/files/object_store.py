@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -33,14 +33,13 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.schema import CreateTable
 
-from querytruth.backends.files.bucket import Bucket, map_at_once
+from querytruth.backends.files.bucket import BucketObjects, Stored
 from querytruth.backends.files.bucket_urls import BucketFolder, is_object_url
 from querytruth.backends.files.durable_files import make_durable_folder
 from querytruth.errors import UserError
 
 _BUSY_SECONDS = 60
 _AT_ONCE = 500  # names in one statement
-_REQUESTS_AT_ONCE = 16
 _LAST = "\U0010ffff"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 _OBJECTS = Table(
@@ -50,13 +49,6 @@ _OBJECTS = Table(
     Column("tag", String(64), nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
-
-
-class Stored(NamedTuple):
-    """An object's bytes, and the tag of this content."""
-
-    data: bytes
-    tag: str
 
 
 class DatabaseObjects:
@@ -230,63 +222,6 @@ def _make_durable(connection: Any, _record: Any) -> None:
 
 def _as_row(name: str, data: bytes) -> dict[str, Any]:
     return {"name": name, "tag": hashlib.sha256(data).hexdigest(), "data": data}
-
-
-class BucketObjects:
-    """Objects below a folder of a bucket, several requests at a time. Machines may use one at a time."""
-
-    def __init__(self, folder: BucketFolder) -> None:
-        """Connects to nothing yet."""
-        self._folder, self._lock = folder, threading.Lock()
-        self._connected: Bucket | None = None
-
-    def url_of(self, name: str) -> str:
-        """Returns the URL of an object."""
-        return f"{self._folder}/{name}" if name else str(self._folder)
-
-    def read(self, names: Sequence[str], max_bytes: int) -> dict[str, Stored]:
-        """Returns those of the objects that are there."""
-        found = self._map(lambda bucket, name: bucket.read_tagged(self._key(name), max_bytes), names)
-        return {name: Stored(*one) for name, one in zip(names, found, strict=True) if one is not None}
-
-    def list_below(self, prefix: str) -> list[str]:
-        """Returns the names that begin with the prefix, which ends with a slash, sorted."""
-        start = len(self._key(""))
-        return sorted(key[start:] for key in self._bucket().list_sizes(self._key(prefix)))
-
-    def put(self, objects: Mapping[str, bytes]) -> None:
-        """Stores objects, whatever has their names."""
-        self._map(lambda bucket, name: bucket.put(self._key(name), objects[name]), list(objects))
-
-    def put_new(self, objects: Mapping[str, bytes]) -> set[str]:
-        """Stores those of the objects whose names are free, and returns these names; not those of an object that was
-        stored by an attempt whose answer was lost."""
-        names = list(objects)
-        stored = self._map(lambda bucket, name: bucket.put_new(self._key(name), objects[name]), names)
-        return {name for name, is_new in zip(names, stored, strict=True) if is_new}
-
-    def put_changed(self, name: str, data: bytes, tag: str) -> bool:
-        """Replaces an object whose tag is still this one; False where it is another, which may be that of an attempt
-        whose answer was lost, and where there is none."""
-        return self._bucket().put_changed(self._key(name), data, tag)
-
-    def close(self) -> None:
-        """Ends the connection; the store may be used again."""
-        with self._lock:
-            self._connected = None
-
-    def _map(self, work: Any, names: Sequence[str]) -> list[Any]:
-        bucket = self._bucket()
-        return list(map_at_once(lambda name: work(bucket, name), names, _REQUESTS_AT_ONCE))
-
-    def _key(self, name: str) -> str:
-        return f"{self._folder.prefix}/{name}".lstrip("/")
-
-    def _bucket(self) -> Bucket:
-        with self._lock:
-            if self._connected is None:
-                self._connected = Bucket(self._folder)
-            return self._connected
 
 
 Objects = DatabaseObjects | BucketObjects

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from querytruth.backends.files.bucket import BucketObjects, Stored
 from querytruth.backends.files.bucket_urls import cache_folder
-from querytruth.backends.files.object_store import BucketObjects, DatabaseObjects, Objects, Stored, open_objects
+from querytruth.backends.files.object_store import DatabaseObjects, Objects, open_objects
 from querytruth.backends.models import reply_objects, stored_answers
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
 from querytruth.backends.models.question_leases import LeaseTable, QuestionLeases, QuestionPace, mean_turn_seconds

@@ -18,7 +18,7 @@ import pytest
 from querytruth.backends.files import parquet_files
 from querytruth.backends.images import scan_parts, worker_processes
 from querytruth.backends.models import question_leases
-from querytruth.backends.models.question_leases import LeaseTable
+from querytruth.backends.models.question_leases import QuestionLeases
 from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.errors import UserError
 
@@ -154,7 +154,7 @@ def _read_here(faults: Faults) -> Callable[..., Any]:
 
 def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:
     """A kill before or after a commit, or a full disk in place of it."""
-    save, change = ReplyStore.save, LeaseTable._change
+    save, change = ReplyStore.save, QuestionLeases._change
 
     def faulty_save(store: ReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
         if faults.is_due():
@@ -164,5 +164,5 @@ def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:
         return stored
 
     patch.setattr(ReplyStore, "save", faulty_save)
-    patch.setattr(LeaseTable, "_change", _behind(faults.survive, change))
-    patch.setattr(question_leases, "_process_start", lambda _process: faults.seed.replace(" ", "-"))
+    patch.setattr(QuestionLeases, "_change", _behind(faults.survive, change))
+    patch.setattr(question_leases, "process_start", lambda _process: faults.seed.replace(" ", "-"))

@@ -15,19 +15,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_engine,
-    delete,
-    event,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -42,12 +30,14 @@ _BUSY_SECONDS = 60
 _AT_ONCE = 500  # names in one statement
 _LAST = "\U0010ffff"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-_OBJECTS = Table(
+_OBJECTS = sa.Table(
     "querytruth_objects",
-    MetaData(),
-    Column("name", Text().with_variant(Text(collation="C"), "postgresql"), primary_key=True),  # ordered by its bytes
-    Column("tag", String(64), nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    sa.MetaData(),
+    sa.Column(
+        "name", sa.Text().with_variant(sa.Text(collation="C"), "postgresql"), primary_key=True
+    ),  # ordered by its bytes
+    sa.Column("tag", sa.String(64), nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
 
@@ -78,7 +68,7 @@ class DatabaseObjects:
         with self._reading() as connection:
             for start in range(0, len(names) if connection else 0, _AT_ONCE):
                 chosen = _OBJECTS.c.name.in_(names[start : start + _AT_ONCE])
-                rows = connection.execute(select(*columns).where(chosen)) if connection else ()
+                rows = connection.execute(sa.select(*columns).where(chosen)) if connection else ()
                 found |= {name: Stored(bytes(data), tag) for name, data, tag in rows}
         if too_large := next((name for name, one in found.items() if len(one.data) > max_bytes), None):
             raise UserError(self._stage, self.url_of(too_large), f"has more than {max_bytes:,} bytes", self._next_step)
@@ -88,7 +78,9 @@ class DatabaseObjects:
         """Returns the names that begin with the prefix, sorted."""
         chosen = (_OBJECTS.c.name >= prefix) & (_OBJECTS.c.name < prefix + _LAST)
         with self._reading() as connection:
-            found = connection and connection.execute(select(_OBJECTS.c.name).where(chosen).order_by(_OBJECTS.c.name))
+            found = connection and connection.execute(
+                sa.select(_OBJECTS.c.name).where(chosen).order_by(_OBJECTS.c.name)
+            )
             return [name for (name,) in found or ()]
 
     def put(self, objects: Mapping[str, bytes]) -> None:
@@ -114,14 +106,14 @@ class DatabaseObjects:
         """Replaces an object whose tag is still this one; False where it is another, and where there is none."""
         same = (_OBJECTS.c.name == name) & (_OBJECTS.c.tag == tag)
         with self._writing() as connection:
-            return bool(connection.execute(update(_OBJECTS).where(same).values(**_as_row(name, data))).rowcount)
+            return bool(connection.execute(sa.update(_OBJECTS).where(same).values(**_as_row(name, data))).rowcount)
 
     def remove(self, names: Sequence[str]) -> None:
         """Removes those of the objects that are there."""
         with self._writing() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 chosen = _OBJECTS.c.name.in_(names[start : start + _AT_ONCE])
-                connection.execute(delete(_OBJECTS).where(chosen))
+                connection.execute(sa.delete(_OBJECTS).where(chosen))
 
     def close(self) -> None:
         """Closes the connections; the store may be used again."""
@@ -196,10 +188,10 @@ def _connect(url: URL, *, is_file: bool) -> Engine:
     if is_file:
         if url.database:
             make_durable_folder(Path(url.database).parent)
-        engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
-        event.listen(engine, "connect", _make_durable)
+        engine = sa.create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+        sa.event.listen(engine, "connect", _make_durable)
     else:
-        engine = create_engine(url, pool_pre_ping=True)
+        engine = sa.create_engine(url, pool_pre_ping=True)
     for attempt in range(20):  # several processes may create it at once
         try:
             with engine.begin() as connection:

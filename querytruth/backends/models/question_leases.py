@@ -53,15 +53,16 @@ class QuestionLeases:
     def hold(self, keys: Sequence[str]) -> Iterator[set[str]]:
         """Yields those of the keys that no other run holds; they are this run's, and are renewed, until the block
         ends."""
-        stopped = threading.Event()
-        held = self.take(keys)
+        stopped, held = threading.Event(), set[str]()
         renewing = threading.Thread(target=self._renew_until, args=(stopped, held), name="leases", daemon=True)
-        renewing.start()
         try:
+            held |= self.take(keys)
+            renewing.start()
             yield held
         finally:
             stopped.set()
-            renewing.join()
+            if renewing.ident is not None:
+                renewing.join()
             with suppress(UserError):  # without a release the lease expires
                 self._change(lambda leases: leases.pop(self._holder, None) is not None)
 

@@ -136,9 +136,7 @@ class KeptVectors:
         ):
 
             def fetch(one: KeptObject) -> None:
-                path = self._local / f"{one.sha256}.{_KIND}"
-                if self._objects.fetch(one, path, _MAX_BYTES) and not is_sound_vector_file(path):
-                    path.unlink()
+                self._objects.fetch(one, self._local / f"{one.sha256}.{_KIND}", _MAX_BYTES, is_sound_vector_file)
                 advance(one.size)
 
             list(bucket.map_at_once(fetch, new))

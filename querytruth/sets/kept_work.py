@@ -18,7 +18,7 @@ import io
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,13 +77,17 @@ class KeptObjects(BucketObjects):
             return None
         return stored.data if stored and hashlib.sha256(stored.data).hexdigest() == kept.sha256 else None
 
-    def fetch(self, kept: KeptObject, path: Path, max_bytes: int) -> bool:
-        """Puts an object's bytes into a file, in one step, and creates its folder; False, and no change, where the
-        object is gone, is too large or has other bytes. Raises UserError and OSError."""
+    def fetch(self, kept: KeptObject, path: Path, max_bytes: int, is_sound: Callable[[Path], bool]) -> bool:
+        """Puts an object's bytes into a file, in one step, and creates its folder; False where the object is gone, is
+        too large, has other bytes, or is not sound: then there is no file. Raises UserError and OSError."""
         try:
-            return self.fetch_file(kept.name, path, kept.sha256, max_bytes)[1]
+            is_whole = self.fetch_file(kept.name, path, kept.sha256, max_bytes)[1]
         except ObjectTooLargeError:
             return False
+        if is_whole and not is_sound(path):
+            path.unlink()
+            return False
+        return is_whole
 
     def remove_superseded(self, objects: Sequence[KeptObject]) -> None:
         """Removes those of the objects that no build under way can need. Raises UserError."""

@@ -19,7 +19,7 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -75,7 +75,9 @@ class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         return Failure(self.reason, "final", self.text)
 
 
-class _SetAside(msgspec.Struct):
+class SetAside(msgspec.Struct):
+    """The answers that a refresh has set aside, and when."""
+
     refreshed_at: str
     answers: list[AnswerPlace]
 
@@ -122,14 +124,9 @@ def describe_answer(identity: str, place: AnswerPlace, request: ChatRequest, ans
     )
 
 
-def answer_name(place: AnswerPlace) -> str:
-    """Returns the name of an answer's object."""
-    return f"answers/{place.key[:1]}/{place.key}-{place.generation}"
-
-
-def passing_name(place: AnswerPlace) -> str:
-    """Returns the name of the object with what an endpoint sent in place of an answer."""
-    return f"passing/{place.key[:1]}/{place.key}-{place.generation}"
+def answer_name(place: AnswerPlace, folder: str = "answers") -> str:
+    """Returns the name of an answer's object; in `passing`, of what an endpoint sent in place of one."""
+    return f"{folder}/{place.key[:1]}/{place.key}-{place.generation}"
 
 
 def place_of(name: str) -> AnswerPlace | None:
@@ -175,43 +172,24 @@ def read_model(url: str, data: bytes) -> dict[str, Any]:
     return msgspec.structs.asdict(decode(url, data, _Model))
 
 
-def pack_answers(answers: Sequence[StoredAnswer]) -> tuple[str, bytes]:
-    """Returns name and bytes of a pack."""
-    return _index_object("pack", msgspec.json.encode(answers))
-
-
-def unpack_answers(url: str, data: bytes) -> list[StoredAnswer]:
-    """Returns the replies in a pack. Raises UserError."""
-    return _named(url, lambda: msgspec.json.decode(_read_index_object(url, data), type=list[StoredAnswer]))
-
-
-def list_set_aside(refreshed_at: str, places: Iterable[AnswerPlace]) -> tuple[str, bytes]:
-    """Returns name and bytes of the object of a refresh."""
-    return _index_object("refresh", msgspec.json.encode(_SetAside(refreshed_at, sorted(places))))
-
-
-def read_set_aside(url: str, data: bytes) -> tuple[str, list[AnswerPlace]]:
-    """Returns the time of a refresh and the answers that it set aside. Raises UserError."""
-
-    def parse() -> tuple[str, list[AnswerPlace]]:
-        value = msgspec.json.decode(_read_index_object(url, data), type=_SetAside)
-        return value.refreshed_at, value.answers
-
-    return _named(url, parse)
-
-
-def _index_object(kind: str, text: bytes) -> tuple[str, bytes]:
-    data = gzip.compress(text, 6, mtime=0)
+def write_index(kind: str, value: Any) -> tuple[str, bytes]:
+    """Returns name and bytes of a pack, which is a list of answers, or of a refresh."""
+    data = gzip.compress(msgspec.json.encode(value), 6, mtime=0)
     return f"index/{kind}-{digest(data)}", data
 
 
-def _read_index_object(url: str, data: bytes) -> bytes:
-    _check_name(url, data)
-    with gzip.open(io.BytesIO(data)) as file:
-        text = file.read(_MAX_UNPACKED_BYTES + 1)
-    if len(text) > _MAX_UNPACKED_BYTES:
-        raise ValueError("it is too large")
-    return text
+def read_index(url: str, data: bytes, kind: type[R]) -> R:
+    """Returns what is in such an object. Raises UserError."""
+
+    def parse() -> R:
+        _check_name(url, data)
+        with gzip.open(io.BytesIO(data)) as file:
+            text = file.read(_MAX_UNPACKED_BYTES + 1)
+        if len(text) > _MAX_UNPACKED_BYTES:
+            raise ValueError("it is too large")
+        return msgspec.json.decode(text, type=kind)
+
+    return _named(url, parse)
 
 
 def _check_name(url: str, data: bytes) -> None:

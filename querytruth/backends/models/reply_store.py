@@ -22,7 +22,7 @@ from querytruth.backends.files.object_store import DatabaseObjects, Objects, ope
 from querytruth.backends.models import reply_objects, stored_answers
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
 from querytruth.backends.models.question_leases import QuestionLeases, QuestionPace, mean_turn_seconds
-from querytruth.backends.models.reply_objects import MAX_ANSWER_BYTES, AnswerPlace, StoredAnswer, answer_name
+from querytruth.backends.models.reply_objects import MAX_ANSWER_BYTES, AnswerPlace, SetAside, StoredAnswer, answer_name
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
 
@@ -87,7 +87,7 @@ class ReplyStore:
             described[place] = reply_objects.describe_answer(text, place, request, answer)
         lasting = {place: one for place, one in described.items() if one.kind in reply_objects.LASTING}
         data = {place: reply_objects.write_answer(one) for place, one in described.items()}
-        self._objects.put({reply_objects.passing_name(place): data[place] for place in data.keys() - lasting.keys()})
+        self._objects.put({answer_name(place, "passing"): data[place] for place in data.keys() - lasting.keys()})
         new = self._objects.put_new({answer_name(place): data[place] for place in lasting})
         stored = [one for place, one in lasting.items() if answer_name(place) in new]
         others = {answer_name(place): one for place, one in described.items() if answer_name(place) not in new}
@@ -123,7 +123,7 @@ class ReplyStore:
         if chosen:
             # Whole seconds, as a version states when it was made: a version of the same second comes after the refresh.
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            self._objects.put(dict([reply_objects.list_set_aside(now, chosen)]))
+            self._objects.put(dict([reply_objects.write_index("refresh", SetAside(now, sorted(chosen)))]))
         return len(chosen)
 
     def record_pace(self, identity: ModelIdentity, role: str, pace: QuestionPace) -> None:
@@ -150,7 +150,7 @@ class ReplyStore:
             return None
         self._read_index()
         place = self._list_candidates(key, None)[-1]
-        names = answer_name(place), reply_objects.passing_name(place)
+        names = answer_name(place), answer_name(place, "passing")
         found = self._objects.read(names, MAX_ANSWER_BYTES)
         return next((self._parse(name, found[name].data).raw for name in names if name in found), None)
 
@@ -227,12 +227,12 @@ class ReplyStore:
             for name, one in (known | found).items():
                 url = self._objects.url_of(name)
                 if name.startswith("index/refresh-"):
-                    refreshed_at, places = reply_objects.read_set_aside(url, one.data)
-                    for place in places:  # of two refreshes of one answer, the earlier one
-                        ended = self._ended.setdefault(place.key, {})
-                        ended[place.generation] = min(refreshed_at, ended.get(place.generation, refreshed_at))
+                    refresh = reply_objects.read_index(url, one.data, SetAside)
+                    for key, number in refresh.answers:  # of two refreshes of one answer, the earlier one
+                        ended = self._ended.setdefault(key, {})
+                        ended[number] = min(refresh.refreshed_at, ended.get(number, refresh.refreshed_at))
                 elif name.startswith("index/pack-") and name in found:
-                    self._keep(reply_objects.unpack_answers(url, one.data), are_packed=True)
+                    self._keep(reply_objects.read_index(url, one.data, list[StoredAnswer]), are_packed=True)
                     found[name] = Stored(b"", "")
             if self._cache is not None:
                 self._cache.put({name: one.data for name, one in found.items()})
@@ -306,7 +306,7 @@ class ReplyStore:
                 if chosen and characters > _PACK_CHARACTERS:
                     break
                 chosen.append(answer)
-            index_name, data = reply_objects.pack_answers(chosen)
+            index_name, data = reply_objects.write_index("pack", chosen)
             self._objects.put({index_name: data})
             self._cache.put({index_name: b""})
             self._cache.remove([f"{_UNPACKED}{answer_name(one.place)}" for one in chosen])

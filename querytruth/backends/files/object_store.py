@@ -17,9 +17,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.schema import CreateTable
 
 from querytruth.backends.files.bucket import BucketObjects, Stored
 from querytruth.backends.files.bucket_urls import BucketFolder, is_object_url
@@ -55,7 +52,7 @@ class DatabaseObjects:
         self._url, self._stage, self._next_step = parse_database_url(location, stage), stage, next_step
         self._is_file = self._url.get_backend_name() == "sqlite"
         self._lock, self._writer = threading.Lock(), threading.Lock()
-        self._engine: Engine | None = None
+        self._engine: sa.Engine | None = None
 
     def url_of(self, name: str) -> str:
         """Returns where an object lies, for messages."""
@@ -126,7 +123,7 @@ class DatabaseObjects:
         return (sqlite if self._is_file else postgresql).insert(_OBJECTS)
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection | None]:
+    def _reading(self) -> Iterator[sa.Connection | None]:
         with self._translated():
             if self._is_file and not Path(str(self._url.database)).exists():
                 yield None
@@ -135,12 +132,12 @@ class DatabaseObjects:
                 yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _writing(self) -> Iterator[sa.Connection]:
         # SQLite has one writer at a time: the threads of a process take turns here, not by looking again and again.
         with self._translated(), self._writer if self._is_file else nullcontext(), self._opened().begin() as connection:
             yield connection
 
-    def _opened(self) -> Engine:
+    def _opened(self) -> sa.Engine:
         with self._lock:
             if self._engine is None:
                 self._engine = _connect(self._url, is_file=self._is_file)
@@ -151,7 +148,7 @@ class DatabaseObjects:
         """Raises UserError, without the URL's password, in place of errors of the database."""
         try:
             yield
-        except DBAPIError as error:
+        except sa.exc.DBAPIError as error:
             message = " ".join(str(error.orig).split())[:200]
             for secret in [self._url.password, *(v for values in self._url.normalized_query.values() for v in values)]:
                 message = message.replace(str(secret), "[redacted]") if secret else message
@@ -164,26 +161,26 @@ class DatabaseObjects:
             raise UserError(self._stage, redact_url(self._url), str(error.strerror), next_step) from None
 
 
-def parse_database_url(location: str | Path, stage: str) -> URL:
+def parse_database_url(location: str | Path, stage: str) -> sa.URL:
     """Parses a file's path or a SQLAlchemy URL. Raises UserError for a URL that is none of a supported database."""
     if isinstance(location, Path) or "://" not in location:
-        return URL.create("sqlite", database=str(location))
+        return sa.URL.create("sqlite", database=str(location))
     scheme, _, rest = location.partition("://")
     driver = _DRIVERS.get(scheme.split("+")[0])
     if driver is None:
         raise UserError(stage, scheme, "is no database for replies", "give a file or a postgresql:// URL")
     try:
-        return make_url(f"{driver}://{rest}")
-    except (ArgumentError, ValueError):  # their texts hold the password
+        return sa.make_url(f"{driver}://{rest}")
+    except (sa.exc.ArgumentError, ValueError):  # their texts hold the password
         raise UserError(stage, scheme, "the URL cannot be read", "fix its host, port or characters") from None
 
 
-def redact_url(url: URL) -> str:
+def redact_url(url: sa.URL) -> str:
     """Returns the URL without user, password and options."""
-    return URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
+    return sa.URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
 
 
-def _connect(url: URL, *, is_file: bool) -> Engine:
+def _connect(url: sa.URL, *, is_file: bool) -> sa.Engine:
     """Returns an engine, and creates the table where it is missing."""
     if is_file:
         if url.database:
@@ -195,9 +192,9 @@ def _connect(url: URL, *, is_file: bool) -> Engine:
     for attempt in range(20):  # several processes may create it at once
         try:
             with engine.begin() as connection:
-                connection.execute(CreateTable(_OBJECTS, if_not_exists=True))
+                connection.execute(sa.schema.CreateTable(_OBJECTS, if_not_exists=True))
             break
-        except DBAPIError as error:
+        except sa.exc.DBAPIError as error:
             message = str(error.orig)
             if attempt == 19 or not ("locked" in message or "already exists" in message or "duplicate key" in message):
                 engine.dispose()  # or its connection stays open as long as anybody holds the error

@@ -90,8 +90,9 @@ def answer_requests(
         open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
         pace, spending = QuestionPace(count_calls_at_once(model)), spending or Spending()
         asked = {key: request for key, request in zip(keys, requests, strict=True) if key in known}
-        watch = _EndpointWatch(model, find_fault, give_up_after, _find_good(asked, known, find_fault))
-        arrived, calls = _ask_model(store, find, open_questions, report, pace, spending, watch)
+        good = _find_good(asked, known, find_fault)
+        watch = _EndpointWatch(model, find_fault, give_up_after, good, spending)
+        arrived, calls = _ask_model(store, find, open_questions, report, pace, watch)
         store.record_pace(model.identity, role, pace)
         known |= arrived
         if (limit := spending.exhausted_limit) and times.keys() - known.keys():
@@ -117,13 +118,12 @@ def _ask_model(
     questions: dict[str, ChatRequest],
     report_stored: Callable[[Iterable[str]], None],
     pace: QuestionPace,
-    spending: Spending,
     watch: "_EndpointWatch",
 ) -> tuple[dict[str, ChatAnswer], int]:
     """Returns answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
     the answers to questions that another run is asking. Once the budget is spent, the other questions stay open."""
     answers: dict[str, ChatAnswer] = {}
-    model, calls, leases = watch.model, 0, store.create_leases()
+    model, spending, calls, leases = watch.model, watch.spending, 0, store.create_leases()
     keys: list[str] = []
     has_arrived, suspected = set[str](), set[str]()
 
@@ -158,7 +158,7 @@ def _ask_model(
         not_asked: list[str] = []
         if watch.last is not None:
             is_of_endpoint = watch.last.kind == "blocked" or watch.last.reason in _NEVER_OF_ITEM
-            if is_of_endpoint or not watch.is_endpoint_well(spending):
+            if is_of_endpoint or not watch.is_endpoint_well():
                 raise _give_up_error(watch)
             save(watch.prove())
             watch.reset()
@@ -175,22 +175,20 @@ def _ask_model(
         time.sleep(pause)
         pause = min(2 * pause, _POLL_SECONDS[1])
     save(watch.end())
-    save(_ask_suspects({key: questions[key] for key in sorted(suspected)}, watch, spending))
+    save(_ask_suspects({key: questions[key] for key in sorted(suspected)}, watch))
     return answers, calls
 
 
-def _ask_suspects(
-    questions: dict[str, ChatRequest], watch: "_EndpointWatch", spending: Spending
-) -> list[tuple[str, ChatAnswer]]:
+def _ask_suspects(questions: dict[str, ChatRequest], watch: "_EndpointWatch") -> list[tuple[str, ChatAnswer]]:
     """Asks once more what a server failed with status 500, and returns the answers. A failure is final where the
     endpoint answers a question well before and after it: the server cannot take the item."""
-    if not questions or not watch.is_endpoint_well(spending):
+    if not questions or not watch.is_endpoint_well():
         return []
-    allowed = list(questions)[: spending.count_allowed(len(questions))]
+    allowed = list(questions)[: watch.spending.count_allowed(len(questions))]
     answers = dict(zip(allowed, watch.model.reply([questions[key] for key in allowed]), strict=True))
     for key, answer in answers.items():
-        spending.count(questions[key], answer)
-    if any(_may_be_of_item(answer) for answer in answers.values()) and watch.is_endpoint_well(spending):
+        watch.spending.count(questions[key], answer)
+    if any(_may_be_of_item(answer) for answer in answers.values()) and watch.is_endpoint_well():
         for key, answer in answers.items():
             if isinstance(answer, Failure) and _may_be_of_item(answer):
                 answers[key] = replace(answer, kind="final")
@@ -209,9 +207,12 @@ class _EndpointWatch:
     the endpoint may give to every question is about its own, and so final, only where a usable reply came before it
     and another one after it; until then it is stored as a failure that passes."""
 
-    def __init__(self, model: ChatModel, find_fault: FindFault, give_up_after: int, good: ChatRequest | None) -> None:
+    def __init__(
+        self, model: ChatModel, find_fault: FindFault, give_up_after: int, good: ChatRequest | None, spending: Spending
+    ) -> None:
         """`good`: a question that was answered well, None where none was."""
         self.model, self._find_fault, self._limit, self._good = model, find_fault, give_up_after, good
+        self.spending = spending
         self._has_usable = False
         self._open: dict[str, ChatAnswer] = {}  # doubtful answers after the last usable reply
         self.in_a_row = self.faults_in_a_row = 0
@@ -258,12 +259,12 @@ class _EndpointWatch:
         useless = [(key, one) for key, one in self._open.items() if getattr(one, "reason", "") in _USELESS]
         return useless + [pair for pair in self._open.items() if self._good and isinstance(pair[1], Reply)]
 
-    def is_endpoint_well(self, spending: Spending) -> bool:
+    def is_endpoint_well(self) -> bool:
         """Asks the question again that was answered well."""
-        if self._good is None or not spending.count_allowed(1):
+        if self._good is None or not self.spending.count_allowed(1):
             return False
         answer = self.model.reply([self._good])[0]
-        spending.count(self._good, answer)
+        self.spending.count(self._good, answer)
         return isinstance(answer, Reply) and not self._find_fault(self._good, answer)
 
     def reset(self) -> None:

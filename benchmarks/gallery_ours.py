@@ -34,9 +34,9 @@ def scan_alone(files: list[Path]) -> Figures:
 def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     """As a build does it: a thread per worker, each with its share of the images; the workers have started."""
     from querytruth.backends.images.image_reading import decode_image, describe_images
-    from querytruth.backends.images.worker_processes import map_in_workers
+    from querytruth.backends.images.worker_processes import finish_in_workers
 
-    scan = partial(map_in_workers, decode_image, finish=describe_images)
+    scan = partial(finish_in_workers, decode_image, describe_images)
     for results in [scan(files[:3]) for _ in range(workers)]:
         count_good(list(results))
     shares = [files[number::workers] * 3 for number in range(workers)]

@@ -15,7 +15,7 @@ from builders.publication import BuildResult, BuiltTables, check_decision_logs, 
 from builders.set_pages import RenderSetPage, render_judged_page
 from flows.definition_checks import check_before_build
 from flows.requests import BuildRequest
-from querytruth.backends.files.bucket import Bucket
+from querytruth.backends.files.bucket import BucketObjects
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.steps import current_run, keep_work_at, step
@@ -50,7 +50,7 @@ def fetch_newest_versions(definition: SetDefinition) -> None:
     if definition.publish_to is None:
         return
     folder = BucketFolder.parse(definition.publish_to)
-    names = Bucket(folder).list_names(f"{folder.prefix}/".lstrip("/"))
+    names = BucketObjects(folder).list_level()
     nested = re.compile(re.escape(definition.name) + r"-[0-9]+")
     for name in sorted(one for one in names if one == definition.name or nested.fullmatch(one)):
         _fetch(folder.set_url(name), definition.out)

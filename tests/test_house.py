@@ -180,11 +180,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 461,
-    "lines": 79710,
-    "lines of imports": 6076,
-    "carriers that are built at one place": 115,
-    "functions with seven parameters or more": 22,
-    "Any": 1568,
+    "lines": 78930,
+    "lines of imports": 6070,
+    "carriers that are built at one place": 113,
+    "functions with seven parameters or more": 21,
+    "Any": 1565,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

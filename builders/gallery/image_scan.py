@@ -48,7 +48,7 @@ def scan_in_bucket(jobs: Sequence[ScanPartJob], work: BucketFolder) -> None:
     Raises UserError."""
     folder = kept_scan_folder(work, jobs)
     objects, run = KeptObjects(folder), current_run()
-    stored = objects.list()
+    stored = objects.list_kept()
     stored = [*kept_scan_parts.store_local_parts(objects, jobs, stored), *stored]
     missing, kept = list(jobs), set[str]()
     for _ in range(_ROUNDS):

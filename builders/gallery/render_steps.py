@@ -133,7 +133,7 @@ class KeptImages:
     """The rendered images of one size and mode in a folder of a bucket, and the folder here that gets them."""
 
     def __init__(self, folder: BucketFolder, render: RenderOptions, rendered_folder: Path) -> None:
-        """Connects to nothing yet. Raises UserError as Bucket does."""
+        """Connects to nothing yet."""
         self.folder, self._render, self._rendered_folder = folder, render, rendered_folder
         self._objects = kept_work.KeptObjects(folder)
 

@@ -5,6 +5,7 @@ A plug-in with options has `load(options)`; the annotation of `options` is their
 
 import importlib
 import inspect
+import os
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -104,3 +105,12 @@ def missing_library_error(stage: str, item: str, error: ImportError) -> UserErro
         return make_environment_fault(stage, item, error)
     library = str(error.name).partition(".")[0]
     return UserError(stage, item, f"needs {library}, which is not installed", f"pip install {library}")
+
+
+def read_secret(variable: str, stage: str) -> str:
+    """Returns the value of an environment variable. Raises UserError, which never states the value."""
+    value = os.environ.get(variable, "").strip()
+    if not value or not value.isascii() or not value.isprintable():
+        reason = "holds characters that no header may have" if value else "is empty or not set"
+        raise UserError(stage, f"environment variable {variable}", reason, "set it to the service's key")
+    return value

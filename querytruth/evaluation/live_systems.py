@@ -5,6 +5,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -19,13 +20,14 @@ from querytruth.backends.id_patterns import find_pattern
 from querytruth.backends.search_systems import ImageSearchSystem, SearchFailure, SearchHit, SystemFile
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError, translate_read_errors
+from querytruth.evaluation import system_answers
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.ground_truth import find_representatives
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_named_images
 from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
 from querytruth.evaluation.result_types import SystemDescription
-from querytruth.evaluation.system_answers import AnswerStore, SystemAnswer, answer_key, ask_system, parse_system_answer
+from querytruth.evaluation.system_answers import SystemAnswer, answer_key
 from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.set_files import ImageLocation, StoredSet, locate_images
@@ -33,7 +35,7 @@ from querytruth.sets.set_files import ImageLocation, StoredSet, locate_images
 _STAGE = "ask search system"
 MAX_IMAGE_BYTES = 200 << 20  # of an image, as everywhere
 ASK_STAGE = "ask search system"
-_STORE = Path(".systems") / "answers.sqlite"  # in the folder of the sets
+_MAX_ANSWER_BYTES = 64 << 20
 _COUNTED = (
     "answers_out_of_order",
     "answers_with_fewer_results",
@@ -189,59 +191,48 @@ def _explain_ids(described: SystemFile, images: pd.DataFrame, names: Collection[
 def _ask_and_record(
     described: SystemFile, stored: StoredSet, asked: Sequence[QuerySearch], k: int, options: AskOptions
 ) -> tuple[list[SystemAnswer], IndexCheck]:
-    store = AnswerStore(stored.path.parent.parent / _STORE)
-    try:
-        return _collect_answers(described, asked, k, options, store)
-    finally:
-        store.close()
-
-
-def _collect_answers(
-    described: SystemFile, asked: Sequence[QuerySearch], k: int, options: AskOptions, store: AnswerStore
-) -> tuple[list[SystemAnswer], IndexCheck]:
     """The answers in the order of the searches, and the check of the index. Failures are asked again while online."""
     system, identity = described.system, described.system.identity
     keys = [answer_key(identity, one.question, k) for one in asked]
     check_key = answer_key(identity, "\n".join(["index", *keys]), k)
-    found = {} if options.is_refreshed else store.find([*keys, check_key])
-    answers = {key: parse_system_answer(found[key]) for key in keys if key in found}
-    known, first = set(answers), list[SystemAnswer]()  # what is asked for the first time shows whether anybody is there
-    waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
-    if options.is_offline:
-        if missing := sum(key not in answers for key in keys):
-            reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
-            raise UserError(ASK_STAGE, described.name, reason, "run once without --offline")
-        waiting = {}
-    if not waiting:
-        return [answers[key] for key in keys], _parse_check(found.get(check_key))
-    before, fresh = _probe(described, asked[0]), dict[str, str]()
-    places = list(waiting)
-    with current_run().reporter.bar("ask", len(waiting), "queries") as advance:
+    with closing(system_answers.open_answer_store(stored.path.parent.parent)) as store:
+        found = {} if options.is_refreshed else store.read([*keys, check_key], _MAX_ANSWER_BYTES)
+        answers = {key: system_answers.parse_system_answer(found[key].data) for key in keys if key in found}
+        # What is asked for the first time shows whether anybody is there.
+        known, first = set(answers), list[SystemAnswer]()
+        waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
+        if options.is_offline:
+            if missing := sum(key not in answers for key in keys):
+                reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
+                raise UserError(ASK_STAGE, described.name, reason, "run once without --offline")
+            waiting = {}
+        if not waiting:
+            stated = json.loads(found[check_key].data) if check_key in found else (None, None, None)
+            return [answers[key] for key in keys], IndexCheck(*stated)
+        before, fresh = _probe(described, asked[0]), dict[str, bytes]()
+        places = list(waiting)
+        with current_run().reporter.bar("ask", len(waiting), "queries") as advance:
 
-        def keep(place: int, answer: SystemAnswer) -> None:
-            answers[places[place]] = answer
-            fresh[places[place]] = answer.to_text()
-            advance(1)
-            if places[place] not in known and len(first) < _FIRST:
-                first.append(answer)
-                if len(first) == _FIRST and all(one.failure for one in first):
-                    reason = f"answered none of the first {_FIRST} queries ({_describe_failures(first)})"
-                    raise UserError(ASK_STAGE, described.name, reason, _TRY_ONE)
-            if len(fresh) >= _RECORDED_AT_ONCE:
-                store.record(identity, fresh)
-                fresh.clear()
+            def keep(place: int, answer: SystemAnswer) -> None:
+                answers[places[place]] = answer
+                fresh[places[place]] = answer.to_bytes()
+                advance(1)
+                if places[place] not in known and len(first) < _FIRST:
+                    first.append(answer)
+                    if len(first) == _FIRST and all(one.failure for one in first):
+                        reason = f"answered none of the first {_FIRST} queries ({_describe_failures(first)})"
+                        raise UserError(ASK_STAGE, described.name, reason, _TRY_ONE)
+                if len(fresh) >= _RECORDED_AT_ONCE:
+                    store.put(fresh)
+                    fresh.clear()
 
-        try:
-            ask_system(system.options, [one.search for one in waiting.values()], keep)
-        finally:
-            store.record(identity, fresh)
-    check = IndexCheck(before[0], _probe(described, asked[0])[0], before[1])
-    store.record(identity, {check_key: json.dumps(astuple(check))})
-    return [answers[key] for key in keys], check
-
-
-def _parse_check(text: str | None) -> IndexCheck:
-    return IndexCheck(*json.loads(text)) if text is not None else IndexCheck(None, None, None)
+            try:
+                system_answers.ask_system(system.options, [one.search for one in waiting.values()], keep)
+            finally:
+                store.put(fresh)
+        check = IndexCheck(before[0], _probe(described, asked[0])[0], before[1])
+        store.put({check_key: json.dumps(astuple(check)).encode()})
+        return [answers[key] for key in keys], check
 
 
 def _probe(described: SystemFile, asked: QuerySearch) -> tuple[str | None, int | None]:

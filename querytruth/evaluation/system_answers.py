@@ -5,7 +5,6 @@ A search function can be shown as an HTTP service on 127.0.0.1, so that what ask
 
 import hashlib
 import json
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,17 +13,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from querytruth.backends.files.durable_files import make_durable_folder
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.backends.search_systems import SearchFailure, SearchHit, SearchSystemOptions
 from querytruth.backends.web.host_rules import LONGEST_PAUSE
-from querytruth.errors import UserError
 
-_AT_ONCE = 500  # keys in one statement
-_TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, system TEXT NOT NULL, answer TEXT NOT NULL)"
+if TYPE_CHECKING:
+    from querytruth.backends.files.object_store import DatabaseObjects
+
+_FILE = Path(".systems") / "answers.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +35,15 @@ class SystemAnswer:
     failure: str = ""
     detail: str = ""
 
-    def to_text(self) -> str:
+    def to_bytes(self) -> bytes:
         """Returns the form in which the answer is stored."""
         plain = {"hits": [[hit.id, hit.score] for hit in self.hits], "ms": self.milliseconds}
-        return json.dumps(plain | {"failure": self.failure, "detail": self.detail}, ensure_ascii=True)
+        return json.dumps(plain | {"failure": self.failure, "detail": self.detail}, ensure_ascii=True).encode()
 
 
-def parse_system_answer(text: str) -> SystemAnswer:
+def parse_system_answer(data: bytes) -> SystemAnswer:
     """Returns a stored answer."""
-    plain = json.loads(text)
+    plain = json.loads(data)
     hits = tuple(SearchHit(name, score) for name, score in plain["hits"])
     return SystemAnswer(hits, plain["ms"], plain["failure"], plain["detail"])
 
@@ -55,50 +54,11 @@ def answer_key(identity: ModelIdentity, question: str, k: int) -> str:
     return hashlib.sha256(json.dumps(fields, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-class AnswerStore:
-    """The file of recorded answers, SQLite; several processes may use it."""
+def open_answer_store(folder: Path) -> "DatabaseObjects":
+    """Returns the recorded answers beside the sets of a folder, by key; several processes may use them."""
+    from querytruth.backends.files.object_store import DatabaseObjects  # of no use where no service is asked
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            make_durable_folder(path.parent)
-            self._connection = sqlite3.connect(path, timeout=60, check_same_thread=False)
-            self._connection.execute(_TABLE)
-        except (OSError, sqlite3.Error) as error:
-            raise self._error(error) from None
-        self._lock = threading.Lock()
-
-    def find(self, keys: Sequence[str]) -> dict[str, str]:
-        """Returns the recorded texts of these keys."""
-        found: dict[str, str] = {}
-        try:
-            with self._lock:
-                for start in range(0, len(keys), _AT_ONCE):
-                    some = keys[start : start + _AT_ONCE]
-                    marks = ",".join("?" * len(some))
-                    found |= dict(
-                        self._connection.execute(f"SELECT key, answer FROM answers WHERE key IN ({marks})", some)
-                    )
-        except sqlite3.Error as error:
-            raise self._error(error) from None
-        return found
-
-    def record(self, identity: ModelIdentity, texts: dict[str, Any]) -> None:
-        """Records texts by key, in place of older ones; they are on disk when the call returns."""
-        system = json.dumps(identity.as_record(), sort_keys=True)
-        try:
-            with self._lock, self._connection:
-                rows = [(key, system, text) for key, text in texts.items()]
-                self._connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", rows)
-        except sqlite3.Error as error:
-            raise self._error(error) from None
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
-
-    def _error(self, error: Exception) -> UserError:
-        return UserError("record answers", self.path, f"cannot be used ({error})", "check the path, or delete the file")
+    return DatabaseObjects(folder / _FILE, "record answers", "check the path, or delete the file")
 
 
 def ask_system(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.files.bucket import Bucket, map_at_once
-from querytruth.backends.files.bucket_urls import SetUrl, cache_folder, list_versions, object_path
+from querytruth.backends.files.bucket import BucketObjects, map_at_once
+from querytruth.backends.files.bucket_urls import SetUrl, cache_folder, list_versions, object_name, object_path
 from querytruth.backends.files.durable_files import file_sha256, link_or_copy
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, contained_path
 from querytruth.backends.files.transfer_bars import open_transfer_bar
@@ -39,7 +39,7 @@ _REPAIR = "run verify on the URL; where an object is damaged, delete it and publ
 class RemoteVersion:
     """A version whose manifest was read: its bucket, its address and the manifest, as bytes and parsed."""
 
-    bucket: Bucket
+    bucket: BucketObjects
     url: SetUrl
     raw: bytes
     manifest: Manifest
@@ -70,13 +70,12 @@ def find_remote_version(url: str) -> RemoteVersion:
 def find_newest_version(asked: SetUrl) -> RemoteVersion | None:
     """Returns the newest version of a set, or the one that is asked for; None where there is none. Raises UserError
     where its manifest is damaged."""
-    bucket = Bucket(asked.folder)
-    names = [] if asked.version is not None else bucket.list_names(f"{asked.folder.prefix}/")
+    bucket = BucketObjects(asked.folder)
+    names = [] if asked.version is not None else bucket.list_level()
     for number in list_versions(names) if asked.version is None else [asked.version]:
         version = asked.at_version(number)
-        raw = bucket.read(version.manifest_key, MAX_MANIFEST_BYTES)
-        if raw is not None:
-            return RemoteVersion(bucket, version, raw, _parse(raw, version))
+        if stored := bucket.read_one(version.manifest_name, MAX_MANIFEST_BYTES):
+            return RemoteVersion(bucket, version, stored.data, _parse(stored.data, version))
     return None
 
 
@@ -163,27 +162,24 @@ def _put_bytes(place: Path, data: bytes) -> None:
 
 def download_object(remote: RemoteVersion, file: PublishedFile) -> None:
     """Reads the object of a file into the cache. Raises UserError where it is missing, or has other bytes."""
-    key = remote.url.object_key(file.sha256)
-    is_there, is_right = remote.bucket.fetch_file(key, object_path(file.sha256), file.sha256, file.size)
+    name = object_name(file.sha256)
+    is_there, is_right = remote.bucket.fetch_file(name, object_path(file.sha256), file.sha256, file.size)
     if not is_right:
         reason = "differs from the manifest: its checksum is another" if is_there else "is missing"
-        raise UserError(_STAGE, f"{remote.url}/{file.path}", f"{reason} ({remote.bucket.url_of(key)})", _REPAIR)
+        raise UserError(_STAGE, f"{remote.url}/{file.path}", f"{reason} ({remote.bucket.url_of(name)})", _REPAIR)
 
 
 def _place_logs(remote: RemoteVersion, folder: Path) -> None:
     """Puts the decision logs that were published with the version beside it: they say what its decisions are."""
     digest = hashlib.sha256(remote.raw).hexdigest()
-    for name in remote.manifest.get("decision_logs", {}):
-        if name in LOG_NAMES:
-            data = remote.bucket.read(remote.url.log_key(digest, name), MAX_DOCUMENT_BYTES)
-            if data is not None:
-                _put_bytes(contained_path(folder, name, _STAGE), data)
+    for name in set(LOG_NAMES) & set(remote.manifest.get("decision_logs", {})):
+        if stored := remote.bucket.read_one(remote.url.log_name(digest, name), MAX_DOCUMENT_BYTES):
+            _put_bytes(contained_path(folder, name, _STAGE), stored.data)
 
 
 def _place_signature(remote: RemoteVersion, place: Path) -> None:
     """Puts the signature of the version beside it, or takes away the one that the bucket has no more."""
-    data = remote.bucket.read(remote.url.signature_key, MAX_SIGNATURE_BYTES)
-    if data is None:
-        place.unlink(missing_ok=True)
+    if stored := remote.bucket.read_one(remote.url.signature_name, MAX_SIGNATURE_BYTES):
+        _put_bytes(place, stored.data)
     else:
-        _put_bytes(place, data)
+        place.unlink(missing_ok=True)

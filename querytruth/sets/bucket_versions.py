@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from querytruth.backends.files.bucket import Bucket, map_at_once
-from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl, object_path
+from querytruth.backends.files.bucket import BucketObjects, map_at_once
+from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl, object_name, object_path
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.safe_paths import contained_file, read_regular
 from querytruth.backends.files.transfer_bars import open_transfer_bar
@@ -52,26 +52,27 @@ def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
     file is damaged, and where the service fails."""
     manifest, raw = read_manifest(path), read_manifest_bytes(path)
     check_no_decision_is_lost(path, _STAGE, accept_loss=None)
-    target, bucket = folder.set_url(manifest["name"], manifest["version"]), Bucket(folder)
-    stored = bucket.read(target.manifest_key, MAX_MANIFEST_BYTES)
-    if stored is not None and stored != raw:
-        _check_same_content(stored, manifest, target)
+    target = folder.set_url(manifest["name"], manifest["version"])
+    bucket = BucketObjects(target.folder)
+    stored = bucket.read_one(target.manifest_name, MAX_MANIFEST_BYTES)
+    if stored is not None and stored.data != raw:
+        _check_same_content(stored.data, manifest, target)
         return StoredVersion(str(target), False, 0, 0)
     files = _list_files(path, manifest)
-    missing = _find_missing(bucket, target, files)
+    missing = _find_missing(bucket, files)
     sent_bytes = sum(file.size for file in missing)
     with open_transfer_bar("publish", sent_bytes) as advance:
-        for _ in map_at_once(lambda file: _send(bucket, target, path, file, advance), missing):
+        for _ in map_at_once(lambda file: _send(bucket, path, file, advance), missing):
             pass
-    if lacking := _find_missing(bucket, target, missing) if missing else []:
-        item = bucket.url_of(target.object_key(lacking[0].sha256))
+    if lacking := _find_missing(bucket, missing) if missing else []:
+        item = bucket.url_of(object_name(lacking[0].sha256))
         raise UserError(_STAGE, item, "was stored, and is not there; nothing was published", "run the same command")
     is_new = False
     if stored is None:
         _put_logs(bucket, target, path.parent, raw)
         _check_conditions(bucket, target, path, files)
         is_new = _put_manifest(bucket, target, raw, manifest)
-    if is_new or stored == raw:
+    if is_new or stored is not None:
         _put_signature(bucket, target, path)
     return StoredVersion(str(target), is_new, len(missing), sent_bytes)
 
@@ -84,60 +85,59 @@ def _list_files(path: Path, manifest: Manifest) -> list[PublishedFile]:
     return list({file.sha256: file for file in files}.values())
 
 
-def _find_missing(bucket: Bucket, target: SetUrl, files: list[PublishedFile]) -> list[PublishedFile]:
+def _find_missing(bucket: BucketObjects, files: list[PublishedFile]) -> list[PublishedFile]:
     """Returns the files that are not stored, or with another size."""
-    sizes = bucket.list_sizes(target.objects_prefix)
-    return [file for file in files if sizes.get(target.object_key(file.sha256)) != file.size]
+    sizes = {name: listed.size for name, listed in bucket.list_objects("objects/").items()}
+    return [file for file in files if sizes.get(object_name(file.sha256)) != file.size]
 
 
-def _send(bucket: Bucket, target: SetUrl, path: Path, file: PublishedFile, advance: Callable[[int], None]) -> None:
+def _send(bucket: BucketObjects, path: Path, file: PublishedFile, advance: Callable[[int], None]) -> None:
     source = contained_file(path, file.path, _STAGE)
     with translate_read_errors(_STAGE, source, _REPAIR):
         if file_sha256(source) != (file.sha256, file.size):
             raise UserError(_STAGE, source, "is damaged: its checksum differs; nothing was published", _REPAIR)
-    bucket.put_file(target.object_key(file.sha256), source)
+    bucket.put_file(object_name(file.sha256), source)
     advance(file.size)
 
 
-def _put_manifest(bucket: Bucket, target: SetUrl, raw: bytes, manifest: Manifest) -> bool:
+def _put_manifest(bucket: BucketObjects, target: SetUrl, raw: bytes, manifest: Manifest) -> bool:
     """Makes the version visible. False where another publisher stored the same content meanwhile."""
     for _ in range(_ANSWERS_TO_A_RACE):
-        if bucket.put_new(target.manifest_key, raw):
+        if bucket.put_new({target.manifest_name: raw}):
             return True
-        stored = bucket.read(target.manifest_key, MAX_MANIFEST_BYTES)
-        if stored == raw:
-            return True  # ours: the answer to an earlier attempt was lost
-        if stored is not None:
-            _check_same_content(stored, manifest, target)
+        if stored := bucket.read_one(target.manifest_name, MAX_MANIFEST_BYTES):
+            if stored.data == raw:
+                return True  # ours: the answer to an earlier attempt was lost
+            _check_same_content(stored.data, manifest, target)
             return False
     raise UserError(_STAGE, target, "other publishers keep interfering; nothing was published", "run the same command")
 
 
-def _put_logs(bucket: Bucket, target: SetUrl, folder: Path, raw: bytes) -> None:
+def _put_logs(bucket: BucketObjects, target: SetUrl, folder: Path, raw: bytes) -> None:
     """Stores the decision logs beside the version, for the next one to be built from it."""
     for name in LOG_NAMES:
         if (folder / name).is_file():
             file = contained_file(folder, name, _STAGE)
             with translate_read_errors(_STAGE, file):
                 data = read_regular(file)
-            bucket.put(target.log_key(hashlib.sha256(raw).hexdigest(), name), data)
+            bucket.put({target.log_name(hashlib.sha256(raw).hexdigest(), name): data})
 
 
-def _put_signature(bucket: Bucket, target: SetUrl, path: Path) -> None:
+def _put_signature(bucket: BucketObjects, target: SetUrl, path: Path) -> None:
     """Stores the signature of the version, where it is signed: it is of this manifest, and of no other."""
     file = signature_of(path)
     if file.is_file():
         with translate_read_errors(_STAGE, file):
-            bucket.put(target.signature_key, read_regular(file, MAX_SIGNATURE_BYTES))
+            bucket.put({target.signature_name: read_regular(file, MAX_SIGNATURE_BYTES)})
 
 
-def _check_conditions(bucket: Bucket, target: SetUrl, path: Path, files: list[PublishedFile]) -> None:
+def _check_conditions(bucket: BucketObjects, target: SetUrl, path: Path, files: list[PublishedFile]) -> None:
     """Raises UserError for a service that ignores conditions: there two publishers could both believe to be first."""
     smallest = min(files, key=lambda file: file.size)
     source = contained_file(path, smallest.path, _STAGE)
     with translate_read_errors(_STAGE, source, _REPAIR):
         data = read_regular(source)
-    if bucket.put_new(target.object_key(smallest.sha256), data):
+    if bucket.put_new({object_name(smallest.sha256): data}):
         reason = "ignores the condition If-None-Match, so that two publishers could overwrite each other"
         raise UserError(_STAGE, target, f"the service {reason}; nothing was published", "choose another service")
 
@@ -163,7 +163,7 @@ def check_objects(url: str, reading: PartialReading | None = None) -> tuple[Path
         images = list(read_published_images(object_path(checksums.sha256)))
         if reading is not None:
             drawn = reading.choose([image.path for image in images])
-            unlike = set(_find_missing(remote.bucket, remote.url, images))
+            unlike = set(_find_missing(remote.bucket, images))
             problems += [f"{image.path}: is missing, or has another size" for image in images if image in unlike]
             images = [image for image in images if image.path in drawn and image not in unlike]
         problems += _check_all(remote, images)

@@ -116,14 +116,14 @@ class KeptVectors:
     """The vector files of a folder here, named after their model, and of the folder of that name in a bucket."""
 
     def __init__(self, local: Path, work: bucket_urls.BucketFolder) -> None:
-        """Connects to nothing yet. Raises UserError as Bucket does."""
+        """Connects to nothing yet."""
         self._local, self._objects = local, KeptObjects(work.below(f"vectors/{local.name}"))
 
     def exchange(self) -> None:
         """Gets the files that are only in the bucket, and stores those that are only here; damaged ones are left out.
         Raises UserError."""
         here = {durable_files.file_sha256(path)[0]: path for path in sorted(self._local.glob(f"*.{_KIND}"))}
-        stored = self._objects.list()
+        stored = self._objects.list_kept()
         new = [one for one in stored if one.sha256 not in here]
         with (
             transfer_bars.open_transfer_bar("read vectors", sum(one.size for one in new)) as advance,
@@ -131,9 +131,7 @@ class KeptVectors:
         ):
 
             def fetch(one: KeptObject) -> None:
-                path = self._local / f"{one.sha256}.{_KIND}"
-                if self._objects.fetch(one, path, _MAX_BYTES) and not is_sound_vector_file(path):
-                    path.unlink()
+                self._objects.fetch(one, self._local / f"{one.sha256}.{_KIND}", _MAX_BYTES, is_sound_vector_file)
                 advance(one.size)
 
             list(bucket.map_at_once(fetch, new))

@@ -19,6 +19,7 @@ from querytruth.backends.files.durable_files import file_sha256, open_task_folde
 from querytruth.backends.files.parquet_files import read_checked
 from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.backends.images import scan_parts
+from querytruth.backends.images.scan_parts import MAX_PART_BYTES, is_sound_part
 from querytruth.backends.images.source_names import is_url
 from querytruth.errors import UserError
 from querytruth.sets.kept_work import KeptObject, KeptObjects
@@ -86,19 +87,9 @@ def _fetch_earlier(
     other names that share its items."""
     for one in earlier:
         path = job.folder / f"{one.label}.{_KIND}"
-        if fetch_sound_part(objects, one, path) and path == job.path:
+        if objects.fetch(one, path, MAX_PART_BYTES, is_sound_part) and path == job.path:
             return one
     return None
-
-
-def fetch_sound_part(objects: KeptObjects, kept: KeptObject, path: Path) -> bool:
-    """Puts a stored part into a file; False where it is gone, damaged or no part. Raises UserError and OSError."""
-    if not objects.fetch(kept, path, scan_parts.MAX_PART_BYTES):
-        return False
-    if not scan_parts.is_sound_part(path):
-        path.unlink()
-        return False
-    return True
 
 
 def store_local_parts(
@@ -121,7 +112,7 @@ def fetch_scanned_parts(
         def fetch(pair: tuple[scan_parts.ScanPartJob, KeptObject]) -> bool:
             job, one = pair
             is_here = job.path.is_file() and file_sha256(job.path)[0] == one.sha256
-            is_whole = (is_here or fetch_sound_part(objects, one, job.path)) and _has_items(job)
+            is_whole = (is_here or objects.fetch(one, job.path, MAX_PART_BYTES, is_sound_part)) and _has_items(job)
             advance(one.size)
             return is_whole
 
@@ -136,7 +127,7 @@ def _has_items(job: scan_parts.ScanPartJob) -> bool:
 def count_kept_rows(jobs: Sequence[scan_parts.ScanPartJob], folder: BucketFolder) -> int:
     """Counts the items of the jobs that have a reusable row in the bucket; nothing is kept here. Raises UserError."""
     objects = KeptObjects(folder)
-    planned = plan_kept_jobs(jobs, folder, objects.list())
+    planned = plan_kept_jobs(jobs, folder, objects.list_kept())
 
     def count(kept_job: KeptScanJob) -> int:
         with open_task_folder() as place:

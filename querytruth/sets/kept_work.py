@@ -16,14 +16,13 @@ import io
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from PIL import Image
 
-from querytruth.backends.files.bucket import Bucket, ObjectTooLargeError, map_at_once
-from querytruth.backends.files.bucket_urls import BucketFolder
+from querytruth.backends.files.bucket import BucketObjects, ObjectTooLargeError, map_at_once
 from querytruth.backends.files.durable_files import file_sha256, write_atomically
 from querytruth.sets.benchmark_set import is_square_mode
 
@@ -53,67 +52,46 @@ class KeptObject(NamedTuple):
         return self.name.rpartition("/")[2].partition(".")[0]
 
 
-class KeptObjects:
-    """The objects below a folder of a bucket. May be used by several threads."""
+class KeptObjects(BucketObjects):
+    """The objects below a folder of a bucket that are named by their bytes."""
 
-    def __init__(self, folder: BucketFolder) -> None:
-        """Connects to nothing yet. Raises UserError as Bucket does."""
-        self._bucket, self._folder = Bucket(folder), folder
-
-    def list(self) -> list[KeptObject]:
+    def list_kept(self) -> list[KeptObject]:
         """Returns all objects with a name of this form, the newest first. Raises UserError."""
-        start = f"{self._folder.prefix}/".lstrip("/")
-        found = [
-            KeptObject(key.removeprefix(start), *listed) for key, listed in self._bucket.list_objects(start).items()
-        ]
-        named = [one for one in found if _NAME.fullmatch(one.name)]
-        return sorted(named, key=lambda one: (-one.stored_at, one.name))
-
-    def url_of(self, name: str) -> str:
-        """Returns the URL of an object."""
-        return f"{self._folder}/{name}"
+        found = (KeptObject(name, *listed) for name, listed in self.list_objects().items() if _NAME.fullmatch(name))
+        return sorted(found, key=lambda one: (-one.stored_at, one.name))
 
     def store(self, path: Path, kind: str, label: str = "") -> KeptObject:
         """Stores a file. Raises UserError and OSError."""
         sha256, size = file_sha256(path)
         name = f"{label}/{sha256}.{kind}".lstrip("/")
-        self._bucket.put_file(self._key(name), path)
+        self.put_file(name, path)
         return KeptObject(name, size, time.time())
 
-    def read(self, kept: KeptObject, max_bytes: int) -> bytes | None:
+    def read_kept(self, kept: KeptObject, max_bytes: int) -> bytes | None:
         """Returns an object's bytes; None where it is gone, is too large or has other bytes. Raises UserError."""
         try:
-            data = self._bucket.read(self._key(kept.name), max_bytes)
+            stored = self.read_one(kept.name, max_bytes)
         except ObjectTooLargeError:
             return None
-        return data if data is not None and hashlib.sha256(data).hexdigest() == kept.sha256 else None
+        return stored.data if stored and hashlib.sha256(stored.data).hexdigest() == kept.sha256 else None
 
-    def fetch(self, kept: KeptObject, path: Path, max_bytes: int) -> bool:
-        """Puts an object's bytes into a file, in one step, and creates its folder; False, and no change, where the
-        object is gone, is too large or has other bytes. Raises UserError and OSError."""
+    def fetch(self, kept: KeptObject, path: Path, max_bytes: int, is_sound: Callable[[Path], bool]) -> bool:
+        """Puts an object's bytes into a file, in one step, and creates its folder; False where the object is gone, is
+        too large, has other bytes, or is not sound: then there is no file. Raises UserError and OSError."""
         try:
-            return self._bucket.fetch_file(self._key(kept.name), path, kept.sha256, max_bytes)[1]
+            is_whole = self.fetch_file(kept.name, path, kept.sha256, max_bytes)[1]
         except ObjectTooLargeError:
             return False
-
-    def fetch_range(self, name: str, file: BinaryIO, start: int, size: int) -> bool:
-        """Puts `size` bytes of an object, from byte `start` on, into a file; the caller checks them. False where the
-        object is gone. Raises UserError and OSError."""
-
-        def restart() -> None:
-            file.seek(0)
-            file.truncate()
-
-        return self._bucket.stream(self._key(name), file.write, size, restart, start) is not None
+        if is_whole and not is_sound(path):
+            path.unlink()
+            return False
+        return is_whole
 
     def remove_superseded(self, objects: Sequence[KeptObject]) -> None:
         """Removes those of the objects that no build under way can need. Raises UserError."""
-        old = [self._key(one.name) for one in objects if one.stored_at < time.time() - _ABANDONED]
+        old = [one.name for one in objects if one.stored_at < time.time() - _ABANDONED]
         if old:
-            self._bucket.delete(old)
-
-    def _key(self, name: str) -> str:
-        return f"{self._folder.prefix}/{name}".lstrip("/")
+            self.remove(old)
 
 
 class PackedImage(NamedTuple):
@@ -156,11 +134,11 @@ def store_pack(objects: KeptObjects, folder: Path, paths: Sequence[str], place: 
 def read_packs(objects: KeptObjects) -> tuple[list[ImagePack], list[KeptObject]]:
     """Returns the packs that have a list, the newest first, except where it is damaged or does not fit; and the packs
     without a list. Raises UserError."""
-    stored = objects.list()
+    stored = objects.list_kept()
     packs = {one.sha256: one for one in stored if one.name.endswith(f".{_PACK}")}
     lists = [one for one in stored if one.name.endswith(f".{_LIST}") and one.label in packs]
     abandoned = [packs[sha256] for sha256 in packs.keys() - {one.label for one in lists}]
-    read = map_at_once(lambda one: objects.read(one, _MAX_LIST_BYTES), lists)
+    read = map_at_once(lambda one: objects.read_kept(one, _MAX_LIST_BYTES), lists)
     parsed = (_parse_list(data, packs[one.label]) for one, data in zip(lists, read, strict=True) if data is not None)
     return [pack for pack in parsed if pack is not None], abandoned
 
@@ -192,7 +170,12 @@ def unpack_images(
     or no rendering of this size and mode. What lies between them is read, too. Raises UserError and OSError."""
     first = pack.images[0].start
     with tempfile.TemporaryFile(prefix="querytruth-") as file:
-        if not objects.fetch_range(pack.name, file, first, pack.size - first):
+
+        def restart() -> None:
+            file.seek(0)
+            file.truncate()
+
+        if objects.stream(pack.name, file.write, pack.size - first, restart, first) is None:
             return
         for image in pack.images:
             file.seek(image.start - first)

@@ -7,7 +7,6 @@ bodies of pages without a row.
 
 import hashlib
 import os
-import platform
 import re
 import secrets
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
+from querytruth.backends.environment import process_start, this_machine
 from querytruth.backends.web.page_store import PageStore
 
 _NAME = re.compile(r"([0-9a-f]{12})-([0-9]+)-[0-9a-f]{8}")
@@ -40,7 +40,7 @@ def is_abandoned(folder: Path) -> bool:
     """Whether no run writes to the folder any more. One that has no name of ours is."""
     if not (named := _NAME.fullmatch(folder.name)):
         return True
-    if named[1] == _this_machine() and not _is_running(int(named[2])):
+    if named[1] == _this_machine() and not process_start(int(named[2])):
         return True
     try:
         return time.time() - folder.stat().st_mtime > _ABANDONED
@@ -62,22 +62,7 @@ def remove_abandoned_folders(parent: Path) -> None:
 
 
 def _this_machine() -> str:
-    """Returns a digest of the machine and of the space of process ids: containers may share a host's name."""
-    spaces = [platform.node()]
-    with suppress(OSError):
-        spaces.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
-        spaces.append(str(Path("/proc/self/ns/pid").readlink()))
-    return hashlib.sha256("\n".join(spaces).encode()).hexdigest()[:12]
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    return hashlib.sha256(this_machine().encode()).hexdigest()[:12]
 
 
 def find_leftovers(folder: Path, older_than: float) -> list[Path]:

@@ -143,7 +143,7 @@ def test_a_library_that_breaks_in_the_middle_costs_no_reply_that_was_there(
     album: Path, qwen: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # What a tiny model writes is of no use, and would be asked for again.
-    monkeypatch.setattr("querytruth.backends.models.cached_replies._find_fault", lambda *_: "")
+    monkeypatch.setattr("querytruth.backends.models.cached_replies._EndpointWatch._fault_of", lambda *_: "")
     given = keys(album, qwen)
     kind = transformers.Qwen2_5_VLForConditionalGeneration
     with monkeypatch.context() as broken:

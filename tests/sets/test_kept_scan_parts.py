@@ -49,7 +49,7 @@ class KeptScan:
         return plan_scan_parts(source, source.list_items().items, self.place / machine)
 
     def kept_jobs(self) -> list[KeptScanJob]:
-        return plan_kept_jobs(self.plan(), self.folder, self.objects.list())
+        return plan_kept_jobs(self.plan(), self.folder, self.objects.list_kept())
 
     def scan(self, rescan: bool = False) -> list[KeptObject]:
         return [scan_kept_part(job, rescan=rescan) for job in self.kept_jobs()]
@@ -172,7 +172,7 @@ def test_parts_that_lie_here_are_given_to_an_empty_bucket(scan: KeptScan) -> Non
     assert {one.label for one in given} == {job.path.stem for job in jobs}
     scan.requests("PUT")
     assert fetch_scanned_parts(scan.objects, scan.plan("there"), scan.scan()) == [] and scan.requests("PUT") == 0
-    assert store_local_parts(scan.objects, jobs, scan.objects.list()) == []
+    assert store_local_parts(scan.objects, jobs, scan.objects.list_kept()) == []
 
 
 HOSTILE = {
@@ -213,13 +213,13 @@ def test_a_file_of_another_form_is_no_part(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_only_old_parts_that_are_superseded_are_removed(scan: KeptScan, monkeypatch: pytest.MonkeyPatch) -> None:
     before = scan.scan()
-    scan.objects.remove_superseded(scan.objects.list())
-    assert {one.name for one in scan.objects.list()} == {one.name for one in before}, "another build may use them"
+    scan.objects.remove_superseded(scan.objects.list_kept())
+    assert {one.name for one in scan.objects.list_kept()} == {one.name for one in before}, "another build may use them"
     scan.objects.remove_superseded([replace_time(one, -48) for one in before[:1]])
-    assert {one.name for one in scan.objects.list()} == {one.name for one in before[1:]}
+    assert {one.name for one in scan.objects.list_kept()} == {one.name for one in before[1:]}
     monkeypatch.setattr(kept_objects, "_ABANDONED", -9)
-    scan.objects.remove_superseded(scan.objects.list())
-    assert scan.objects.list() == []
+    scan.objects.remove_superseded(scan.objects.list_kept())
+    assert scan.objects.list_kept() == []
 
 
 def replace_time(kept: KeptObject, hours: float) -> KeptObject:

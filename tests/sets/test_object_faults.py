@@ -256,14 +256,14 @@ def test_a_fetch_that_is_killed_is_repeated(at: int, small: StoredSet, service: 
 @pytest.mark.parametrize("fault", ["busy", "cut"])
 def test_a_large_file_goes_in_parts_that_may_fail(fault: str, service: ObjectService, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(large := os.urandom(20 << 20))
-    to = bucket.Bucket(BucketFolder.parse(service.url))
+    to = bucket.BucketObjects(BucketFolder.parse(service.url))
     service.fault_of = lambda method, _key, number: FAULTS[fault] if method == "PUT" and number == 2 else None
-    to.put_file("sets/large", tmp_path / "large")
+    to.put_file("large", tmp_path / "large")
     assert service.asked.count(("PUT", "sets/large")) == 4  # three parts, one of them twice
     service.fault_of = lambda _method, _key, number: cut_in_the_middle if number == 1 else None
-    assert to.read("sets/large", len(large)) == large
+    assert to.read(["large"], len(large))["large"].data == large
     with pytest.raises(UserError, match="has more than"):
-        to.read("sets/large", len(large) - 1)
+        to.read(["large"], len(large) - 1)
 
 
 def test_a_list_goes_on_over_its_pages_and_begins_again_where_one_is_cut(
@@ -273,10 +273,12 @@ def test_a_list_goes_on_over_its_pages_and_begins_again_where_one_is_cut(
     for name in ("a", "b 1", "ü", "deep/c", "d"):
         service.ask("PUT", f"sets/{quote(name)}", b"xyz")
     service.ask("PUT", "setsbeside", b"x")
-    found = bucket.Bucket(BucketFolder.parse(service.url))
+    found = bucket.BucketObjects(BucketFolder.parse(service.url))
     service.fault_of = lambda _method, _key, number: cut_in_the_middle if number == 2 else None
-    assert found.list_sizes("sets/") == dict.fromkeys(["sets/a", "sets/b 1", "sets/ü", "sets/deep/c", "sets/d"], 3)
+    assert {name: one.size for name, one in found.list_objects().items()} == dict.fromkeys(
+        ["a", "b 1", "ü", "deep/c", "d"], 3
+    )
     service.asked.clear()
-    assert found.list_sizes("none/") == {} and len(service.asked) == 1
+    assert found.list_below("none/") == [] and len(service.asked) == 1
     with pytest.raises(UserError, match="is not there"):
-        bucket.Bucket(BucketFolder.parse("s3://no-such-bucket")).list_sizes("x/")
+        bucket.BucketObjects(BucketFolder.parse("s3://no-such-bucket")).list_below("x/")

@@ -13,12 +13,11 @@ def test_a_url_names_a_set_and_perhaps_a_version() -> None:
     assert (newest.name, newest.version, str(newest)) == ("small", None, "s3://benchmarks/sets/small")
     assert (third.name, third.version, str(third)) == ("small", 3, "s3://benchmarks/sets/small/v3")
     assert third == newest.at_version(3)
-    assert third.manifest_key == "sets/small/v3/manifest.json"
-    assert third.object_key("ab" * 32) == f"sets/small/objects/ab/{'ab' * 32}"
+    assert (str(third.folder), third.manifest_name) == ("s3://benchmarks/sets/small", "v3/manifest.json")
 
 
 def test_a_set_may_lie_in_the_bucket_itself() -> None:
-    assert BucketFolder.parse("s3://benchmarks").set_url("small", 1).manifest_key == "small/v1/manifest.json"
+    assert str(BucketFolder.parse("s3://benchmarks").set_url("small", 1).folder) == "s3://benchmarks/small"
     assert SetUrl.parse("s3://benchmarks/small").name == "small"
 
 

@@ -18,7 +18,7 @@ import pytest
 from querytruth.backends.files import parquet_files
 from querytruth.backends.images import scan_parts, worker_processes
 from querytruth.backends.models import question_leases
-from querytruth.backends.models.question_leases import LeaseTable
+from querytruth.backends.models.question_leases import QuestionLeases
 from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.errors import UserError
 
@@ -101,7 +101,7 @@ def injected(faults: Faults) -> Iterator[None]:
         for name in _FILE_CALLS:
             patch.setattr(os, name, _behind(faults.use_disk, getattr(os, name)))
         patch.setattr(io, "open", _faulty_open(faults, io.open))
-        patch.setattr(scan_parts, "map_in_workers", _map_here(faults))
+        patch.setattr(scan_parts, "finish_in_workers", _finish_here(faults))
         patch.setattr(worker_processes, "map_in_workers", _map_here(faults))
         patch.setattr(parquet_files, "_read_parts", _read_here(faults))
         _break_reply_store(patch, faults)
@@ -131,13 +131,17 @@ def _faulty_open(faults: Faults, work: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _map_here(faults: Faults) -> Callable[..., Any]:
-    def work_on(
-        work: Any, items: Any, _limits: object = None, *, finish: Any = None, **_options: object
-    ) -> Iterator[Any]:
+    def work_on(work: Any, items: Any, *_limits: object, **_options: object) -> Iterator[Any]:
         for item in items:
             faults.survive()
-            done = work(item)
-            yield next(iter(finish([done]))) if finish else done
+            yield work(item)
+
+    return work_on
+
+
+def _finish_here(faults: Faults) -> Callable[..., Any]:
+    def work_on(work: Any, finish: Any, items: Any) -> Iterator[Any]:
+        return (next(iter(finish([done]))) for done in _map_here(faults)(work, items))
 
     return work_on
 
@@ -154,7 +158,7 @@ def _read_here(faults: Faults) -> Callable[..., Any]:
 
 def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:
     """A kill before or after a commit, or a full disk in place of it."""
-    save, change = ReplyStore.save, LeaseTable._change
+    save, change = ReplyStore.save, QuestionLeases._change
 
     def faulty_save(store: ReplyStore, identity: Any, answered: Sequence[Any]) -> Any:
         if faults.is_due():
@@ -164,5 +168,5 @@ def _break_reply_store(patch: pytest.MonkeyPatch, faults: Faults) -> None:
         return stored
 
     patch.setattr(ReplyStore, "save", faulty_save)
-    patch.setattr(LeaseTable, "_change", _behind(faults.survive, change))
-    patch.setattr(question_leases, "_process_start", lambda _process: faults.seed.replace(" ", "-"))
+    patch.setattr(QuestionLeases, "_change", _behind(faults.survive, change))
+    patch.setattr(question_leases, "process_start", lambda _process: faults.seed.replace(" ", "-"))

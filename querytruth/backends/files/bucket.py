@@ -13,12 +13,12 @@ import random
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from configparser import ConfigParser, Error
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -35,7 +35,7 @@ R = TypeVar("R")
 _STAGE = "object storage"
 _ATTEMPTS = 5  # of a request, with growing pauses between them
 _PAUSE_SECONDS = 0.1, 5.0  # before the second attempt, and at most
-_AT_ONCE = 8  # transfers
+_AT_ONCE, _REQUESTS_AT_ONCE = 8, 16  # transfers of files, and of objects in memory
 _PART_BYTES = 8 << 20  # of a large upload
 _PIECE_BYTES = 16 << 20  # of a download: what one request asks for
 _CLIENT = {"connect_timeout": "10s", "read_timeout": "60s", "timeout": "300s", "allow_http": True}
@@ -72,62 +72,78 @@ class ListedObject(NamedTuple):
     stored_at: float
 
 
-class Bucket:
-    """Objects of one bucket by key. May be used by several threads."""
+class Stored(NamedTuple):
+    """An object's bytes, and the tag of this content."""
+
+    data: bytes
+    tag: str
+
+
+class BucketObjects:
+    """Objects below a folder of a bucket, by their names there. Threads and machines may use them at a time."""
 
     def __init__(self, folder: BucketFolder) -> None:
-        """Connects to nothing yet. Raises UserError where the environment says nothing usable or the run is offline."""
-        self._folder = folder
-        if is_offline() and folder.is_remote:
+        """Connects to nothing yet; what comes next raises UserError where the environment says nothing usable, the run
+        is offline, or the service fails."""
+        self.folder = folder
+
+    @cached_property
+    def _stores(self) -> tuple[Any, Any]:
+        """obstore's store with one attempt, and one that repeats the parts of an upload by itself."""
+        if is_offline() and self.folder.is_remote:
             next_step = (
                 "leave out --offline (rebuild: --online), or work on files: a fetched set, a reply store on disk"
             )
-            raise UserError(_STAGE, folder, "cannot be reached: --offline connects to nothing", next_step)
-        with self._translated(str(folder)):
-            self._once, self._patient = _open_store(folder, 1), _open_store(folder, _ATTEMPTS)
+            raise UserError(_STAGE, self.folder, "cannot be reached: --offline connects to nothing", next_step)
+        with self._translated(str(self.folder)):
+            return _open_store(self.folder, 1), _open_store(self.folder, _ATTEMPTS)
 
-    def url_of(self, key: str) -> str:
+    def close(self) -> None:
+        """Ends the connections; the objects may be used again."""
+        self.__dict__.pop("_stores", None)
+
+    def url_of(self, name: str) -> str:
         """Returns the URL of an object."""
-        return self._folder.url_of(key)
+        return f"{self.folder}/{name}" if name else str(self.folder)
 
-    def list_sizes(self, prefix: str) -> dict[str, int]:
-        """Returns the bytes of each object below the prefix, by key. Raises UserError."""
-        return {key: listed.size for key, listed in self.list_objects(prefix).items()}
-
-    def list_objects(self, prefix: str) -> dict[str, ListedObject]:
-        """Returns what the service states of each object below the prefix, which is "" or ends with a slash, by key.
-        Raises UserError."""
+    def list_objects(self, prefix: str = "") -> dict[str, ListedObject]:
+        """Returns what the service states of each object whose name begins with the prefix, which is "" or ends with a
+        slash, by name."""
+        above, start = self._key(prefix), len(self._key(""))
 
         def list_all() -> dict[str, ListedObject]:
-            found = (one for page in obstore.list(self._once, prefix or None) for one in page)
-            return {one["path"]: ListedObject(one["size"], one["last_modified"].timestamp()) for one in found}
+            found = (one for page in obstore.list(self._stores[0], above or None) for one in page)
+            return {one["path"][start:]: ListedObject(one["size"], one["last_modified"].timestamp()) for one in found}
 
         return self._try(prefix, list_all)
 
-    def list_names(self, prefix: str) -> list[str]:
-        """Returns the names of the folders and objects right below the prefix, which ends with a slash. Raises
-        UserError."""
+    def list_below(self, prefix: str) -> list[str]:
+        """Returns the names that begin with the prefix, which ends with a slash, sorted."""
+        return sorted(self.list_objects(prefix))
 
-        def list_level() -> Iterable[str]:
-            found = obstore.list_with_delimiter(self._once, prefix or None)
+    def list_level(self) -> list[str]:
+        """Returns the names of the folders and objects right in the folder."""
+
+        def list_all() -> Iterable[str]:
+            found = obstore.list_with_delimiter(self._stores[0], self._key("") or None)
             return [*found["common_prefixes"], *(one["path"] for one in found["objects"])]
 
-        return [place.rstrip("/").rpartition("/")[2] for place in self._try(prefix, list_level)]
+        return [place.rstrip("/").rpartition("/")[2] for place in self._try("", list_all)]
 
-    def read(self, key: str, max_bytes: int) -> bytes | None:
-        """Returns an object's bytes, None where there is none. Raises UserError, also for more than `max_bytes`."""
-        tagged = self.read_tagged(key, max_bytes)
-        return None if tagged is None else tagged[0]
+    def read(self, names: Sequence[str], max_bytes: int) -> dict[str, Stored]:
+        """Returns those of the objects that are there, as `read_one` does."""
+        found = map_at_once(lambda name: self.read_one(name, max_bytes), names, _REQUESTS_AT_ONCE)
+        return {name: one for name, one in zip(names, found, strict=True) if one is not None}
 
-    def read_tagged(self, key: str, max_bytes: int) -> tuple[bytes, str] | None:
-        """Returns an object's bytes and the tag of its present content, as `read` does."""
+    def read_one(self, name: str, max_bytes: int) -> Stored | None:
+        """Returns an object, None where there is none. Raises ObjectTooLargeError for more than `max_bytes`."""
         pieces: list[bytes] = []
-        tag = self.stream(key, pieces.append, max_bytes, pieces.clear)
-        return None if tag is None else (b"".join(pieces), tag)
+        tag = self.stream(name, pieces.append, max_bytes, pieces.clear)
+        return None if tag is None else Stored(b"".join(pieces), tag)
 
     def stream(
         self,
-        key: str,
+        name: str,
         write: Callable[[bytes], object],
         max_bytes: int,
         restart: Callable[[], object],
@@ -135,23 +151,23 @@ class Bucket:
     ) -> str | None:
         """Writes an object's bytes piece by piece, and returns the tag of its content; None where there is none.
         `restart` is called before the first piece of each attempt: a connection may end in the middle. With `start`,
-        the `max_bytes` from that byte on are all that is asked for. Raises UserError, ObjectTooLargeError for more
-        than `max_bytes`."""
+        the `max_bytes` from that byte on are all that is asked for. Raises ObjectTooLargeError for more than
+        `max_bytes`."""
 
         def read_all() -> str | None:
             restart()
             try:
-                return self._stream_once(key, write, max_bytes, start)
+                return self._stream_once(name, write, max_bytes, start)
             except _NOT_THERE as error:
                 if _names_bucket(error):
                     raise
                 return None
 
-        return self._try(key, read_all)
+        return self._try(name, read_all)
 
-    def fetch_file(self, key: str, path: Path, sha256: str, max_bytes: int) -> tuple[bool, bool]:
+    def fetch_file(self, name: str, path: Path, sha256: str, max_bytes: int) -> tuple[bool, bool]:
         """Puts an object's bytes into a file, in one step, and creates its folder, where they have this digest. Returns
-        whether the object is there, and whether it was put. Raises UserError, ObjectTooLargeError, and OSError."""
+        whether the object is there, and whether it was put. Raises ObjectTooLargeError, and OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary, digest = path.with_name(f".{path.name}.{secrets.token_hex(8)}"), hashlib.sha256()
         try:
@@ -168,7 +184,7 @@ class Bucket:
                     with translate_write_errors(_STAGE, path):  # else it would look like an error of the service
                         file.write(piece)
 
-                is_there = self.stream(key, write, max_bytes, restart) is not None
+                is_there = self.stream(name, write, max_bytes, restart) is not None
             is_right = is_there and digest.hexdigest() == sha256
             if is_right:
                 temporary.replace(path)  # not waited for: a file that a crash damages is fetched again
@@ -176,9 +192,10 @@ class Bucket:
         finally:
             temporary.unlink(missing_ok=True)
 
-    def _stream_once(self, key: str, write: Callable[[bytes], object], max_bytes: int, start: int | None) -> str:
+    def _stream_once(self, name: str, write: Callable[[bytes], object], max_bytes: int, start: int | None) -> str:
         """Reads what is larger than a piece in several requests, each with its own limit of time; the tag keeps them to
         one content."""
+        store, key = self._stores[0], self._key(name)
         place, options = start or 0, dict[str, Any]()
         while True:
             is_part = start is not None or max_bytes > _PIECE_BYTES
@@ -186,16 +203,16 @@ class Bucket:
             if is_part:
                 options["range"] = (place, place + max(1, min(left, _PIECE_BYTES)))
             try:
-                found = obstore.get(self._once, key, options=cast(Any, options))
+                found = obstore.get(store, key, options=cast(Any, options))
             except exceptions.GenericError:
-                facts = obstore.head(self._once, key)
+                facts = obstore.head(store, key)
                 if facts["size"] or not is_part:
                     raise
                 return facts["e_tag"] or ""  # no service gives a part of an empty object
             size = found.meta["size"]
             if start is None and size > max_bytes:
                 reason = f"has more than the {max_bytes:,} bytes that it may have"
-                raise ObjectTooLargeError(_STAGE, self.url_of(key), reason, _UNKNOWN)
+                raise ObjectTooLargeError(_STAGE, self.url_of(name), reason, _UNKNOWN)
             data, tag = bytes(found.bytes()), found.meta["e_tag"] or ""
             write(data)
             place += len(data)
@@ -203,55 +220,60 @@ class Bucket:
                 return tag
             options["if_match"] = tag
 
-    def put_file(self, key: str, path: Path) -> None:
-        """Stores a file's bytes, in parts where it is large; a part is repeated by itself. Raises UserError."""
-        with self._translated(self.url_of(key)):
-            obstore.put(self._patient, key, path, chunk_size=_PART_BYTES, max_concurrency=2)
+    def put_file(self, name: str, path: Path) -> None:
+        """Stores a file's bytes, in parts where it is large; a part is repeated by itself."""
+        with self._translated(self.url_of(name)):
+            obstore.put(self._stores[1], self._key(name), path, chunk_size=_PART_BYTES, max_concurrency=2)
 
-    def put(self, key: str, data: bytes) -> None:
-        """Stores an object. Raises UserError."""
-        self._try(key, lambda: obstore.put(self._once, key, data, use_multipart=False))
+    def put(self, objects: Mapping[str, bytes]) -> None:
+        """Stores objects, whatever has their names."""
+        self._put_each(objects, "overwrite")
 
-    def delete(self, keys: list[str]) -> None:
-        """Removes objects, and leaves out those that are gone. Raises UserError."""
+    def put_new(self, objects: Mapping[str, bytes]) -> set[str]:
+        """Stores those of the objects whose names are free, each in one step, and returns these names; not those of an
+        object that was stored by an attempt whose answer was lost."""
+        return self._put_each(objects, "create")
 
-        def delete(some: list[str]) -> None:
-            try:
-                obstore.delete(self._once, some)
-            except _NOT_THERE as error:
-                if _names_bucket(error) or len(some) < 2:
-                    return
-                for key in some:
-                    delete([key])
-
-        self._try(keys[0], lambda: delete(keys))
-
-    def put_new(self, key: str, data: bytes) -> bool:
-        """Stores an object where none is, in one step; False where one is there, which may be that of an attempt whose
-        answer was lost. Raises UserError."""
-        return self._put_if(key, data, "create")
-
-    def put_changed(self, key: str, data: bytes, tag: str) -> bool:
+    def put_changed(self, name: str, data: bytes, tag: str) -> bool:
         """Replaces an object whose tag is still this one, in one step; False where it is another, which may be that of
-        an attempt whose answer was lost, and where there is none. Raises UserError."""
-        return self._put_if(key, data, {"e_tag": tag})
+        an attempt whose answer was lost, and where there is none."""
+        return bool(self._put_each({name: data}, {"e_tag": tag}))
 
-    def _put_if(self, key: str, data: bytes, mode: Any) -> bool:
-        def put_or_leave() -> bool:
+    def _put_each(self, objects: Mapping[str, bytes], mode: Any) -> set[str]:
+        def put(name: str) -> bool:
             try:
-                obstore.put(self._once, key, data, mode=mode, use_multipart=False)
+                obstore.put(self._stores[0], self._key(name), objects[name], mode=mode, use_multipart=False)
             except _TAKEN as error:
-                if _names_bucket(error):
+                if _names_bucket(error) or mode == "overwrite":
                     raise
                 return False
             return True
 
-        return self._try(key, put_or_leave)
+        names = list(objects)
+        stored = map_at_once(lambda name: self._try(name, lambda: put(name)), names, _REQUESTS_AT_ONCE)
+        return {name for name, is_stored in zip(names, stored, strict=True) if is_stored}
 
-    def _try(self, key: str, work: Callable[[], R]) -> R:
+    def remove(self, names: Sequence[str]) -> None:
+        """Removes objects, and leaves out those that are gone."""
+
+        def remove(keys: list[str]) -> None:
+            try:
+                obstore.delete(self._stores[0], keys)
+            except _NOT_THERE as error:
+                if _names_bucket(error) or len(keys) < 2:
+                    return
+                for key in keys:
+                    remove([key])
+
+        self._try(names[0], lambda: remove([self._key(name) for name in names]))
+
+    def _key(self, name: str) -> str:
+        return f"{self.folder.prefix}/{name}".lstrip("/")
+
+    def _try(self, name: str, work: Callable[[], R]) -> R:
         """Does the work, again where the service fails: also a conditional write, of which the caller looks at what is
         stored. Raises UserError."""
-        with self._translated(self.url_of(key)):
+        with self._translated(self.url_of(name)):
             for attempt in range(1, _ATTEMPTS):
                 try:
                     return work()
@@ -271,9 +293,9 @@ class Bucket:
             raise UserError(_STAGE, item, reason, "choose a bucket, or a file or a database for replies") from None
         except _FAILED as error:
             if _names_bucket(error):
-                reason = f"bucket {self._folder.bucket} is not there"
+                reason = f"bucket {self.folder.bucket} is not there"
                 raise UserError(_STAGE, item, reason, "check the address") from None
-            names = _CREDENTIALS.get(self._folder.scheme, "")
+            names = _CREDENTIALS.get(self.folder.scheme, "")
             if any(place in str(error) for place in _OF_MACHINES):  # asked last, where nothing else names any
                 raise UserError(_STAGE, item, "no credentials were found", f"set {names}") from None
             next_step = f"check {names} and what they may do" if names and _is_refused(error) else _NEXT_STEP

@@ -1,11 +1,11 @@
-"""Addresses of sets in object storage, and the keys of what a version consists of.
+"""Addresses of sets in object storage, and the names of what a version consists of.
 
     s3://bucket/prefix/<name>/v<N>/manifest.json           written last, on the condition that none is there
     s3://bucket/prefix/<name>/v<N>/logs-<digest>/<log>     the decision logs as they were when it was published
     s3://bucket/prefix/<name>/v<N>.sig                     its signature, where its publisher signed it
     s3://bucket/prefix/<name>/objects/<2 hex>/<sha256>     every file of every version, by its bytes
 
-A file's key is the digest of its bytes: two publishers never write different bytes to one key, what a killed one left
+A file's name is the digest of its bytes: two publishers never write different bytes to one name, what a killed one left
 is used by the next, and an image of several versions is stored once.
 
 Where this machine keeps what it read from object storage. It may be deleted at any time: nothing is written there
@@ -117,27 +117,23 @@ class SetUrl:
         return SetUrl(self.folder, self.name, version)
 
     @property
-    def manifest_key(self) -> str:
-        """The key of the version's manifest."""
-        return f"{self.folder.prefix}/v{self.version}/manifest.json"
+    def manifest_name(self) -> str:
+        """The name of the version's manifest in the folder."""
+        return f"v{self.version}/manifest.json"
 
     @property
-    def objects_prefix(self) -> str:
-        """What the keys of all files begin with."""
-        return f"{self.folder.prefix}/objects/"
+    def signature_name(self) -> str:
+        """The name of the version's signature."""
+        return f"v{self.version}.sig"
 
-    def object_key(self, sha256: str) -> str:
-        """Returns the key of the file with these bytes."""
-        return f"{self.objects_prefix}{sha256[:2]}/{sha256}"
+    def log_name(self, manifest_sha256: str, name: str) -> str:
+        """Returns the name of a decision log that the publisher of this manifest had."""
+        return f"v{self.version}/logs-{manifest_sha256[:32]}/{name}"
 
-    @property
-    def signature_key(self) -> str:
-        """The key of the version's signature."""
-        return f"{self.folder.prefix}/v{self.version}.sig"
 
-    def log_key(self, manifest_sha256: str, name: str) -> str:
-        """Returns the key of a decision log that the publisher of this manifest had."""
-        return f"{self.folder.prefix}/v{self.version}/logs-{manifest_sha256[:32]}/{name}"
+def object_name(sha256: str) -> str:
+    """Returns the name of the file with these bytes, in the folder of a set as in the cache."""
+    return f"objects/{sha256[:2]}/{sha256}"
 
 
 def list_versions(names: list[str]) -> list[int]:
@@ -154,7 +150,7 @@ def cache_folder() -> Path:
 
 def object_path(sha256: str) -> Path:
     """Returns where the file with these bytes is kept."""
-    return cache_folder() / "objects" / sha256[:2] / sha256
+    return cache_folder() / object_name(sha256)
 
 
 def is_fetched_copy(path: Path) -> bool:

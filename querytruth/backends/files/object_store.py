@@ -13,50 +13,29 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import (
-    Column,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    create_engine,
-    delete,
-    event,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.schema import CreateTable
 
-from querytruth.backends.files.bucket import Bucket, map_at_once
+from querytruth.backends.files.bucket import BucketObjects, Stored
 from querytruth.backends.files.bucket_urls import BucketFolder, is_object_url
 from querytruth.backends.files.durable_files import make_durable_folder
 from querytruth.errors import UserError
 
 _BUSY_SECONDS = 60
 _AT_ONCE = 500  # names in one statement
-_REQUESTS_AT_ONCE = 16
 _LAST = "\U0010ffff"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-_OBJECTS = Table(
+_OBJECTS = sa.Table(
     "querytruth_objects",
-    MetaData(),
-    Column("name", Text().with_variant(Text(collation="C"), "postgresql"), primary_key=True),  # ordered by its bytes
-    Column("tag", String(64), nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    sa.MetaData(),
+    sa.Column(
+        "name", sa.Text().with_variant(sa.Text(collation="C"), "postgresql"), primary_key=True
+    ),  # ordered by its bytes
+    sa.Column("tag", sa.String(64), nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
-
-
-class Stored(NamedTuple):
-    """An object's bytes, and the tag of this content."""
-
-    data: bytes
-    tag: str
 
 
 class DatabaseObjects:
@@ -73,7 +52,7 @@ class DatabaseObjects:
         self._url, self._stage, self._next_step = parse_database_url(location, stage), stage, next_step
         self._is_file = self._url.get_backend_name() == "sqlite"
         self._lock, self._writer = threading.Lock(), threading.Lock()
-        self._engine: Engine | None = None
+        self._engine: sa.Engine | None = None
 
     def url_of(self, name: str) -> str:
         """Returns where an object lies, for messages."""
@@ -86,7 +65,7 @@ class DatabaseObjects:
         with self._reading() as connection:
             for start in range(0, len(names) if connection else 0, _AT_ONCE):
                 chosen = _OBJECTS.c.name.in_(names[start : start + _AT_ONCE])
-                rows = connection.execute(select(*columns).where(chosen)) if connection else ()
+                rows = connection.execute(sa.select(*columns).where(chosen)) if connection else ()
                 found |= {name: Stored(bytes(data), tag) for name, data, tag in rows}
         if too_large := next((name for name, one in found.items() if len(one.data) > max_bytes), None):
             raise UserError(self._stage, self.url_of(too_large), f"has more than {max_bytes:,} bytes", self._next_step)
@@ -96,7 +75,9 @@ class DatabaseObjects:
         """Returns the names that begin with the prefix, sorted."""
         chosen = (_OBJECTS.c.name >= prefix) & (_OBJECTS.c.name < prefix + _LAST)
         with self._reading() as connection:
-            found = connection and connection.execute(select(_OBJECTS.c.name).where(chosen).order_by(_OBJECTS.c.name))
+            found = connection and connection.execute(
+                sa.select(_OBJECTS.c.name).where(chosen).order_by(_OBJECTS.c.name)
+            )
             return [name for (name,) in found or ()]
 
     def put(self, objects: Mapping[str, bytes]) -> None:
@@ -122,14 +103,14 @@ class DatabaseObjects:
         """Replaces an object whose tag is still this one; False where it is another, and where there is none."""
         same = (_OBJECTS.c.name == name) & (_OBJECTS.c.tag == tag)
         with self._writing() as connection:
-            return bool(connection.execute(update(_OBJECTS).where(same).values(**_as_row(name, data))).rowcount)
+            return bool(connection.execute(sa.update(_OBJECTS).where(same).values(**_as_row(name, data))).rowcount)
 
     def remove(self, names: Sequence[str]) -> None:
         """Removes those of the objects that are there."""
         with self._writing() as connection:
             for start in range(0, len(names), _AT_ONCE):
                 chosen = _OBJECTS.c.name.in_(names[start : start + _AT_ONCE])
-                connection.execute(delete(_OBJECTS).where(chosen))
+                connection.execute(sa.delete(_OBJECTS).where(chosen))
 
     def close(self) -> None:
         """Closes the connections; the store may be used again."""
@@ -142,7 +123,7 @@ class DatabaseObjects:
         return (sqlite if self._is_file else postgresql).insert(_OBJECTS)
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection | None]:
+    def _reading(self) -> Iterator[sa.Connection | None]:
         with self._translated():
             if self._is_file and not Path(str(self._url.database)).exists():
                 yield None
@@ -151,12 +132,12 @@ class DatabaseObjects:
                 yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _writing(self) -> Iterator[sa.Connection]:
         # SQLite has one writer at a time: the threads of a process take turns here, not by looking again and again.
         with self._translated(), self._writer if self._is_file else nullcontext(), self._opened().begin() as connection:
             yield connection
 
-    def _opened(self) -> Engine:
+    def _opened(self) -> sa.Engine:
         with self._lock:
             if self._engine is None:
                 self._engine = _connect(self._url, is_file=self._is_file)
@@ -167,7 +148,7 @@ class DatabaseObjects:
         """Raises UserError, without the URL's password, in place of errors of the database."""
         try:
             yield
-        except DBAPIError as error:
+        except sa.exc.DBAPIError as error:
             message = " ".join(str(error.orig).split())[:200]
             for secret in [self._url.password, *(v for values in self._url.normalized_query.values() for v in values)]:
                 message = message.replace(str(secret), "[redacted]") if secret else message
@@ -180,40 +161,40 @@ class DatabaseObjects:
             raise UserError(self._stage, redact_url(self._url), str(error.strerror), next_step) from None
 
 
-def parse_database_url(location: str | Path, stage: str) -> URL:
+def parse_database_url(location: str | Path, stage: str) -> sa.URL:
     """Parses a file's path or a SQLAlchemy URL. Raises UserError for a URL that is none of a supported database."""
     if isinstance(location, Path) or "://" not in location:
-        return URL.create("sqlite", database=str(location))
+        return sa.URL.create("sqlite", database=str(location))
     scheme, _, rest = location.partition("://")
     driver = _DRIVERS.get(scheme.split("+")[0])
     if driver is None:
         raise UserError(stage, scheme, "is no database for replies", "give a file or a postgresql:// URL")
     try:
-        return make_url(f"{driver}://{rest}")
-    except (ArgumentError, ValueError):  # their texts hold the password
+        return sa.make_url(f"{driver}://{rest}")
+    except (sa.exc.ArgumentError, ValueError):  # their texts hold the password
         raise UserError(stage, scheme, "the URL cannot be read", "fix its host, port or characters") from None
 
 
-def redact_url(url: URL) -> str:
+def redact_url(url: sa.URL) -> str:
     """Returns the URL without user, password and options."""
-    return URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
+    return sa.URL.create(url.drivername, host=url.host, port=url.port, database=url.database).render_as_string()
 
 
-def _connect(url: URL, *, is_file: bool) -> Engine:
+def _connect(url: sa.URL, *, is_file: bool) -> sa.Engine:
     """Returns an engine, and creates the table where it is missing."""
     if is_file:
         if url.database:
             make_durable_folder(Path(url.database).parent)
-        engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
-        event.listen(engine, "connect", _make_durable)
+        engine = sa.create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+        sa.event.listen(engine, "connect", _make_durable)
     else:
-        engine = create_engine(url, pool_pre_ping=True)
+        engine = sa.create_engine(url, pool_pre_ping=True)
     for attempt in range(20):  # several processes may create it at once
         try:
             with engine.begin() as connection:
-                connection.execute(CreateTable(_OBJECTS, if_not_exists=True))
+                connection.execute(sa.schema.CreateTable(_OBJECTS, if_not_exists=True))
             break
-        except DBAPIError as error:
+        except sa.exc.DBAPIError as error:
             message = str(error.orig)
             if attempt == 19 or not ("locked" in message or "already exists" in message or "duplicate key" in message):
                 engine.dispose()  # or its connection stays open as long as anybody holds the error
@@ -230,63 +211,6 @@ def _make_durable(connection: Any, _record: Any) -> None:
 
 def _as_row(name: str, data: bytes) -> dict[str, Any]:
     return {"name": name, "tag": hashlib.sha256(data).hexdigest(), "data": data}
-
-
-class BucketObjects:
-    """Objects below a folder of a bucket, several requests at a time. Machines may use one at a time."""
-
-    def __init__(self, folder: BucketFolder) -> None:
-        """Connects to nothing yet."""
-        self._folder, self._lock = folder, threading.Lock()
-        self._connected: Bucket | None = None
-
-    def url_of(self, name: str) -> str:
-        """Returns the URL of an object."""
-        return f"{self._folder}/{name}" if name else str(self._folder)
-
-    def read(self, names: Sequence[str], max_bytes: int) -> dict[str, Stored]:
-        """Returns those of the objects that are there."""
-        found = self._map(lambda bucket, name: bucket.read_tagged(self._key(name), max_bytes), names)
-        return {name: Stored(*one) for name, one in zip(names, found, strict=True) if one is not None}
-
-    def list_below(self, prefix: str) -> list[str]:
-        """Returns the names that begin with the prefix, which ends with a slash, sorted."""
-        start = len(self._key(""))
-        return sorted(key[start:] for key in self._bucket().list_sizes(self._key(prefix)))
-
-    def put(self, objects: Mapping[str, bytes]) -> None:
-        """Stores objects, whatever has their names."""
-        self._map(lambda bucket, name: bucket.put(self._key(name), objects[name]), list(objects))
-
-    def put_new(self, objects: Mapping[str, bytes]) -> set[str]:
-        """Stores those of the objects whose names are free, and returns these names; not those of an object that was
-        stored by an attempt whose answer was lost."""
-        names = list(objects)
-        stored = self._map(lambda bucket, name: bucket.put_new(self._key(name), objects[name]), names)
-        return {name for name, is_new in zip(names, stored, strict=True) if is_new}
-
-    def put_changed(self, name: str, data: bytes, tag: str) -> bool:
-        """Replaces an object whose tag is still this one; False where it is another, which may be that of an attempt
-        whose answer was lost, and where there is none."""
-        return self._bucket().put_changed(self._key(name), data, tag)
-
-    def close(self) -> None:
-        """Ends the connection; the store may be used again."""
-        with self._lock:
-            self._connected = None
-
-    def _map(self, work: Any, names: Sequence[str]) -> list[Any]:
-        bucket = self._bucket()
-        return list(map_at_once(lambda name: work(bucket, name), names, _REQUESTS_AT_ONCE))
-
-    def _key(self, name: str) -> str:
-        return f"{self._folder.prefix}/{name}".lstrip("/")
-
-    def _bucket(self) -> Bucket:
-        with self._lock:
-            if self._connected is None:
-                self._connected = Bucket(self._folder)
-            return self._connected
 
 
 Objects = DatabaseObjects | BucketObjects

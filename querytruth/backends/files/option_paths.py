@@ -1,14 +1,20 @@
-"""Relative paths in options and definitions; the type of an option marks it as a path."""
+"""Relative paths in options and definitions; the type of an option marks it as a path.
+
+YAML files that name a plug-in and its options, beside which their paths lie.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Any, get_args
 
+import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from querytruth.backends.files import safe_paths, text_formats
 from querytruth.backends.plugins import PluginPackage
+from querytruth.errors import UserError, translate_read_errors
 
 # The folder that a path is relative to; None for a value from the command line.
 BaseFolder = Path | None
@@ -95,3 +101,18 @@ def _apply_rule(rule: PathRule, value: Any, folder: BaseFolder) -> Any:
     if isinstance(value, dict):
         return {name: _apply_rule(rule, entry, folder) for name, entry in value.items()}
     return rule.resolve(str(value), folder) if isinstance(value, str | PurePath) else value
+
+
+def read_plugin_file(package: PluginPackage, key: str, path: Path) -> tuple[str, dict[str, Any]]:
+    """Returns the plug-in that a YAML file names under a key, and all other keys as options; relative paths are below
+    the file's folder. Raises UserError."""
+    with translate_read_errors(package.stage, path, "fix the file", also=(yaml.YAMLError,)):
+        data = text_formats.load_yaml(safe_paths.read_regular(path, text_formats.MAX_YAML_BYTES).decode("utf-8"))
+    plugins = package.list_plugins()
+    if not isinstance(data, dict) or not isinstance(plugin := data.get(key), str):
+        next_step = f"add {key}: with one of {', '.join(plugins)}"
+        raise UserError(package.stage, path, f"names no {package.noun}", next_step)
+    options = {str(name): value for name, value in data.items() if name != key}
+    if plugin in plugins:
+        options = resolve_paths(package.options_class(plugin), options, lambda _: path.parent.absolute())
+    return plugin, options

@@ -31,9 +31,8 @@ from PIL import (
 
 from querytruth.array_types import GreyImage
 from querytruth.backends.environment import may_be_environment_fault
-from querytruth.backends.images import jpeg_files
+from querytruth.backends.images import image_headers, jpeg_files
 from querytruth.backends.images.image_colours import WHITE, choose_ground, flatten
-from querytruth.backends.images.image_headers import check_png, count_gif_frames, find_image_page, read_webp_size
 from querytruth.backends.images.source_names import is_allowed_url
 from querytruth.backends.images.worker_messages import open_file
 from querytruth.backends.web.offline import is_offline
@@ -50,14 +49,6 @@ class _RunningDigest(Protocol):
     """A digest object of hashlib."""
 
     def update(self, data: Any, /) -> None: ...
-
-
-class TooManyPixels(Exception):
-    """Raised where width x height x frames is over the limit."""
-
-
-class TooManyScans(Exception):
-    """Raised for a JPEG whose scans take far longer to decode than its pixels."""
 
 
 class _Jpeg(JpegImagePlugin.JpegImageFile):
@@ -96,10 +87,11 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
     """Opens an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
-    image. Raises TooManyPixels for more than `most` pixels in all, TooManyScans, CameraRaw and ThumbnailFirst."""
-    if kind == "WEBP" and (size := read_webp_size(data)):
+    image. Raises UnusableImage, as for more than `most` pixels in all (`too_many_pixels`) and for scans of a JPEG that
+    take far longer to decode than its pixels (`too_many_scans`)."""
+    if kind == "WEBP" and (size := image_headers.read_webp_size(data)):
         _limit(size, 1, most)
-    page = find_image_page(data) if kind == "TIFF" else 0
+    page = image_headers.find_image_page(data) if kind == "TIFF" else 0
     image = _OPEN[kind](io.BytesIO(jpeg_files.close_jpeg(data) if kind == "JPEG" else data))
     _limit(image.size, 1, most)
     if isinstance(image, _Jpeg):
@@ -108,7 +100,7 @@ def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile
         frames = _pages(image, most)
         image.seek(page)
     elif kind == "GIF":
-        frames = count_gif_frames(data, most // _LEAST_FRAME)
+        frames = image_headers.count_gif_frames(data, most // _LEAST_FRAME)
     else:
         frames = int(getattr(image, "n_frames", 1))
     _limit(image.size, frames, most)
@@ -133,12 +125,13 @@ def check_decoder(kind: str, error: Exception, decode: Callable[[bytes], object]
 def _limit(size: tuple[int, int], frames: int, most: int) -> None:
     pixels = size[0] * size[1]
     if (pixels if frames == 1 else max(pixels, _LEAST_FRAME) * frames) > most:
-        raise TooManyPixels(f"{size[0]} x {size[1]} x {frames}")
+        raise image_headers.UnusableImage("too_many_pixels", f"{size[0]} x {size[1]} x {frames}")
 
 
 def _limit_scans(data: bytes, size: tuple[int, int], layers: int, coded_from: int, most: int) -> None:
     if jpeg_files.exceeds_scan_work(data, size[0] * size[1], layers, coded_from, _SCANS * most):
-        raise TooManyScans(f"{size[0]} x {size[1]}: its scans take the time of {_SCANS * most} pixels or more")
+        detail = f"{size[0]} x {size[1]}: its scans take the time of {_SCANS * most} pixels or more"
+        raise image_headers.UnusableImage("too_many_scans", detail)
 
 
 def _pages(image: ImageFile.ImageFile, most: int) -> int:
@@ -148,7 +141,7 @@ def _pages(image: ImageFile.ImageFile, most: int) -> int:
         pages += 1
         pixels += max(image.width * image.height, _LEAST_FRAME)
         if pages > 1 and pixels > most:
-            raise TooManyPixels(f"{pages} pages with {pixels} pixels")
+            raise image_headers.UnusableImage("too_many_pixels", f"{pages} pages with {pixels} pixels")
         try:
             image.seek(pages)
         except EOFError:
@@ -172,8 +165,8 @@ def decode_and_digest(
     kind: str, data: bytes, most: int, digest: _RunningDigest, longer: int = GREY_SIDE
 ) -> DecodedFrame:
     """Decodes every frame and adds the pixels of the first to `digest`: in full, as they are shown, of a JPEG reduced.
-    The grey image's longer side has at most `longer` pixels. Raises TooManyPixels for more than `most` pixels in all,
-    TooManyScans, CameraRaw, ThumbnailFirst, and the decoder's error for a damaged file."""
+    The grey image's longer side has at most `longer` pixels. Raises UnusableImage as `open_limited` does, and the
+    decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := jpeg_files.read_plain_jpeg_header(data)):
         size = plain.width, plain.height
         _limit(size, 1, most)
@@ -199,7 +192,7 @@ def decode_and_digest(
 def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile, longer: int) -> None:
     """Decodes the first frame; a JPEG reduced."""
     if kind == "PNG":
-        check_png(data)
+        image_headers.check_png(data)
     elif kind == "JPEG":
         scale = jpeg_files.choose_reduction(image.size, longer)
         image.draft("L" if image.mode == "L" else "RGB", (image.width // scale, image.height // scale))

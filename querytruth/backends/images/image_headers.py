@@ -40,12 +40,13 @@ _RAW_STARTS = (b"FUJIFILMCCD-RAW", b"FOVb", b"IIRO", b"IIRS", b"MMOR", b"IIU\x00
 _CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks that change the pixels
 
 
-class CameraRaw(Exception):
-    """Raised for a camera's raw data: they become an image only by developing them."""
+class UnusableImage(Exception):
+    """Raised for a file that is not read, with reason and detail, such as `camera_raw` (a camera's raw data become an
+    image only by developing them) and `thumbnail_first` (of one that Pillow cannot reach)."""
 
-
-class ThumbnailFirst(Exception):
-    """Raised for a file whose first directory is a smaller version of one that Pillow cannot reach."""
+    def __init__(self, reason: str, detail: str | None = None) -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason, self.detail = reason, detail
 
 
 class _Directory(NamedTuple):
@@ -65,7 +66,7 @@ class _Directory(NamedTuple):
 
 def find_image_page(data: bytes) -> int:
     """Returns the page of a TIFF that is the image: the first, unless it says of itself that it is a smaller version
-    and a larger page does not. Raises CameraRaw and ThumbnailFirst."""
+    and a larger page does not. Raises UnusableImage."""
     directories = list(_directories(data))
     if not directories:
         return 0
@@ -73,12 +74,13 @@ def find_image_page(data: bytes) -> int:
     size = f"its first directory is an image of {first.width} x {first.height}"
     sensor = next((_SENSOR[one.photometric] for one in directories if one.photometric in _SENSOR), None)
     if sensor or data[8:10] == b"CR" or any(one.is_dng for one in directories):
-        raise CameraRaw(f"{sensor or 'a DNG or CR2 file'}: {size}")
+        raise UnusableImage("camera_raw", f"{sensor or 'a DNG or CR2 file'}: {size}")
     larger = [one for one in directories[1:] if one.pixels > first.pixels and not one.is_reduced]
     if page := next((one.page for one in larger if one.page and first.is_reduced), None):
         return page
     if below := [one for one in larger if one.page is None]:
-        raise ThumbnailFirst(f"{size}, and the one of {below[0].width} x {below[0].height} below it cannot be read")
+        hidden = f"{size}, and the one of {below[0].width} x {below[0].height} below it cannot be read"
+        raise UnusableImage("thumbnail_first", hidden)
     return 0
 
 

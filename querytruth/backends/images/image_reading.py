@@ -20,6 +20,7 @@ from PIL import Image
 from querytruth.array_types import GreyImage
 from querytruth.backends.images import image_decoding, image_headers, image_quality, perceptual_hashes
 from querytruth.backends.images.exif import Exif, read_exif
+from querytruth.backends.images.image_headers import UnusableImage
 from querytruth.backends.images.worker_messages import open_file
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF")
@@ -85,14 +86,6 @@ class ScannedImage(NamedTuple):
     detail: str | None = None
 
 
-class _Unusable(Exception):
-    """Raised for a file that cannot be used, with reason and detail."""
-
-    def __init__(self, reason: str, detail: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.detail = reason, detail
-
-
 class DecodedFile(NamedTuple):
     """A complete file after decoding: the known fields of its `ScannedImage`, the EXIF block (or what was read of a
     long one), the small grey image as stored, its sampled colours (None where it has none), and the unfinished digest
@@ -128,7 +121,7 @@ def decode_image(location: str | Path, longer: int = image_decoding.GREY_SIDE) -
     try:
         data = _read_remote(known) if image_decoding.is_remote(known["path"]) else _read_local(known)
         return _decode_bytes(data, known, longer)
-    except _Unusable as error:
+    except UnusableImage as error:
         return ScannedImage(**known, reason=error.reason, detail=error.detail)
 
 
@@ -241,7 +234,7 @@ def _read_local(known: dict[str, Any]) -> bytes:
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                raise _Unusable("not_a_regular_file")
+                raise UnusableImage("not_a_regular_file")
             known |= {"size": status.st_size, "modified": status.st_mtime_ns}
             _check_head(os.pread(handle, image_decoding.HEAD_BYTES, 0), status.st_size, known)
             data = os.read(handle, status.st_size + 1)
@@ -249,11 +242,11 @@ def _read_local(known: dict[str, Any]) -> bytes:
             os.close(handle)
     except OSError as error:
         kind = "not_a_regular_file" if error.errno in (errno.ELOOP, errno.ENXIO) else "unreadable"  # a link, a socket
-        raise _Unusable(kind, error.strerror) from None
+        raise UnusableImage(kind, error.strerror) from None
     except ValueError as error:  # not a possible file name
-        raise _Unusable("unreadable", str(error)) from None
+        raise UnusableImage("unreadable", str(error)) from None
     if len(data) != status.st_size:
-        raise _Unusable("unreadable", "it changed while it was read")
+        raise UnusableImage("unreadable", "it changed while it was read")
     return data
 
 
@@ -263,29 +256,28 @@ def _read_remote(known: dict[str, Any]) -> bytes:
             head = image_decoding.read_stream(file, image_decoding.HEAD_BYTES)
             _check_head(head, getattr(file, "size", None) or len(head), known)
             data = head + image_decoding.read_stream(file, MAX_FILE_BYTES + 1 - len(head))
-    except _Unusable:
+    except UnusableImage:
         raise
     except Exception as error:  # each file system has its own errors; their texts may hold a URL with a password
-        raise _Unusable("unreadable", getattr(error, "strerror", None) or type(error).__name__) from None
+        raise UnusableImage("unreadable", getattr(error, "strerror", None) or type(error).__name__) from None
     if len(data) > MAX_FILE_BYTES:
-        raise _Unusable("file_too_large", f"over {MAX_FILE_BYTES} bytes")
+        raise UnusableImage("file_too_large", f"over {MAX_FILE_BYTES} bytes")
     known |= {"size": len(data), "modified": 0}
     return data
 
 
 def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
-    """Raises _Unusable for what is no image or too large, before more of it is read."""
+    """Raises UnusableImage for what is no image or too large, before more of it is read."""
     known["head"] = image_decoding.head_digest(head)
     if not head:
-        raise _Unusable("empty_file")
+        raise UnusableImage("empty_file")
+    if image_headers.is_camera_raw(head):
+        raise UnusableImage("camera_raw")
     if image_headers.sniff_format(head) is None:
-        if image_headers.is_camera_raw(head):
-            raise _Unusable("camera_raw")
-        raise _Unusable(
-            "not_an_image", "JPEG XL, which is not read" if head.startswith(image_headers.JPEG_XL_STARTS) else None
-        )
+        is_jpeg_xl = head.startswith(image_headers.JPEG_XL_STARTS)
+        raise UnusableImage("not_an_image", "JPEG XL, which is not read" if is_jpeg_xl else None)
     if size > MAX_FILE_BYTES:
-        raise _Unusable("file_too_large", f"{size} bytes")
+        raise UnusableImage("file_too_large", f"{size} bytes")
 
 
 def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFile:
@@ -295,21 +287,15 @@ def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFil
             kind, data, MAX_PIXELS, digest, longer
         )
         exif = block if len(block) <= _LONG_EXIF else read_exif(block)
-    except (image_decoding.TooManyPixels, Image.DecompressionBombError) as error:
-        raise _Unusable("too_many_pixels", str(error)[:200]) from None
-    except image_headers.CameraRaw as error:
-        raise _Unusable("camera_raw", str(error)) from None
-    except image_headers.ThumbnailFirst as error:
-        raise _Unusable("thumbnail_first", str(error)) from None
-    except image_decoding.TooManyScans as error:
-        raise _Unusable("too_many_scans", str(error)) from None
-    except MemoryError:  # not the file's fault
+    except Image.DecompressionBombError as error:
+        raise UnusableImage("too_many_pixels", str(error)[:200]) from None
+    except (UnusableImage, MemoryError):  # MemoryError: not the file's fault
         raise
     except Exception as error:  # Pillow's decoders raise any exception on hostile files
         image_decoding.check_decoder(
             kind, error, lambda own: image_decoding.decode_and_digest(kind, own, MAX_PIXELS, hashlib.sha256(), longer)
         )
-        raise _Unusable("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
+        raise UnusableImage("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
     known |= {"sha256": hashlib.sha256(data).hexdigest(), "format": kind, "width": width, "height": height}
     if damage:
         known |= {"reason": DAMAGED, "detail": damage}

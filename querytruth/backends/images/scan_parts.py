@@ -29,7 +29,7 @@ from querytruth.backends.images import image_reading as images
 from querytruth.backends.images.image_reading import TRANSIENT_REASONS, ScannedImage, decode_image, describe_images
 from querytruth.backends.images.image_sources import FileState, ImageSource, RefusedItem, read_file_state
 from querytruth.backends.images.perceptual_hashes import PATCH_TYPE, THUMBNAIL_HEAD
-from querytruth.backends.images.worker_processes import map_in_workers
+from querytruth.backends.images.worker_processes import finish_in_workers
 from querytruth.backends.images.worker_starts import WorkerFailure
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.records import SCANNED_IMAGES_SCHEMA, image_ids_of_bytes, stable_hash
@@ -107,7 +107,7 @@ def _texts(items: pa.Array) -> Iterator[str]:
 
 def read_images_in_workers(locations: Iterable[str]) -> Iterator[ScannedImage | WorkerFailure]:
     """Reads images in a worker process. Yields a WorkerFailure for each image that the worker fails over."""
-    return map_in_workers(decode_image, locations, finish=describe_images)
+    return finish_in_workers(decode_image, describe_images, locations)
 
 
 def scan_part(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from querytruth.backends.images.worker_main import WorkerJob, limit_rights, needs_network
 from querytruth.backends.images.worker_starts import (
@@ -20,7 +20,14 @@ from querytruth.backends.images.worker_starts import (
     start_worker,
 )
 
-__all__ = ["WorkerFailure", "WorkerLimits", "end_idle_workers", "map_in_parallel", "map_in_workers"]
+__all__ = [
+    "WorkerFailure",
+    "WorkerLimits",
+    "end_idle_workers",
+    "finish_in_workers",
+    "map_in_parallel",
+    "map_in_workers",
+]
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -32,37 +39,28 @@ _FINISH_BATCH = 32  # items finished and answered at once
 _RETIRES_AFTER = 20_000  # items: the memory that a decoder leaks is freed with its worker
 
 
-@overload
 def map_in_workers(
-    work: Callable[[T], R], items: Iterable[T], limits: WorkerLimits = ..., *, writable: Path | None = None
-) -> Iterator[R | WorkerFailure]: ...
-
-
-@overload
-def map_in_workers(
-    work: Callable[[T], M], items: Iterable[T], limits: WorkerLimits = ..., *, finish: Callable[[list[M]], Iterable[R]]
-) -> Iterator[R | WorkerFailure]: ...
-
-
-def map_in_workers(
-    work: Any,
-    items: Iterable[Any],
-    limits: WorkerLimits = DEFAULT_LIMITS,
-    *,
-    finish: Any = None,
-    writable: Path | None = None,
-) -> Iterator[Any]:
+    work: Callable[[T], R], items: Iterable[T], limits: WorkerLimits = DEFAULT_LIMITS, *, writable: Path | None = None
+) -> Iterator[R | WorkerFailure]:
     """Yields the results in the order of the items. `work` is a function of a module (not of `__main__`), or a
-    `partial` of one.
-
-    `finish` also runs in the worker: it turns the return values of `work` for up to 32 items into results; where that
-    fails, each item is repeated alone. The work may write below the existing folder `writable` alone, and connect only
-    where an item, or its `location`, is a URL (querytruth/backends/images/worker_main.py).
+    `partial` of one. It may write below the existing folder `writable` alone, and connect only where an item, or its
+    `location`, is a URL (querytruth/backends/images/worker_main.py).
 
     Raises what `work` raises, with the worker's traceback as a note, and UserError where no worker starts. Items are
     consumed up to 64 ahead of the results. Any number of threads may call this; each has its own worker.
     """
-    return _MappedItems(work, finish, limits, writable).map(iter(items))
+    return _MappedItems(work, None, limits, writable).map(iter(items))
+
+
+def finish_in_workers(
+    work: Callable[[T], M],
+    finish: Callable[[list[M]], Iterable[R]],
+    items: Iterable[T],
+    limits: WorkerLimits = DEFAULT_LIMITS,
+) -> Iterator[R | WorkerFailure]:
+    """The same, where `finish` turns the return values of `work` for up to 32 items into results, in the worker, too;
+    where that fails, each item is repeated alone."""
+    return _MappedItems(work, finish, limits, None).map(iter(items))
 
 
 class _MappedItems:

@@ -29,7 +29,6 @@ _NEVER_OF_ITEM = frozenset({"connection_failed", "proxy_error", "rate_limited"})
 # Failures that say the same as a useless reply: each is about its question, many in a row are about the model.
 _USELESS = frozenset({"only_reasoning", "empty_content", "tool_call", "refused"})
 _MAX_QUOTE = 80  # characters of a useless reply in a message
-_MORE_FAULTS = 2  # times as many useless replies in a row are borne once one was usable
 FindFault = Callable[[ChatRequest, Reply], str]
 NOT_RECORDED = Failure("not_recorded", "transient", "no reply is stored, and none was asked for")
 
@@ -91,8 +90,9 @@ def answer_requests(
         open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}
         pace, spending = QuestionPace(count_calls_at_once(model)), spending or Spending()
         asked = {key: request for key, request in zip(keys, requests, strict=True) if key in known}
-        probe = _EndpointProbe(model, find_fault, _find_good(asked, known, find_fault))
-        arrived, calls = _ask_model(store, find, model, open_questions, give_up_after, report, pace, spending, probe)
+        good = _find_good(asked, known, find_fault)
+        watch = _EndpointWatch(model, find_fault, give_up_after, good, spending)
+        arrived, calls = _ask_model(store, find, open_questions, report, pace, watch)
         store.record_pace(model.identity, role, pace)
         known |= arrived
         if (limit := spending.exhausted_limit) and times.keys() - known.keys():
@@ -112,38 +112,18 @@ def _find_good(
     return next(good, None)
 
 
-@dataclass(slots=True)
-class _EndpointProbe:
-    """Tells a faulty endpoint from faulty items: asks a question again that was answered well, `good`."""
-
-    model: ChatModel
-    find_fault: FindFault
-    good: ChatRequest | None
-
-    def is_endpoint_well(self, spending: Spending) -> bool:
-        if self.good is None or not spending.count_allowed(1):
-            return False
-        answer = self.model.reply([self.good])[0]
-        spending.count(self.good, answer)
-        return isinstance(answer, Reply) and not self.find_fault(self.good, answer)
-
-
 def _ask_model(
     store: ReplyStore,
     find: Callable[[Sequence[str]], dict[str, ChatAnswer]],
-    model: ChatModel,
     questions: dict[str, ChatRequest],
-    give_up_after: int,
     report_stored: Callable[[Iterable[str]], None],
     pace: QuestionPace,
-    spending: Spending,
-    probe: _EndpointProbe,
+    watch: "_EndpointWatch",
 ) -> tuple[dict[str, ChatAnswer], int]:
     """Returns answers by key, each stored on arrival, and the number of questions that the model was asked. Waits for
     the answers to questions that another run is asking. Once the budget is spent, the other questions stay open."""
     answers: dict[str, ChatAnswer] = {}
-    calls, leases = 0, store.create_leases()
-    breaker, doubts = _Breaker(give_up_after), _DoubtfulAnswers()
+    model, spending, calls, leases = watch.model, watch.spending, 0, store.create_leases()
     keys: list[str] = []
     has_arrived, suspected = set[str](), set[str]()
 
@@ -152,19 +132,15 @@ def _ask_model(
         answers.update({key: replace(answer, raw="") for key, answer in stored.items()})
 
     def arrived(some: Sequence[tuple[int, ChatAnswer]]) -> bool:
-        judged = [(keys[place], answer, _find_fault(probe, questions[keys[place]], answer)) for place, answer in some]
-        save(doubts.resolve(judged))
-        has_arrived.update(key for key, _, _ in judged)
-        report_stored([key for key, _, _ in judged])
-        pace.count([answer for _, answer in some])
-        for key, answer, fault in judged:
+        given = [(keys[place], answer) for place, answer in some]
+        save([one for key, answer in given for one in watch.judge(key, questions[key], answer)])
+        has_arrived.update(key for key, _ in given)
+        suspected.update(key for key, answer in given if _may_be_of_item(answer))
+        report_stored([key for key, _ in given])
+        pace.count([answer for _, answer in given])
+        for key, answer in given:
             spending.count(questions[key], answer)
-            if _may_be_of_item(answer):
-                suspected.add(key)
-            if isinstance(answer, Reply) and not fault:
-                probe.good = questions[key]
-        breaker.record([(answer, fault) for _, answer, fault in judged])
-        return breaker.last is None and not spending.exhausted_limit
+        return watch.last is None and not spending.exhausted_limit
 
     waiting, pause = list(questions), _POLL_SECONDS[0]
     while waiting:
@@ -180,16 +156,16 @@ def _ask_model(
                 with pace.timing():
                     model.reply([questions[key] for key in keys], arrived)
         not_asked: list[str] = []
-        if breaker.last is not None:
-            is_of_endpoint = breaker.last.kind == "blocked" or breaker.last.reason in _NEVER_OF_ITEM
-            if is_of_endpoint or not probe.is_endpoint_well(spending):
-                raise _give_up_error(model, breaker)
-            save(doubts.prove())
-            breaker.reset()
+        if watch.last is not None:
+            is_of_endpoint = watch.last.kind == "blocked" or watch.last.reason in _NEVER_OF_ITEM
+            if is_of_endpoint or not watch.is_endpoint_well():
+                raise _give_up_error(watch)
+            save(watch.prove())
+            watch.reset()
             not_asked = [key for key in keys if key not in has_arrived]
             calls -= len(not_asked)
         if spending.exhausted_limit:
-            save(doubts.end(has_good=probe.good is not None))
+            save(watch.end())
             return answers, calls
         leased_elsewhere = [key for key in part if key not in held and key not in found]
         waiting = not_asked + waiting[_AT_ONCE:] + leased_elsewhere
@@ -198,23 +174,21 @@ def _ask_model(
             continue
         time.sleep(pause)
         pause = min(2 * pause, _POLL_SECONDS[1])
-    save(doubts.end(has_good=probe.good is not None))
-    save(_ask_suspects(model, {key: questions[key] for key in sorted(suspected)}, probe, spending))
+    save(watch.end())
+    save(_ask_suspects({key: questions[key] for key in sorted(suspected)}, watch))
     return answers, calls
 
 
-def _ask_suspects(
-    model: ChatModel, questions: dict[str, ChatRequest], probe: _EndpointProbe, spending: Spending
-) -> list[tuple[str, ChatAnswer]]:
+def _ask_suspects(questions: dict[str, ChatRequest], watch: "_EndpointWatch") -> list[tuple[str, ChatAnswer]]:
     """Asks once more what a server failed with status 500, and returns the answers. A failure is final where the
     endpoint answers a question well before and after it: the server cannot take the item."""
-    if not questions or not probe.is_endpoint_well(spending):
+    if not questions or not watch.is_endpoint_well():
         return []
-    allowed = list(questions)[: spending.count_allowed(len(questions))]
-    answers = dict(zip(allowed, model.reply([questions[key] for key in allowed]), strict=True))
+    allowed = list(questions)[: watch.spending.count_allowed(len(questions))]
+    answers = dict(zip(allowed, watch.model.reply([questions[key] for key in allowed]), strict=True))
     for key, answer in answers.items():
-        spending.count(questions[key], answer)
-    if any(_may_be_of_item(answer) for answer in answers.values()) and probe.is_endpoint_well(spending):
+        watch.spending.count(questions[key], answer)
+    if any(_may_be_of_item(answer) for answer in answers.values()) and watch.is_endpoint_well():
         for key, answer in answers.items():
             if isinstance(answer, Failure) and _may_be_of_item(answer):
                 answers[key] = replace(answer, kind="final")
@@ -226,89 +200,81 @@ def _may_be_of_item(answer: ChatAnswer) -> bool:
     return isinstance(answer, Failure) and answer.reason == reason and answer.detail.startswith(detail)
 
 
-def _find_fault(probe: _EndpointProbe, request: ChatRequest, answer: ChatAnswer) -> str:
-    if isinstance(answer, Reply):
-        return probe.find_fault(request, answer)
-    return answer.reason if answer.kind == "final" and answer.reason in _USELESS else ""
+class _EndpointWatch:
+    """Tells a faulty endpoint from faulty items, answer by answer.
 
+    It is given up (`last`) where many answers in a row fail, or are of no use; not for single questions. An answer that
+    the endpoint may give to every question is about its own, and so final, only where a usable reply came before it
+    and another one after it; until then it is stored as a failure that passes."""
 
-class _DoubtfulAnswers:
-    """Answers that the endpoint may give to every question. One is about its question, and so final, only where a
-    usable reply came before it and another one after it; until then it is transient."""
+    def __init__(
+        self, model: ChatModel, find_fault: FindFault, give_up_after: int, good: ChatRequest | None, spending: Spending
+    ) -> None:
+        """`good`: a question that was answered well, None where none was."""
+        self.model, self._find_fault, self._limit, self._good = model, find_fault, give_up_after, good
+        self.spending = spending
+        self._has_usable = False
+        self._open: dict[str, ChatAnswer] = {}  # doubtful answers after the last usable reply
+        self.in_a_row = self.faults_in_a_row = 0
+        self.last: Failure | None = None
 
-    def __init__(self) -> None:
-        self._has_reply = False
-        self._open: dict[str, ChatAnswer] = {}  # after the last usable reply
+    def judge(self, key: str, request: ChatRequest, answer: ChatAnswer) -> list[tuple[str, ChatAnswer]]:
+        """Returns the answer to a question as it is to be stored now, after earlier ones that are final by now."""
+        fault = self._fault_of(request, answer)
+        self._count(answer, fault)
+        if isinstance(answer, Reply) and not fault:
+            self._has_usable, self._good = True, request
+            return [*self.prove(), (key, answer)]
+        if isinstance(answer, Reply):
+            self._open[key] = answer
+            return [(key, Failure(fault, "transient", _quote(answer), answer.raw or answer.text))]
+        is_wide = answer.kind == "final" and answer.reason in _ENDPOINT_WIDE
+        if fault or (is_wide and self._has_usable):
+            self._open[key] = answer
+        return [(key, replace(answer, kind="transient") if fault or is_wide else answer)]
 
-    def resolve(self, arrived: Iterable[tuple[str, ChatAnswer, str]]) -> list[tuple[str, ChatAnswer]]:
-        """Returns the answers, each with its key and its fault, as they are to be stored now, and earlier ones that are
-        final by now."""
-        resolved: list[tuple[str, ChatAnswer]] = []
-        for key, answer, fault in arrived:
-            if isinstance(answer, Reply) and not fault:
-                resolved += [*self.prove(), (key, answer)]
-                self._has_reply = True
-            elif isinstance(answer, Reply):
-                self._open[key] = answer
-                resolved.append((key, Failure(fault, "transient", _quote(answer), answer.raw or answer.text)))
-            elif fault:
-                self._open[key] = answer
-                resolved.append((key, replace(answer, kind="transient")))
-            elif answer.kind == "final" and answer.reason in _ENDPOINT_WIDE:
-                if self._has_reply:
-                    self._open[key] = answer
-                resolved.append((key, replace(answer, kind="transient")))
-            else:
-                resolved.append((key, answer))
-        return resolved
+    def _fault_of(self, request: ChatRequest, answer: ChatAnswer) -> str:
+        if isinstance(answer, Reply):
+            return self._find_fault(request, answer)
+        return answer.reason if answer.kind == "final" and answer.reason in _USELESS else ""
+
+    def _count(self, answer: ChatAnswer, fault: str) -> None:
+        is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason in _ENDPOINT_WIDE)
+        self.in_a_row = self.in_a_row + 1 if is_systemic else 0
+        self.faults_in_a_row = self.faults_in_a_row + 1 if fault else 0
+        is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
+        if self.last is None and isinstance(answer, Failure) and is_over:
+            self.last = answer
+        elif self.last is None and fault and self.faults_in_a_row >= self._limit * (2 if self._has_usable else 1):
+            self.last = Failure(fault, "transient", _quote(answer))
 
     def prove(self) -> list[tuple[str, ChatAnswer]]:
         """Returns the open answers as final: the endpoint answers other questions well."""
         proven, self._open = list(self._open.items()), {}
         return proven
 
-    def end(self, *, has_good: bool) -> list[tuple[str, ChatAnswer]]:
+    def end(self) -> list[tuple[str, ChatAnswer]]:
         """Returns what came after the last usable reply and is too little to doubt the model: failures that say so
         themselves and, where the model answered another question well, useless replies."""
         useless = [(key, one) for key, one in self._open.items() if getattr(one, "reason", "") in _USELESS]
-        return useless + [pair for pair in self._open.items() if has_good and isinstance(pair[1], Reply)]
+        return useless + [pair for pair in self._open.items() if self._good and isinstance(pair[1], Reply)]
+
+    def is_endpoint_well(self) -> bool:
+        """Asks the question again that was answered well."""
+        if self._good is None or not self.spending.count_allowed(1):
+            return False
+        answer = self.model.reply([self._good])[0]
+        self.spending.count(self._good, answer)
+        return isinstance(answer, Reply) and not self._find_fault(self._good, answer)
+
+    def reset(self) -> None:
+        """Begins to count anew: the endpoint is well."""
+        self.in_a_row = self.faults_in_a_row = 0
+        self.last = None
 
 
 def _quote(answer: ChatAnswer) -> str:
     return " ".join((answer.text if isinstance(answer, Reply) else answer.detail).split())[:_MAX_QUOTE]
-
-
-class _Breaker:
-    """Opens when the endpoint fails, or its replies are of no use; not for single questions."""
-
-    def __init__(self, give_up_after: int) -> None:
-        self._limit = give_up_after
-        self._has_usable = False
-        self.in_a_row = self.faults_in_a_row = 0
-        self.last: Failure | None = None  # set once it is open
-
-    def record(self, answers: Iterable[tuple[ChatAnswer, str]]) -> None:
-        """Counts answers, each with the fault of a reply that is of no use."""
-        for answer, fault in answers:
-            is_systemic = isinstance(answer, Failure) and (answer.kind != "final" or answer.reason in _ENDPOINT_WIDE)
-            self.in_a_row = self.in_a_row + 1 if is_systemic else 0
-            is_useless = bool(fault)
-            self.faults_in_a_row = self.faults_in_a_row + 1 if is_useless else 0
-            self._has_usable |= isinstance(answer, Reply) and not fault
-            is_over = self.in_a_row >= self._limit or getattr(answer, "kind", "") == "blocked"
-            if isinstance(answer, Failure) and is_over and self.last is None:
-                self.last = answer
-            if is_useless and self.last is None and self.faults_in_a_row >= self._fault_limit:
-                self.last = Failure(fault, "transient", _quote(answer))
-
-    @property
-    def _fault_limit(self) -> int:
-        return self._limit * (_MORE_FAULTS if self._has_usable else 1)
-
-    def reset(self) -> None:
-        """Closes it again: the endpoint is well."""
-        self.in_a_row = self.faults_in_a_row = 0
-        self.last = None
 
 
 def _budget_error(model: ChatModel, role: str, spent: str, limit: str, total: int, done: int) -> BudgetSpentError:
@@ -318,18 +284,16 @@ def _budget_error(model: ChatModel, role: str, spent: str, limit: str, total: in
     return BudgetSpentError("ask chat model", model.identity.name, reason, next_step)
 
 
-def _give_up_error(model: ChatModel, breaker: _Breaker) -> UserError:
-    last = breaker.last or NOT_RECORDED
-    if breaker.faults_in_a_row:
-        reason = (
-            f"{breaker.faults_in_a_row} replies in a row are of no use, the last one: {last.reason} ({last.detail})"
-        )
+def _give_up_error(watch: _EndpointWatch) -> UserError:
+    last, model = watch.last or NOT_RECORDED, watch.model
+    if watch.faults_in_a_row:
+        reason = f"{watch.faults_in_a_row} replies in a row are of no use, the last one: {last.reason} ({last.detail})"
         next_step = (
             "check that the model sees the images and answers without reasoning (prompt, max_tokens, template of "
         )
         next_step += "the server), then run the same command: these questions are asked again"
         return UserError("ask chat model", model.identity.name, reason, next_step)
-    often = "" if last.kind == "blocked" else f"{breaker.in_a_row} questions in a row failed, "
+    often = "" if last.kind == "blocked" else f"{watch.in_a_row} questions in a row failed, "
     reason = f"{often}{last.reason}" + (f" ({last.detail})" if last.detail else "")
     if where := explain_failure(model, last):
         reason += f" {where}"

@@ -18,12 +18,11 @@ from pydantic import Field
 
 from querytruth.backends import environment
 from querytruth.backends.files.option_paths import PathOrName
-from querytruth.backends.models import chat, chat_completion
-from querytruth.backends.models.hub_models import WEIGHTS_WITHOUT_CODE, check_weight_format, resolve_model_revision
+from querytruth.backends.models import chat, chat_completion, hub_models
 from querytruth.backends.models.model_devices import choose_device
 from querytruth.backends.models.stored_answers import canonical_json_text
 from querytruth.backends.plugins import ModelIdentity, PluginOptions, missing_library_error
-from querytruth.errors import UserError, first_line
+from querytruth.errors import UserError
 
 Conversation = list[dict[str, Any]]  # messages; a content is a text, or parts {"type": "image"} and {"type": "text"}
 _Question = tuple[chat.ChatRequest, Conversation]
@@ -86,7 +85,7 @@ class LocalChatModel:
     def __init__(
         self, options: LocalGenerationOptions, settings: dict[str, Any], load_model: Callable[[Any, str], LoadedModel]
     ) -> None:
-        name, revision = resolve_model_revision(options.name, options.revision)
+        name, revision = hub_models.resolve_model_revision(options.name, options.revision)
         self.identity = ModelIdentity(name, revision, options.generation_settings() | settings)
         self._options, self._load_model = options, load_model
         self._is_proven, self._suspects = False, 0  # has it answered; questions in a row with an error of a library
@@ -261,7 +260,7 @@ def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto
     """Loads the weights; by default on a GPU in half precision, else on the CPU in single precision. Raises
     UserError."""
     if Path(name).is_dir():
-        check_weight_format(name, Path(name), "load chat model")
+        hub_models.check_weight_format(name, Path(name), "load chat model")
     torch, transformers = import_torch_and_transformers()
     if not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
@@ -276,11 +275,11 @@ def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto
         dtype = "float32" if device == "cpu" else "bfloat16" if is_bfloat else "float16"
     try:
         model = getattr(transformers, auto_class).from_pretrained(
-            name, revision=hub_revision(revision), dtype=getattr(torch, dtype), **WEIGHTS_WITHOUT_CODE
+            name, revision=hub_revision(revision), dtype=getattr(torch, dtype), **hub_models.WEIGHTS_WITHOUT_CODE
         )
         return model.to(device).eval()
     except Exception as error:  # wrong folders and devices raise any exception
-        raise loading_error(name, error) from None
+        raise hub_models.make_loading_error("load chat model", name, error) from None
 
 
 def import_torch_and_transformers() -> tuple[Any, Any]:
@@ -291,20 +290,28 @@ def import_torch_and_transformers() -> tuple[Any, Any]:
         raise missing_library_error("load chat model", "a local model", error) from None
 
 
+def load_tokenizer(name: str, revision: str) -> Any:
+    """Loads a tokenizer that pads on the left. Raises UserError."""
+    _, transformers = import_torch_and_transformers()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            name, revision=hub_revision(revision), **hub_models.WITHOUT_CODE
+        )
+    except (ImportError, ValueError, OSError) as error:
+        raise hub_models.make_loading_error("load chat model", name, error) from None
+    pad_on_the_left(tokenizer)
+    return tokenizer
+
+
+def pad_on_the_left(tokenizer: Any) -> None:
+    """Makes a tokenizer pad on the left."""
+    tokenizer.padding_side = "left"
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+
+
 def hub_revision(revision: str) -> str | None:
     """Returns the revision for the hub; None for that of a folder."""
     return None if revision.startswith("files:") else revision
-
-
-def loading_error(name: str, error: Exception) -> UserError:
-    """Returns a UserError with the first line of transformers' message."""
-    if environment.is_certain_environment_fault(error):
-        return environment.make_environment_fault("load chat model", name, error)
-    next_step = "give the folder or the hub's name of a model of this kind"
-    reason = first_line(error)
-    if environment.may_be_environment_fault(error):  # or the files are of another kind
-        reason += f" ({type(error).__name__}, {environment.library_of(error)})"
-    return UserError("load chat model", name, reason, next_step)
 
 
 def _make_harmless(content: Any) -> Any:

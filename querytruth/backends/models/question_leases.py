@@ -7,23 +7,21 @@ agree to some seconds). The pace is for plans; no build depends on it.
 
 import math
 import os
-import platform
 import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from time import monotonic
 
 import msgspec
 
+from querytruth.backends.environment import process_start, this_machine
 from querytruth.backends.files.object_store import Objects
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
-from querytruth.backends.models.reply_objects import PastRun
+from querytruth.backends.models.reply_objects import LEASES, PastRun
 from querytruth.errors import UserError
 
 _SECONDS = 60.0
@@ -39,58 +37,68 @@ class Lease(msgspec.Struct):
     keys: list[str]
 
 
-class LeaseTable:
-    """The leases of all runs: one object, replaced on the condition that nobody else replaced it meanwhile. Methods
-    raise UserError for errors of the place."""
+class QuestionLeases:
+    """The leases of one run. Those of all runs are one object, replaced on the condition that nobody else replaced it
+    meanwhile. Methods raise UserError for errors of the place."""
 
-    def __init__(self, objects: Objects, name: str) -> None:
-        self._objects, self._name = objects, name
+    def __init__(self, objects: Objects, holder: str = "") -> None:
+        """`holder`: machine, process, its start and a name of the run; "" for this process."""
+        self._objects = objects
+        self._holder = holder or f"{this_machine()} {os.getpid()} {process_start(os.getpid())} {uuid.uuid4().hex}"
 
-    def take(self, keys: Sequence[str], holder: str, expires: float) -> set[str]:
-        """Gives those of the keys to the holder that no other one holds (seconds since 1970), and returns them."""
+    @contextmanager
+    def hold(self, keys: Sequence[str]) -> Iterator[set[str]]:
+        """Yields those of the keys that no other run holds; they are this run's, and are renewed, until the block
+        ends."""
+        stopped, held = threading.Event(), set[str]()
+        renewing = threading.Thread(target=self._renew_until, args=(stopped, held), name="leases", daemon=True)
+        try:
+            held |= self.take(keys)
+            renewing.start()
+            yield held
+        finally:
+            stopped.set()
+            if renewing.ident is not None:
+                renewing.join()
+            with suppress(UserError):  # without a release the lease expires
+                self._change(lambda leases: leases.pop(self._holder, None) is not None)
+
+    def take(self, keys: Iterable[str]) -> set[str]:
+        """Takes those of the keys that no other run holds, or holds them for longer, and returns them."""
         held: set[str] = set()
 
         def add(leases: dict[str, Lease]) -> bool:
-            taken = {key for other, lease in leases.items() if other != holder for key in lease.keys}
+            taken = {key for other, lease in leases.items() if other != self._holder for key in lease.keys}
             held.clear()
             held.update(key for key in keys if key not in taken)
             if held:
-                leases[holder] = Lease(expires, sorted(held))
+                leases[self._holder] = Lease(time.time() + _SECONDS, sorted(held))
             return bool(held)
 
         self._change(add)
         return held
 
-    def renew(self, holder: str, expires: float) -> None:
-        """Prolongs all leases of the holder."""
-
-        def prolong(leases: dict[str, Lease]) -> bool:
-            if holder in leases:
-                leases[holder].expires = expires
-            return holder in leases
-
-        self._change(prolong)
-
-    def release(self, holder: str) -> None:
-        """Ends all leases of the holder."""
-        self._change(lambda leases: leases.pop(holder, None) is not None)
+    def _renew_until(self, stopped: threading.Event, held: set[str]) -> None:
+        while not stopped.wait(_SECONDS / 4):
+            with suppress(UserError):
+                self.take(held)
 
     def _change(self, change: Callable[[dict[str, Lease]], bool]) -> None:
         """Lets `change` change the leases that hold, and stores them where it returns True."""
         for attempt in range(_ATTEMPTS):
-            stored = self._objects.read([self._name], _MAX_BYTES).get(self._name)
+            stored = self._objects.read([LEASES], _MAX_BYTES).get(LEASES)
             leases = {} if stored is None else self._parse(stored.data)
             holding = {one: lease for one, lease in leases.items() if not is_over(one, lease.expires)}
             if not change(holding):
                 return
             data = msgspec.json.encode(holding)
-            if stored is None and self._objects.put_new({self._name: data}):
+            if stored is None and self._objects.put_new({LEASES: data}):
                 return
-            if stored is not None and self._objects.put_changed(self._name, data, stored.tag):
+            if stored is not None and self._objects.put_changed(LEASES, data, stored.tag):
                 return
             time.sleep(random.uniform(0, min(_PAUSE_SECONDS, 0.02 * 2**attempt)))
         next_step = "run the same command"
-        raise UserError("reply store", self._objects.url_of(self._name), "other runs keep replacing it", next_step)
+        raise UserError("reply store", self._objects.url_of(LEASES), "other runs keep replacing it", next_step)
 
     def _parse(self, data: bytes) -> dict[str, Lease]:
         try:
@@ -101,41 +109,11 @@ class LeaseTable:
                     raise ValueError("no process")
         except (ValueError, RecursionError):
             place, next_step = (
-                self._objects.url_of(self._name),
+                self._objects.url_of(LEASES),
                 "delete that object while no build runs: it is no answer",
             )
             raise UserError("reply store", place, "is no list of leases", next_step) from None
         return leases
-
-
-class QuestionLeases:
-    """The leases of one run."""
-
-    def __init__(self, table: LeaseTable) -> None:
-        self._table = table
-        self._holder = f"{_machine()} {os.getpid()} {_process_start(os.getpid())} {uuid.uuid4().hex}"
-
-    @contextmanager
-    def hold(self, keys: Sequence[str]) -> Iterator[set[str]]:
-        """Yields those of the keys that no other run holds; they are this run's, and are renewed, until the block ends.
-        Raises UserError for errors of the store."""
-        stopped = threading.Event()
-        renewing = threading.Thread(target=self._renew_until, args=(stopped,), name="leases", daemon=True)
-        try:
-            held = self._table.take(keys, self._holder, time.time() + _SECONDS)
-            renewing.start()
-            yield held
-        finally:
-            stopped.set()
-            if renewing.ident is not None:
-                renewing.join()
-            with suppress(UserError):  # without a release the lease expires
-                self._table.release(self._holder)
-
-    def _renew_until(self, stopped: threading.Event) -> None:
-        while not stopped.wait(_SECONDS / 4):
-            with suppress(UserError):
-                self._table.renew(self._holder, time.time() + _SECONDS)
 
 
 def is_over(holder: str, expires: float) -> bool:
@@ -143,32 +121,7 @@ def is_over(holder: str, expires: float) -> bool:
     if expires < time.time():
         return True
     machine, process, start, _ = holder.split(" ")
-    return machine == _machine() and _process_start(int(process)) != start
-
-
-@cache
-def _machine() -> str:
-    """Identifies the running kernel and the process numbers in it; elsewhere than on Linux the name of the host."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
-    except OSError:
-        return platform.node().replace(" ", "_")
-
-
-def _process_start(process: int) -> str:
-    """Returns when a process started, in the kernel's ticks; "running" where that is unknown, "" for no process."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
-    except OSError:
-        pass
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return ""
-    except OSError:
-        return "running"
-    return "running"
+    return machine == this_machine() and process_start(int(process)) != start
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@
     models/<sha256>                         one model with answers
     index/pack-<sha256>                     copies of many replies, for those who need them all from a bucket
     index/refresh-<sha256>                  the answers that a refresh has set aside
-    paces/<model>/role-<role>/<calls>-<at once>-<milliseconds>-<tokens in>-<out>-<replies with tokens>-<random>
+    paces/<model>/<random>                  what a run of questions took
     leases.json                             open questions that a run is asking
 
 A reply is never replaced: a refresh sets generation N of an answer aside, and the next one is N + 1. Nothing is
@@ -19,14 +19,12 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
-from urllib.parse import quote, unquote
 
 import msgspec
 
-from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.backends.models import stored_answers
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Failure, Reply
 from querytruth.backends.models.stored_answers import canonical_json_text
@@ -38,9 +36,7 @@ MAX_INDEX_BYTES = 64 << 20
 _MAX_UNPACKED_BYTES = 512 << 20
 LASTING = ("reply", "final")  # kinds of answers, others may pass
 STORE, LEASES = "store.json", "leases.json"
-_FORMAT = "querytruth replies 1"
 _DAMAGED = "delete that object: the question is asked again, or its copies are read one by one"
-_ROLE = "role-"  # a name must not be empty
 _Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 
 
@@ -79,26 +75,36 @@ class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         return Failure(self.reason, "final", self.text)
 
 
-class _SetAside(msgspec.Struct):
+class SetAside(msgspec.Struct):
+    """The answers that a refresh has set aside, and when."""
+
     refreshed_at: str
     answers: list[AnswerPlace]
 
 
-class _Store(msgspec.Struct):
-    format: Literal["querytruth replies 1"]
+class StoreFile(msgspec.Struct):
+    """What store.json says: the store's id, which names its cache."""
+
     id: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+    format: Literal["querytruth replies 1"] = "querytruth replies 1"
+
+
+class _Model(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    revision: str
+    parameters: dict[str, Any]
 
 
 class PastRun(NamedTuple):
     """A run of questions that has ended, and the tokens of those of its replies that count them."""
 
     role: str
-    calls: int
-    at_once: int
-    milliseconds: int
-    prompt_tokens: int
-    completion_tokens: int
-    counted: int
+    calls: _Number
+    at_once: _Number
+    milliseconds: _Number
+    prompt_tokens: _Number
+    completion_tokens: _Number
+    counted: _Number
 
 
 def describe_answer(identity: str, place: AnswerPlace, request: ChatRequest, answer: ChatAnswer) -> StoredAnswer:
@@ -118,14 +124,9 @@ def describe_answer(identity: str, place: AnswerPlace, request: ChatRequest, ans
     )
 
 
-def answer_name(place: AnswerPlace) -> str:
-    """Returns the name of an answer's object."""
-    return f"answers/{place.key[:1]}/{place.key}-{place.generation}"
-
-
-def passing_name(place: AnswerPlace) -> str:
-    """Returns the name of the object with what an endpoint sent in place of an answer."""
-    return f"passing/{place.key[:1]}/{place.key}-{place.generation}"
+def answer_name(place: AnswerPlace, folder: str = "answers") -> str:
+    """Returns the name of an answer's object; in `passing`, of what an endpoint sent in place of one."""
+    return f"{folder}/{place.key[:1]}/{place.key}-{place.generation}"
 
 
 def place_of(name: str) -> AnswerPlace | None:
@@ -137,7 +138,7 @@ def place_of(name: str) -> AnswerPlace | None:
 def write_answer(answer: StoredAnswer) -> bytes:
     """Returns the bytes of an answer's object: a SHA-256 and the answer as JSON."""
     data = msgspec.json.encode(answer)
-    return f"{_sha256(data)} ".encode() + data
+    return f"{digest(data)} ".encode() + data
 
 
 def read_answer(url: str, data: bytes, place: AnswerPlace) -> StoredAnswer:
@@ -145,7 +146,7 @@ def read_answer(url: str, data: bytes, place: AnswerPlace) -> StoredAnswer:
 
     def parse() -> StoredAnswer:
         checksum, _, rest = data.partition(b" ")
-        if checksum != _sha256(rest).encode():
+        if checksum != digest(rest).encode():
             raise ValueError("its checksum is another")
         answer = msgspec.json.decode(rest, type=StoredAnswer)
         if answer.place != place:
@@ -155,100 +156,49 @@ def read_answer(url: str, data: bytes, place: AnswerPlace) -> StoredAnswer:
     return _named(url, parse)
 
 
-def write_store(store_id: str) -> bytes:
-    """Returns the bytes of store.json."""
-    return canonical_json_text({"format": _FORMAT, "id": store_id}).encode()
-
-
-def read_store(url: str, data: bytes) -> str:
-    """Returns the id in store.json, 32 hexadecimal digits. Raises UserError."""
-    next_step = "give another folder, or the version of querytruth that wrote it"
-    return _named(url, lambda: msgspec.json.decode(data, type=_Store).id, next_step)
+def decode(url: str, data: bytes, kind: type[R], next_step: str = _DAMAGED) -> R:
+    """Returns what is in an object. Raises UserError with its URL."""
+    return _named(url, lambda: msgspec.json.decode(data, type=kind), next_step)
 
 
 def model_name(identity: str) -> str:
     """Returns the name of a model's object, which holds its identity as canonical JSON."""
-    return f"models/{_sha256(identity.encode())}"
+    return f"models/{digest(identity.encode())}"
 
 
 def read_model(url: str, data: bytes) -> dict[str, Any]:
     """Returns the identity in a model's object. Raises UserError."""
+    _named(url, lambda: _check_name(url, data))
+    return msgspec.structs.asdict(decode(url, data, _Model))
 
-    def parse() -> dict[str, Any]:
+
+def write_index(kind: str, value: Any) -> tuple[str, bytes]:
+    """Returns name and bytes of a pack, which is a list of answers, or of a refresh."""
+    data = gzip.compress(msgspec.json.encode(value), 6, mtime=0)
+    return f"index/{kind}-{digest(data)}", data
+
+
+def read_index(url: str, data: bytes, kind: type[R]) -> R:
+    """Returns what is in such an object. Raises UserError."""
+
+    def parse() -> R:
         _check_name(url, data)
-        value = parse_bounded_json(data)
-        if set(value) != {"name", "revision", "parameters"} or not isinstance(value["parameters"], dict):
-            raise ValueError("it describes no model")
-        return dict(value)
+        with gzip.open(io.BytesIO(data)) as file:
+            text = file.read(_MAX_UNPACKED_BYTES + 1)
+        if len(text) > _MAX_UNPACKED_BYTES:
+            raise ValueError("it is too large")
+        return msgspec.json.decode(text, type=kind)
 
     return _named(url, parse)
-
-
-def pack_answers(answers: Sequence[StoredAnswer]) -> tuple[str, bytes]:
-    """Returns name and bytes of a pack."""
-    return _index_object("pack", msgspec.json.encode(answers))
-
-
-def unpack_answers(url: str, data: bytes) -> list[StoredAnswer]:
-    """Returns the replies in a pack. Raises UserError."""
-    return _named(url, lambda: msgspec.json.decode(_read_index_object(url, data), type=list[StoredAnswer]))
-
-
-def list_set_aside(refreshed_at: str, places: Iterable[AnswerPlace]) -> tuple[str, bytes]:
-    """Returns name and bytes of the object of a refresh."""
-    return _index_object("refresh", msgspec.json.encode(_SetAside(refreshed_at, sorted(places))))
-
-
-def read_set_aside(url: str, data: bytes) -> tuple[str, list[AnswerPlace]]:
-    """Returns the time of a refresh and the answers that it set aside. Raises UserError."""
-
-    def parse() -> tuple[str, list[AnswerPlace]]:
-        value = msgspec.json.decode(_read_index_object(url, data), type=_SetAside)
-        return value.refreshed_at, value.answers
-
-    return _named(url, parse)
-
-
-def pace_name(identity: str, run: PastRun, run_id: str) -> str:
-    """Returns the name of a run's object, which says it all."""
-    numbers = "-".join(map(str, run[1:]))
-    return f"{paces_prefix(identity)}{_ROLE}{quote(run.role, safe='')}/{numbers}-{run_id}"
-
-
-def paces_prefix(identity: str) -> str:
-    """Returns what the names of a model's runs begin with."""
-    return f"paces/{_sha256(identity.encode())[:32]}/"
-
-
-def read_pace(name: str) -> PastRun | None:
-    """Returns the run of an object's name; None for another object."""
-    role, _, numbers = name.rpartition("/")
-    parts = numbers.split("-")[:-1]
-    if len(parts) != len(PastRun._fields) - 1 or not all(one.isascii() and one.isdigit() for one in parts):
-        return None
-    return PastRun(unquote(role.rpartition("/")[2].removeprefix(_ROLE)), *(int(one[:15]) for one in parts))
-
-
-def _index_object(kind: str, text: bytes) -> tuple[str, bytes]:
-    data = gzip.compress(text, 6, mtime=0)
-    return f"index/{kind}-{_sha256(data)}", data
-
-
-def _read_index_object(url: str, data: bytes) -> bytes:
-    _check_name(url, data)
-    with gzip.open(io.BytesIO(data)) as file:
-        text = file.read(_MAX_UNPACKED_BYTES + 1)
-    if len(text) > _MAX_UNPACKED_BYTES:
-        raise ValueError("it is too large")
-    return text
 
 
 def _check_name(url: str, data: bytes) -> None:
-    if _sha256(data) != url.rpartition("/")[2].rpartition("-")[2]:
+    if digest(data) != url.rpartition("/")[2].rpartition("-")[2]:
         raise ValueError("its checksum is another")
 
 
-def _sha256(data: bytes) -> str:
+def digest(data: bytes) -> str:
+    """Returns the SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import msgspec
 
+from querytruth.backends.files.bucket import BucketObjects, Stored
 from querytruth.backends.files.bucket_urls import cache_folder
-from querytruth.backends.files.object_store import BucketObjects, DatabaseObjects, Objects, Stored, open_objects
+from querytruth.backends.files.object_store import DatabaseObjects, Objects, open_objects
 from querytruth.backends.models import reply_objects, stored_answers
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
-from querytruth.backends.models.question_leases import LeaseTable, QuestionLeases, QuestionPace, mean_turn_seconds
-from querytruth.backends.models.reply_objects import MAX_ANSWER_BYTES, AnswerPlace, StoredAnswer, answer_name
+from querytruth.backends.models.question_leases import QuestionLeases, QuestionPace, mean_turn_seconds
+from querytruth.backends.models.reply_objects import MAX_ANSWER_BYTES, AnswerPlace, SetAside, StoredAnswer, answer_name
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
 
@@ -31,9 +32,9 @@ _PACK_AT, _PACK_AT_THE_END = 1024, 64  # replies that are in no pack
 _PACK_MOST, _PACK_CHARACTERS = 8192, 32 << 20  # of one pack: replies, and their texts
 _FEW = 32  # answers that are read from a bucket without a list
 _LISTED_AT_ONCE = 1000  # names in one answer of the service, and answers that are read at once
-_LIST_IN_PARTS = 16 * _LISTED_AT_ONCE
 _ANSWERS_TO_A_RACE = 10
 _UNPACKED = "unpacked/"  # in the cache: names of replies that are in no pack
+_OTHER_STORE = "give another folder, or the version of querytruth that wrote it"
 _CACHE = "delete it: the bucket has all that is in it; or set XDG_CACHE_HOME to a folder that can be written"
 
 
@@ -86,7 +87,7 @@ class ReplyStore:
             described[place] = reply_objects.describe_answer(text, place, request, answer)
         lasting = {place: one for place, one in described.items() if one.kind in reply_objects.LASTING}
         data = {place: reply_objects.write_answer(one) for place, one in described.items()}
-        self._objects.put({reply_objects.passing_name(place): data[place] for place in data.keys() - lasting.keys()})
+        self._objects.put({answer_name(place, "passing"): data[place] for place in data.keys() - lasting.keys()})
         new = self._objects.put_new({answer_name(place): data[place] for place in lasting})
         stored = [one for place, one in lasting.items() if answer_name(place) in new]
         others = {answer_name(place): one for place, one in described.items() if answer_name(place) not in new}
@@ -103,7 +104,7 @@ class ReplyStore:
 
     def create_leases(self) -> QuestionLeases:
         """Returns leases for one run that asks questions."""
-        return QuestionLeases(LeaseTable(self._objects, reply_objects.LEASES))
+        return QuestionLeases(self._objects)
 
     def refresh(self, identities: Sequence[ModelIdentity], before: str | None = None) -> int:
         """Sets the answers of these models aside, those stored before an ISO time or all, so that they are asked for
@@ -122,15 +123,14 @@ class ReplyStore:
         if chosen:
             # Whole seconds, as a version states when it was made: a version of the same second comes after the refresh.
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            self._objects.put(dict([reply_objects.list_set_aside(now, chosen)]))
+            self._objects.put(dict([reply_objects.write_index("refresh", SetAside(now, sorted(chosen)))]))
         return len(chosen)
 
     def record_pace(self, identity: ModelIdentity, role: str, pace: QuestionPace) -> None:
         """Stores the measured pace of a run of questions, which has ended, and a pack of its replies."""
         self._pack_rest()
         if (run := pace.as_run(role)) is not None:
-            text = stored_answers.canonical_json_text(identity.as_record())
-            self._objects.put({reply_objects.pace_name(text, run, uuid.uuid4().hex): b""})
+            self._objects.put({f"{_paces_of(identity)}{uuid.uuid4().hex}": msgspec.json.encode(run)})
 
     def find_turn_seconds(self, identity: ModelIdentity, role: str) -> float | None:
         """Returns the measured seconds of a turn of calls side by side; None where nothing was measured."""
@@ -150,7 +150,7 @@ class ReplyStore:
             return None
         self._read_index()
         place = self._list_candidates(key, None)[-1]
-        names = answer_name(place), reply_objects.passing_name(place)
+        names = answer_name(place), answer_name(place, "passing")
         found = self._objects.read(names, MAX_ANSWER_BYTES)
         return next((self._parse(name, found[name].data).raw for name in names if name in found), None)
 
@@ -179,8 +179,8 @@ class ReplyStore:
         """Whether something was stored; opens the cache of a bucket then."""
         with self._lock:
             if not self._is_there and (found := self._objects.read([reply_objects.STORE], _MAX_BYTES)):
-                url = self._objects.url_of(reply_objects.STORE)
-                store_id = reply_objects.read_store(url, found[reply_objects.STORE].data)
+                url, data = self._objects.url_of(reply_objects.STORE), found[reply_objects.STORE].data
+                store_id = reply_objects.decode(url, data, reply_objects.StoreFile, _OTHER_STORE).id
                 if isinstance(self._objects, BucketObjects):
                     place = cache_folder() / "replies" / f"{store_id}.sqlite"
                     self._cache = DatabaseObjects(place, _STAGE, _CACHE)
@@ -193,7 +193,9 @@ class ReplyStore:
         text = stored_answers.canonical_json_text(identity.as_record())
         with self._lock:
             if not self._is_writer:
-                self._objects.put_new({reply_objects.STORE: reply_objects.write_store(uuid.uuid4().hex)})
+                self._objects.put_new(
+                    {reply_objects.STORE: msgspec.json.encode(reply_objects.StoreFile(uuid.uuid4().hex))}
+                )
                 self._check_conditions()
                 self._is_writer = True
             if text not in self._known_models:
@@ -225,12 +227,12 @@ class ReplyStore:
             for name, one in (known | found).items():
                 url = self._objects.url_of(name)
                 if name.startswith("index/refresh-"):
-                    refreshed_at, places = reply_objects.read_set_aside(url, one.data)
-                    for place in places:  # of two refreshes of one answer, the earlier one
-                        ended = self._ended.setdefault(place.key, {})
-                        ended[place.generation] = min(refreshed_at, ended.get(place.generation, refreshed_at))
+                    refresh = reply_objects.read_index(url, one.data, SetAside)
+                    for key, number in refresh.answers:  # of two refreshes of one answer, the earlier one
+                        ended = self._ended.setdefault(key, {})
+                        ended[number] = min(refresh.refreshed_at, ended.get(number, refresh.refreshed_at))
                 elif name.startswith("index/pack-") and name in found:
-                    self._keep(reply_objects.unpack_answers(url, one.data), are_packed=True)
+                    self._keep(reply_objects.read_index(url, one.data, list[StoredAnswer]), are_packed=True)
                     found[name] = Stored(b"", "")
             if self._cache is not None:
                 self._cache.put({name: one.data for name, one in found.items()})
@@ -249,20 +251,14 @@ class ReplyStore:
         known = {} if self._cache is None else self._cache.read(list(names), MAX_ANSWER_BYTES)
         missing = names.keys() - known.keys()
         if self._cache is not None and not are_there and len(missing) > max(_FEW, self._cached // _LISTED_AT_ONCE):
-            missing &= self._list_answers({names[name].key[:1] for name in missing})
+            listed = self._objects.list_below("answers/")
+            self._cached = max(self._cached, len(listed))
+            missing &= set(listed)
         found = self._objects.read(sorted(missing), MAX_ANSWER_BYTES)
         answers = {names[name]: self._parse(name, one.data) for name, one in (known | found).items()}
         lasting = {place: one for place, one in answers.items() if one.kind in reply_objects.LASTING}
         self._keep(one for place, one in lasting.items() if answer_name(place) in found)
         return lasting
-
-    def _list_answers(self, first_characters: Iterable[str]) -> set[str]:
-        """Returns the names of all stored answers, or at least of those whose keys begin with these characters."""
-        has_many = self._cached >= _LIST_IN_PARTS
-        prefixes = [f"answers/{one}/" for one in sorted(first_characters)] if has_many else ["answers/"]
-        listed = {name for prefix in prefixes for name in self._objects.list_below(prefix)}
-        self._cached = max(self._cached, len(listed))
-        return listed
 
     def _parse(self, name: str, data: bytes) -> StoredAnswer:
         place = reply_objects.place_of(name)
@@ -310,7 +306,7 @@ class ReplyStore:
                 if chosen and characters > _PACK_CHARACTERS:
                     break
                 chosen.append(answer)
-            index_name, data = reply_objects.pack_answers(chosen)
+            index_name, data = reply_objects.write_index("pack", chosen)
             self._objects.put({index_name: data})
             self._cache.put({index_name: b""})
             self._cache.remove([f"{_UNPACKED}{answer_name(one.place)}" for one in chosen])
@@ -322,9 +318,17 @@ class ReplyStore:
                     self._pack()
 
     def _list_runs(self, identity: ModelIdentity) -> list[reply_objects.PastRun]:
-        prefix = reply_objects.paces_prefix(stored_answers.canonical_json_text(identity.as_record()))
-        runs = map(reply_objects.read_pace, self._objects.list_below(prefix))
-        return [run for run in runs if run is not None]
+        names = [name for name in self._objects.list_below(_paces_of(identity)) if "/role-" not in name]  # of 0.2
+        found = self._objects.read(names, _MAX_BYTES)
+        return [
+            reply_objects.decode(self._objects.url_of(name), one.data, reply_objects.PastRun)
+            for name, one in found.items()
+        ]
+
+
+def _paces_of(identity: ModelIdentity) -> str:
+    """Returns what the names of a model's runs begin with."""
+    return f"paces/{reply_objects.digest(stored_answers.canonical_json_text(identity.as_record()).encode())[:32]}/"
 
 
 def _copied(answer: StoredAnswer) -> StoredAnswer:

@@ -8,8 +8,8 @@ from PIL import Image, ImageOps
 from querytruth.backends.environment import translate_environment_faults
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.images.image_colours import choose_ground, flatten
-from querytruth.backends.images.image_decoding import TooManyPixels, check_decoder, open_limited
-from querytruth.backends.images.image_headers import sniff_format
+from querytruth.backends.images.image_decoding import check_decoder, open_limited
+from querytruth.backends.images.image_headers import UnusableImage, sniff_format
 from querytruth.backends.images.image_reading import MAX_FILE_BYTES, MAX_PIXELS
 from querytruth.backends.models.chat import ChatImage, Failure
 
@@ -43,11 +43,8 @@ def decode_upright(data: bytes) -> Image.Image | Failure:
         image, _ = open_limited(sniff_format(data) or "", data, MAX_PIXELS)
         image.load()
         oriented = ImageOps.exif_transpose(image)
-    except TooManyPixels as error:
-        return Failure("image_too_large", "final", f"{error} pixels")
     except Exception as error:  # decoders raise any exception on broken files
-        _check_decoder(data, error)
-        return Failure("image_undecodable", "final", type(error).__name__)
+        return _describe_failure(data, error)
     if oriented.mode == "P" or "transparency" in oriented.info or oriented.mode in ("RGBA", "LA", "PA"):
         oriented = flatten(oriented, choose_ground(oriented))
     return oriented.convert("RGB")
@@ -96,11 +93,8 @@ def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
         media_type = _SENT_AS_THEY_ARE.get(kind)
         opened = open_limited(kind, data, MAX_PIXELS)[0]
         is_turned, is_fit = opened.getexif().get(0x0112, 1) != 1, _fit_size(opened.size, PATCH_SIDE)[1] == opened.size
-    except TooManyPixels as error:
-        return Failure("image_too_large", "final", f"{error} pixels")
     except Exception as error:
-        _check_decoder(data, error)
-        return Failure("image_undecodable", "final", type(error).__name__)
+        return _describe_failure(data, error)
     if min(opened.size) < LEAST_SIDE:
         return _too_small(opened.size)
     if media_type and is_fit and not is_turned:
@@ -119,8 +113,15 @@ def encode_for_endpoint(data: bytes) -> tuple[str, bytes] | Failure:
     return "image/jpeg", out.getvalue()
 
 
-def _check_decoder(data: bytes, error: Exception) -> None:
-    """Raises EnvironmentFault where the decoder fails for every image, and this failure is none of the image."""
-    kind = sniff_format(data) or ""
+def _describe_failure(data: bytes, error: Exception) -> Failure:
+    """Returns why an image cannot be decoded. Raises EnvironmentFault where the decoder fails for every image, and this
+    failure is none of the image."""
+    if isinstance(error, UnusableImage) and error.reason == "too_many_pixels":
+        return Failure("image_too_large", "final", f"{error.detail} pixels")
     with translate_environment_faults("decode images", "the images of the questions"):
-        check_decoder(kind, error, lambda own: open_limited(kind, own, MAX_PIXELS)[0].load())
+        check_decoder(
+            sniff_format(data) or "",
+            error,
+            lambda own: open_limited(sniff_format(own) or "", own, MAX_PIXELS)[0].load(),
+        )
+    return Failure("image_undecodable", "final", type(error).__name__)

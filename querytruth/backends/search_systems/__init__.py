@@ -4,21 +4,16 @@ A system answers with the ids that its index has; `ids` states which column of a
 are those of the user's own services, so that private ones are allowed, as they never are for the crawler.
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import yaml
 from pydantic import Field, field_validator
 
 from querytruth.array_types import Vectors
-from querytruth.backends.files.option_paths import PathOrName, resolve_paths
-from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
+from querytruth.backends.files.option_paths import PathOrName, read_plugin_file
 from querytruth.backends.id_patterns import ID_COLUMNS, ID_PARTS, split_pattern
 from querytruth.backends.plugins import ModelIdentity, PluginOptions, PluginPackage
-from querytruth.errors import UserError, first_line, translate_read_errors
 
 SEARCH_SYSTEMS = PluginPackage("querytruth.backends.search_systems", "search system", "load search system")
 
@@ -107,30 +102,9 @@ class SystemFile:
 def load_system_file(path: Path) -> SystemFile:
     """Returns the system that a YAML file describes: `system` is its type, `name` its name (the file's without one),
     and all other keys are the options of the type. Relative paths are below the file's folder. Raises UserError."""
-    stage = SEARCH_SYSTEMS.stage
-    try:
-        with translate_read_errors(stage, path):
-            data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(stage, path, f"is no YAML ({first_line(error)})", "fix the file") from None
-    if not isinstance(data, dict) or not isinstance(data.get("system"), str):
-        choices = ", ".join(SEARCH_SYSTEMS.list_plugins())
-        raise UserError(stage, path, "names no system", f"add system: with one of {choices}")
-    options = {str(key): value for key, value in data.items() if key not in ("system", "name")}
-    plugin = data["system"]
-    if plugin in SEARCH_SYSTEMS.list_plugins():
-        options = resolve_paths(SEARCH_SYSTEMS.options_class(plugin), options, lambda _: path.parent.absolute())
-    system: SearchSystem = SEARCH_SYSTEMS.load_plugin(plugin, options)
-    return SystemFile(str(data.get("name") or path.stem), plugin, system)
-
-
-def read_secret(variable: str) -> str:
-    """Returns the value of an environment variable. Raises UserError, which never states the value."""
-    value = os.environ.get(variable, "").strip()
-    if not value or not value.isascii() or not value.isprintable():
-        reason = "holds characters that no header may have" if value else "is empty or not set"
-        raise UserError(SEARCH_SYSTEMS.stage, f"environment variable {variable}", reason, "set it to the service's key")
-    return value
+    plugin, options = read_plugin_file(SEARCH_SYSTEMS, "system", path)
+    name = str(options.pop("name", None) or path.stem)
+    return SystemFile(name, plugin, SEARCH_SYSTEMS.load_plugin(plugin, options))
 
 
 class QueryEncoder:

@@ -6,8 +6,14 @@ import threading
 from typing import Any
 
 from querytruth.backends.files.option_paths import PathOrUrl
-from querytruth.backends.plugins import ModelIdentity
-from querytruth.backends.search_systems import QueryEncoder, SearchFailure, SearchHit, VectorIndexOptions, read_secret
+from querytruth.backends.plugins import ModelIdentity, read_secret
+from querytruth.backends.search_systems import (
+    SEARCH_SYSTEMS,
+    QueryEncoder,
+    SearchFailure,
+    SearchHit,
+    VectorIndexOptions,
+)
 from querytruth.backends.web.json_calls import check_service_url
 
 
@@ -77,6 +83,6 @@ class MilvusIndex:
             if self._client_or_none is None:
                 from pymilvus import MilvusClient
 
-                token = read_secret(self.options.token_env) if self.options.token_env else ""
+                token = read_secret(self.options.token_env, SEARCH_SYSTEMS.stage) if self.options.token_env else ""
                 self._client_or_none = MilvusClient(uri=self.options.uri, token=token)
             return self._client_or_none

@@ -9,8 +9,14 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from querytruth.backends.files.option_paths import PathOrName
-from querytruth.backends.plugins import ModelIdentity
-from querytruth.backends.search_systems import QueryEncoder, SearchFailure, SearchHit, SearchSystemOptions, read_secret
+from querytruth.backends.plugins import ModelIdentity, read_secret
+from querytruth.backends.search_systems import (
+    SEARCH_SYSTEMS,
+    QueryEncoder,
+    SearchFailure,
+    SearchHit,
+    SearchSystemOptions,
+)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 _OPERATORS = {"cosine": "<=>", "inner_product": "<#>", "l2": "<->"}
@@ -88,7 +94,9 @@ class PgvectorIndex:
 
         try:
             if getattr(self._local, "connection", None) is None or self._local.connection.closed:
-                connection = psycopg.connect(read_secret(self.options.dsn_env), connect_timeout=10, autocommit=True)
+                connection = psycopg.connect(
+                    read_secret(self.options.dsn_env, SEARCH_SYSTEMS.stage), connect_timeout=10, autocommit=True
+                )
                 connection.execute("SET default_transaction_read_only = on")
                 connection.execute(f"SET statement_timeout = {round(self.options.deadline * 1000)}")
                 self._local.connection = connection

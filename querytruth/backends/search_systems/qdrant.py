@@ -8,8 +8,14 @@ from typing import Any
 
 from pydantic import model_validator
 
-from querytruth.backends.plugins import ModelIdentity
-from querytruth.backends.search_systems import QueryEncoder, SearchFailure, SearchHit, VectorIndexOptions, read_secret
+from querytruth.backends.plugins import ModelIdentity, read_secret
+from querytruth.backends.search_systems import (
+    SEARCH_SYSTEMS,
+    QueryEncoder,
+    SearchFailure,
+    SearchHit,
+    VectorIndexOptions,
+)
 from querytruth.backends.web.json_calls import check_service_url
 
 
@@ -90,7 +96,7 @@ class QdrantIndex:
             if options.path is not None:
                 self._client_or_none = QdrantClient(path=str(options.path))
             else:
-                key = read_secret(options.key_env) if options.key_env else None
+                key = read_secret(options.key_env, SEARCH_SYSTEMS.stage) if options.key_env else None
                 seconds = max(1, round(options.deadline))
                 self._client_or_none = QdrantClient(url=options.url, api_key=key, timeout=seconds)
         return self._client_or_none

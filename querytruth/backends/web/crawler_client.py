@@ -1,7 +1,7 @@
 """The crawler's HTTP client: public addresses only, robots rules, limits. Model endpoints have another client.
 
 Errors of hosts are results with a reason, not exceptions. All fetches of a process run in one event loop, in a thread
-of its own; `fetch` and `fetch_with_retries` are the doors from other threads.
+of its own; `start` and `fetch_with_retries` are the doors from other threads.
 """
 
 import asyncio
@@ -14,10 +14,11 @@ import sys
 import threading
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, BinaryIO, TypeVar
 
 import aiohttp
@@ -52,7 +53,6 @@ _HEADERS = ["content-type", "content-length", "content-encoding", "last-modified
 _ACCEPT = {"picture": "image/*,*/*;q=0.5", "page": "application/json,text/html;q=0.5", "robots": "text/plain,*/*;q=0.5"}
 _UNREACHABLE = ("no_such_host", "lookup_timed_out", "connection_failed", "timeout")
 _GZIP = b"\x1f\x8b"  # the first bytes of gzip
-_STOPPED = FailedFetch(STOPPED, "transient")
 _REFUSALS = {401: "forbidden", 403: "forbidden", 404: "not_found", 410: "not_found", 451: "forbidden"}
 
 
@@ -71,7 +71,8 @@ class CrawlerClient:
         robots_store: PageStore | None = None,
     ) -> None:
         self.limits = limits or WebLimits()
-        self.throttle = host_rules.HostThrottle(self.limits.per_host, self.limits.interval)
+        new_host = partial(host_rules.Host, self.limits.per_host, self.limits.interval)
+        self.hosts: dict[str, host_rules.Host] = defaultdict(new_host)  # by authority
         self.stopped = threading.Event()
         self._robots_store = robots_store
         self.respects_robots = respect_robots
@@ -84,16 +85,18 @@ class CrawlerClient:
         self._robots: dict[str, asyncio.Task[host_rules.RobotRules | FailedFetch]] = {}
         self._running: set[asyncio.Task[Any]] = set()
 
-    def fetch(self, request: WebRequest, out: BinaryIO, ends: float) -> FetchResult:
-        """Makes one try until `ends` (monotonic clock); `out` is emptied and gets the decompressed body. Raises
-        StoreWriteError where `out` cannot be written."""
-        return self._wait(self.try_fetch(request, out, ends)) or _STOPPED
-
     def fetch_with_retries(self, request: WebRequest, ends: float | None = None) -> tuple[FetchResult, bytes]:
         """Fetches with retries until `ends`, or within the seconds of a fetch. Returns the result and the body, empty
         for a failure."""
         ends = time.monotonic() + self.limits.seconds if ends is None else ends
-        return self._wait(self._retry_fetch(request, ends)) or (_STOPPED, b"")
+        started = self.start(self._retry_fetch(request, ends))
+        try:
+            return started.result()
+        except concurrent.futures.CancelledError:
+            return FailedFetch(STOPPED, "transient"), b""
+        except BaseException:  # Ctrl-C
+            started.cancel()
+            raise
 
     def start(self, work: Work[T]) -> "concurrent.futures.Future[T]":
         """Starts a coroutine in the event loop, where `stop` cancels it."""
@@ -106,7 +109,8 @@ class CrawlerClient:
             asyncio.run_coroutine_threadsafe(self._end(), event_loop(os.getpid())).result()
 
     async def try_fetch(self, request: WebRequest, out: BinaryIO, ends: float) -> FetchResult:
-        """Does what `fetch` does, in the event loop."""
+        """Makes one try in the event loop until `ends` (monotonic clock); `out` is emptied and gets the decompressed
+        body. Raises StoreWriteError where `out` cannot be written."""
         try:
             async with asyncio.timeout_at(ends):
                 return await self._follow(request, out, ends)
@@ -123,17 +127,6 @@ class CrawlerClient:
             return None
         pause = max(answer.retry_in, self.limits.pause * 2.0 ** (attempt - 1))
         return pause if time.monotonic() + pause < ends else None
-
-    def _wait(self, work: Work[T]) -> T | None:
-        """Returns what a coroutine returns; None where it was stopped."""
-        started = self.start(work)
-        try:
-            return started.result()
-        except concurrent.futures.CancelledError:
-            return None
-        except BaseException:  # Ctrl-C
-            started.cancel()
-            raise
 
     async def _note(self, work: Work[T]) -> T:
         task = asyncio.current_task()
@@ -167,7 +160,7 @@ class CrawlerClient:
         url = parse_url(request.url)
         for _ in range(self.limits.redirects + 1):
             await self._ask_robots(url, request, ends)
-            async with self.throttle.acquire(url.authority):
+            async with self.hosts[url.authority].turn():
                 answer = await self._hop(url, request, out)
             if isinstance(answer, FetchedResource):
                 return answer
@@ -191,7 +184,7 @@ class CrawlerClient:
         except (RefusedFetch, aiohttp.ClientError, OSError, ValueError) as error:
             refused = error if isinstance(error, RefusedFetch) else _classify_error(error)
             if refused.failure.reason in _UNREACHABLE:
-                self.throttle.record_unreachable(url.authority, refused.failure)
+                self.hosts[url.authority].record_unreachable(refused.failure)
             raise refused from None
 
     def _headers(self, url: WebUrl, request: WebRequest) -> dict[str, str]:
@@ -210,12 +203,12 @@ class CrawlerClient:
 
     def _note_refusal(self, url: WebUrl, response: aiohttp.ClientResponse) -> None:
         if response.status not in (429, 503):
-            self.throttle.record_answer(url.authority)
+            self.hosts[url.authority].record_answer()
             return
         reason = "rate_limited" if response.status == 429 else "server_error"
         pause = host_rules.retry_after({"retry-after": response.headers.get("Retry-After") or ""})
         refused = RefusedFetch(reason, "transient", f"status {response.status}", retry_in=pause)
-        self.throttle.record_refusal(url.authority, url.normalized, refused.failure, pause)
+        self.hosts[url.authority].record_refusal(url.normalized, refused.failure, pause)
         raise refused
 
     async def _read_response(
@@ -282,8 +275,8 @@ class CrawlerClient:
             if body.startswith(_GZIP) or b"\0" in body:
                 return FailedFetch("robots_unreadable", "transient", "it is no text: compressed twice, or unannounced")
             rules = host_rules.parse_robots(body[: host_rules.MAX_ROBOTS_BYTES].decode("utf-8", "replace"))
-            if rules.delay:
-                self.throttle.set_interval(url.authority, rules.delay)
+            host = self.hosts[url.authority]
+            host.interval = max(host.interval, rules.delay)
             return rules
         if answer.reason == "bad_encoding" or answer.detail.startswith("status 2"):  # a part of it, or none
             return FailedFetch("robots_unreadable", "transient", answer.detail)

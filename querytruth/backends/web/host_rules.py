@@ -8,12 +8,10 @@ import asyncio
 import math
 import re
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from functools import partial
 from urllib.parse import quote
 
 from querytruth.backends.web.web_records import FailedFetch, RefusedFetch
@@ -113,76 +111,62 @@ def _fits(pattern: str, target: str) -> bool:
     return not anchored or place == len(target)
 
 
-class _Host:
-    def __init__(self, per_host: int) -> None:
-        self.slots, self.opens_at, self.interval = asyncio.Semaphore(per_host), 0.0, 0.0
-        self.unreachable, self.has_answered = 0, False
-        self.refused: set[str] = set()
-        self.refuses_since: float | None = None
-        self.given_up: FailedFetch | None = None
-        self.is_given_up = asyncio.Event()
-
-    def give_up(self, failed: FailedFetch) -> None:
-        self.given_up = failed
-        self.is_given_up.set()
-
-    async def wait_until_open(self) -> None:
-        while not self.given_up and (wait := self.opens_at - time.monotonic()) > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self.is_given_up.wait()
-
-
-class HostThrottle:
-    """Turns with the hosts, for one event loop; a host is a name with its port."""
+class Host:
+    """Turns with a host, a name with its port, in one event loop: so many requests at a time, seconds apart. `interval`
+    rises where its robots.txt asks for more."""
 
     def __init__(self, per_host: int, interval: float) -> None:
-        self._interval = interval
-        self._hosts: dict[str, _Host] = defaultdict(partial(_Host, per_host))
+        self.interval = interval
+        self._slots, self._opens_at = asyncio.Semaphore(per_host), 0.0
+        self._unreachable, self._has_answered = 0, False
+        self._refused: set[str] = set()
+        self._refuses_since: float | None = None
+        self._given_up: FailedFetch | None = None
+        self._is_given_up = asyncio.Event()
 
     @asynccontextmanager
-    async def acquire(self, host: str) -> AsyncIterator[None]:
-        """Waits for a slot of the host. Raises RefusedFetch where it was given up."""
-        state = self._hosts[host]
-        async with state.slots:
-            await state.wait_until_open()
-            if state.given_up:
-                raise RefusedFetch(state.given_up.reason, "transient", state.given_up.detail)
-            state.opens_at = max(state.opens_at, time.monotonic() + max(self._interval, state.interval))
+    async def turn(self) -> AsyncIterator[None]:
+        """Waits for a slot. Raises RefusedFetch where the host was given up."""
+        async with self._slots:
+            await self.wait_until_open()
+            if self._given_up:
+                raise RefusedFetch(self._given_up.reason, "transient", self._given_up.detail)
+            self._opens_at = max(self._opens_at, time.monotonic() + self.interval)
             yield
 
-    async def wait_until_open(self, host: str) -> None:
+    async def wait_until_open(self) -> None:
         """Waits until the host accepts the next request, or is given up."""
-        await self._hosts[host].wait_until_open()
+        while not self._given_up and (wait := self._opens_at - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._is_given_up.wait()
 
-    def set_interval(self, host: str, seconds: float) -> None:
-        """Sets the shortest interval between two requests that the host's robots.txt asks for."""
-        self._hosts[host].interval = seconds
-
-    def record_answer(self, host: str) -> None:
+    def record_answer(self) -> None:
         """Records an answer other than 429 or 503."""
-        state = self._hosts[host]
-        state.has_answered, state.unreachable, state.refuses_since = True, 0, None
-        state.refused.clear()
+        self._has_answered, self._unreachable, self._refuses_since = True, 0, None
+        self._refused.clear()
 
-    def record_unreachable(self, host: str, failed: FailedFetch) -> None:
+    def record_unreachable(self, failed: FailedFetch) -> None:
         """Records a failed connection."""
-        state = self._hosts[host]
-        state.unreachable += 1
-        if not state.has_answered and state.unreachable >= _DEAD_AFTER:
-            state.give_up(failed)
+        self._unreachable += 1
+        if not self._has_answered and self._unreachable >= _DEAD_AFTER:
+            self._give_up(failed)
 
-    def record_refusal(self, host: str, url: str, failed: FailedFetch, pause: float) -> None:
+    def record_refusal(self, url: str, failed: FailedFetch, pause: float) -> None:
         """Records a 429 or 503. After several refused addresses the host is paused for `pause` seconds, and after
         minutes of refusals it is given up."""
-        now, state = time.monotonic(), self._hosts[host]
-        state.refused.add(url)
-        if len(state.refused) < _REFUSES_AFTER:
+        now = time.monotonic()
+        self._refused.add(url)
+        if len(self._refused) < _REFUSES_AFTER:
             return
-        state.refuses_since = now if state.refuses_since is None else state.refuses_since
-        state.opens_at = max(state.opens_at, now + pause)
-        if now - state.refuses_since > _PATIENCE:
-            state.give_up(failed)
+        self._refuses_since = now if self._refuses_since is None else self._refuses_since
+        self._opens_at = max(self._opens_at, now + pause)
+        if now - self._refuses_since > _PATIENCE:
+            self._give_up(failed)
+
+    def _give_up(self, failed: FailedFetch) -> None:
+        self._given_up = failed
+        self._is_given_up.set()
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

@@ -21,7 +21,7 @@ from querytruth.backends.images.image_reading import TRANSIENT_REASONS, ScannedI
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.images.worker_starts import WorkerFailure
 from querytruth.backends.web.crawler_client import CrawlerClient
-from querytruth.backends.web.page_store import FetchToStore, IncomingBody, PageStore, StoredFetch
+from querytruth.backends.web.page_store import FetchToStore, PageStore, StoredFetch
 from querytruth.backends.web.web_records import FailedFetch, FetchedResource, WebRequest, parse_host
 
 # The leading number goes up when the same bytes give other facts.
@@ -107,13 +107,6 @@ class FetchJob:
     attempt: int = 1
 
 
-@dataclass(slots=True)
-class _FetchedFile:
-    request: WebRequest
-    answer: FetchedResource | FailedFetch
-    body: IncomingBody
-
-
 class ImageFetchPool:
     """One run. A slow host, or one that asks for a pause, delays only its own fetches: they take no slot meanwhile."""
 
@@ -123,7 +116,7 @@ class ImageFetchPool:
         self._workers: Counter[str] = Counter()  # at a host
         self._slots = asyncio.Semaphore(web.limits.concurrency)
         self._group = asyncio.TaskGroup()
-        self._to_store: asyncio.Queue[_FetchedFile] = asyncio.Queue(FILES_PER_BATCH)
+        self._to_store: asyncio.Queue[FetchToStore] = asyncio.Queue(FILES_PER_BATCH)
         self._results: queue.SimpleQueue[tuple[str, FetchedImage] | BaseException | None] = queue.SimpleQueue()
 
     def run(self, requests: Sequence[WebRequest]) -> Iterator[tuple[str, FetchedImage]]:
@@ -166,7 +159,7 @@ class ImageFetchPool:
     async def _work(self, host: str) -> None:
         jobs = self._jobs[host]
         while jobs:
-            await self._web.throttle.wait_until_open(host)
+            await self._web.hosts[host].wait_until_open()
             async with self._slots:
                 if jobs:
                     await self._try(host, jobs.popleft())
@@ -179,7 +172,7 @@ class ImageFetchPool:
             answer = await self._web.try_fetch(job.request, body.file, job.ends)
             pause = self._web.retry_delay(answer, job.attempt, job.ends)
             if pause is None:
-                await self._to_store.put(_FetchedFile(job.request, answer, body))
+                await self._to_store.put(FetchToStore(job.request, answer, body))
                 return
         except BaseException:
             body.close()
@@ -203,7 +196,7 @@ class ImageFetchPool:
             for _ in batch:
                 self._to_store.task_done()
 
-    def _keep(self, batch: Sequence[_FetchedFile]) -> None:
+    def _keep(self, batch: Sequence[FetchToStore]) -> None:
         """Decodes, stores and closes the files."""
         try:
             for result in self._decode_and_save(batch):
@@ -212,25 +205,26 @@ class ImageFetchPool:
             self._results.put(error)
         finally:
             for one in batch:
-                one.body.close()
+                if one.body is not None:
+                    one.body.close()
 
-    def _decode_and_save(self, batch: Sequence[_FetchedFile]) -> list[tuple[str, FetchedImage]]:
-        fetched = [one for one in batch if isinstance(one.answer, FetchedResource)]
-        for one in fetched:
-            one.body.file.flush()
-        images = decode_images([one.body.path for one in fetched])
-        scanned = {one.request.key: image for one, image in zip(fetched, images, strict=True)}
+    def _decode_and_save(self, batch: Sequence[FetchToStore]) -> list[tuple[str, FetchedImage]]:
+        files = {one.request.key: one.body for one in batch if one.body and isinstance(one.result, FetchedResource)}
+        for body in files.values():
+            body.file.flush()
+        scanned = dict(zip(files, decode_images([body.path for body in files.values()]), strict=True))
         arrivals = [_arrival(one, scanned.get(one.request.key)) for one in batch]
         facts_by_key = {arrival.request.key: arrival.image_facts[1] for arrival in arrivals if arrival.image_facts}
         stored = self._store.save_all(arrivals)
         return [(one.key, fetched_image_of(self._store, one, facts_by_key.get(one.key, {}))) for one in stored]
 
 
-def _arrival(file: _FetchedFile, image: ScannedImage | None) -> FetchToStore:
+def _arrival(fetched: FetchToStore, image: ScannedImage | None) -> FetchToStore:
     """Returns the fetch to store: only a readable image has a body."""
+    if image is not None and not image.reason:
+        return fetched._replace(image_facts=(READER_VERSION, image_facts_as_json(image)))
     if image is None:
-        return FetchToStore(file.request, file.answer)
-    if not image.reason:
-        return FetchToStore(file.request, file.answer, file.body, (READER_VERSION, image_facts_as_json(image)))
+        return fetched._replace(body=None)
     passes = image.reason in TRANSIENT_REASONS
-    return FetchToStore(file.request, FailedFetch(image.reason, "transient" if passes else "final", image.detail or ""))
+    failed = FailedFetch(str(image.reason), "transient" if passes else "final", image.detail or "")
+    return FetchToStore(fetched.request, failed)

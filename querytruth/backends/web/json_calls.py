@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from urllib3.filepost import encode_multipart_formdata
 
-from querytruth.backends.search_systems import SEARCH_SYSTEMS, SearchFailure, read_secret
+from querytruth.backends.plugins import read_secret
+from querytruth.backends.search_systems import SEARCH_SYSTEMS, SearchFailure
 from querytruth.backends.web.host_rules import retry_after
-from querytruth.backends.web.timed_http import HttpCallError, HttpResponse, TimedHttp
+from querytruth.backends.web.timed_http import HttpCallError, HttpResponse, TimedHttp, parse_address
 from querytruth.errors import Redaction, UserError
 
 _MAX_BYTES = 16 << 20
@@ -35,7 +36,7 @@ class JsonService:
 
     @cached_property
     def _secrets(self) -> dict[str, str]:
-        return {name: read_secret(variable) for name, variable in self._header_env.items()}
+        return {name: read_secret(variable, SEARCH_SYSTEMS.stage) for name, variable in self._header_env.items()}
 
     @cached_property
     def _redaction(self) -> Redaction:
@@ -112,13 +113,7 @@ def refuse_secret_names(option: str, names: Iterable[str]) -> None:
 
 def check_service_url(url: str) -> None:
     """Raises UserError for what is no http address, and for one that could hold a key."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_address = False
-    if not is_address:
+    if (parts := parse_address(url)) is None:
         raise UserError(SEARCH_SYSTEMS.stage, "url", "is no http address", "give one like http://host:8000/search")
     if "@" in parts.netloc or any(_SECRET_NAME.fullmatch(name) for name, _ in parse_qsl(parts.query)):
         reason = "holds a password or a key, which would be recorded"

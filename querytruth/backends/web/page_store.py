@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
-from querytruth.backends.files.durable_files import file_sha256, make_durable_folder, sync_folder, write_atomically
+from querytruth.backends.files.durable_files import file_sha256, make_durable_folder, sync_folder
 from querytruth.backends.files.object_store import DatabaseObjects
 from querytruth.backends.web.web_records import (
     STOPPED,
@@ -89,12 +89,11 @@ class IncomingBody:
 
 
 class FetchToStore(NamedTuple):
-    """A fetch to store. `body` is its bytes, or a file, which the store takes over; `image_facts` is a reader's name
-    and what it read."""
+    """A fetch to store. `body`: a file, which the store takes over; `image_facts`: a reader's name and what it read."""
 
     request: WebRequest
     result: FetchResult
-    body: IncomingBody | bytes | None = None
+    body: IncomingBody | None = None
     image_facts: tuple[str, dict[str, Any]] | None = None
 
 
@@ -128,7 +127,15 @@ class PageStore:
     def save(self, request: WebRequest, result: FetchResult, body: bytes = b"") -> StoredFetch:
         """Stores a fetch, and the body of a successful one; both are on disk when the call returns. Raises
         StoreWriteError."""
-        return self.save_all([FetchToStore(request, result, None if isinstance(result, FailedFetch) else body)])[0]
+        if isinstance(result, FailedFetch):
+            return self.save_all([FetchToStore(request, result)])[0]
+        incoming = self.open_incoming_body()
+        try:
+            with translate_write_errors():
+                incoming.file.write(body)
+            return self.save_all([FetchToStore(request, result, incoming)])[0]
+        finally:
+            incoming.close()
 
     def save_all(self, arrivals: Sequence[FetchToStore]) -> list[StoredFetch]:
         """Stores several, as `save` does. A fetch that was stopped is returned, but not stored."""
@@ -170,8 +177,7 @@ class PageStore:
     def open_incoming_body(self) -> IncomingBody:
         """Returns a new file for a body, which the caller closes. Raises StoreWriteError."""
         with translate_write_errors():
-            if not self._incoming.exists():
-                self._incoming.mkdir(parents=True, exist_ok=True)
+            make_durable_folder(self._incoming)
             path = self._incoming / secrets.token_hex(8)
             return IncomingBody(path, path.open("x+b"))
 
@@ -193,13 +199,9 @@ class PageStore:
         with translate_write_errors():
             return {name: json.loads(one.data) for name, one in self._rows.read(names, _MAX_ROW_BYTES).items()}
 
-    def _keep_body(self, body: IncomingBody | bytes, sha256: str) -> Path:
+    def _keep_body(self, body: IncomingBody, sha256: str) -> Path:
         """Stores the bytes of a body, and returns the folder that must be synced."""
         target = self.body_path(sha256)
-        if isinstance(body, bytes):
-            make_durable_folder(target.parent)
-            write_atomically(target, body)
-            return target.parent
         body.file.flush()
         os.fsync(body.file.fileno())
         try:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import requests
 import urllib3.exceptions
@@ -78,6 +79,16 @@ class BodyUnpacker:
         """Checks that the body was whole."""
         if self._unpacking is not None and not self._unpacking.eof:
             raise RefusedFetch("bad_encoding", "transient", f"{self._encoding} body ends too early", retry_in=0.0)
+
+
+def parse_address(url: str) -> SplitResult | None:
+    """Returns the parts of an http address; None for any other text."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts if parts.scheme in ("http", "https") and parts.hostname else None
 
 
 class HttpCallError(Exception):
@@ -221,12 +232,6 @@ class TimedHttp:
         self._verify: str | bool = os.environ.get("REQUESTS_CA_BUNDLE") or True
         self._max_bytes, self._with_proxies = max_bytes, with_proxies
         self._watches: set[_Watch] = set()
-
-    def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, connect: float, read: float, ends: float
-    ) -> HttpResponse:
-        """Returns the complete answer to one POST, as `request` does."""
-        return self.request("POST", url, body, headers, connect=connect, read=read, ends=ends)
 
     def request(
         self,

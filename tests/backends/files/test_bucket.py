@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from querytruth.backends.files.bucket import Bucket, client_settings
+from querytruth.backends.files.bucket import BucketObjects, client_settings
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl
 from querytruth.backends.images.image_decoding import fsspec_for
 from querytruth.backends.models.reply_store import open_reply_store
@@ -30,44 +30,43 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> BucketFolder:
 
 
 def test_of_sixteen_writers_of_a_new_object_one_wins(folder: BucketFolder) -> None:
-    bucket, key = Bucket(folder), f"{folder.prefix}/new"
+    objects = BucketObjects(folder)
     with ThreadPoolExecutor(16) as pool:
-        won = list(pool.map(lambda number: bucket.put_new(key, b"%d" % number), range(16)))
-    assert won.count(True) == 1 and bucket.read(key, 9) == b"%d" % won.index(True)
+        won = list(pool.map(lambda number: objects.put_new({"new": b"%d" % number}) == {"new"}, range(16)))
+    assert won.count(True) == 1 and objects.read(["new"], 9)["new"].data == b"%d" % won.index(True)
 
 
 def test_of_sixteen_writers_who_replace_an_object_one_wins(folder: BucketFolder) -> None:
-    bucket, key = Bucket(folder), f"{folder.prefix}/changed"
-    bucket.put(key, b"first")
-    tag = (bucket.read_tagged(key, 9) or (b"", ""))[1]
+    objects, key = BucketObjects(folder), "changed"
+    objects.put({key: b"first"})
+    tag = objects.read([key], 9)[key].tag
     if folder.scheme == "file":
         with pytest.raises(UserError, match="cannot replace an object on a condition"):
-            bucket.put_changed(key, b"x", tag)
+            objects.put_changed(key, b"x", tag)
         return
     with ThreadPoolExecutor(16) as pool:
-        won = list(pool.map(lambda number: bucket.put_changed(key, b"%d" % number, tag), range(16)))
-    assert won.count(True) == 1 and bucket.read(key, 9) == b"%d" % won.index(True)
-    assert not bucket.put_changed(f"{folder.prefix}/none", b"x", tag)
+        won = list(pool.map(lambda number: objects.put_changed(key, b"%d" % number, tag), range(16)))
+    assert won.count(True) == 1 and objects.read([key], 9)[key].data == b"%d" % won.index(True)
+    assert not objects.put_changed("none", b"x", tag)
 
 
 def test_objects_are_listed_read_in_parts_and_removed(folder: BucketFolder, tmp_path: Path) -> None:
-    bucket, start = Bucket(folder), f"{folder.prefix}/"
+    objects = BucketObjects(folder)
     (tmp_path / "large").write_bytes(large := bytes(range(256)) * (17 << 12))
-    bucket.put_file(f"{start}deep/large", tmp_path / "large")
-    for name in ("b 1", "ü", "empty"):
-        bucket.put(f"{start}{name}", b"" if name == "empty" else b"abc")
-    assert bucket.list_sizes(start) == {
-        f"{start}deep/large": len(large), f"{start}b 1": 3, f"{start}ü": 3, f"{start}empty": 0
-    }  # fmt: skip
-    assert sorted(bucket.list_names(start)) == ["b 1", "deep", "empty", "ü"]
-    assert bucket.read(f"{start}deep/large", 1 << 30) == large
-    assert bucket.read(f"{start}empty", 1 << 30) == b"" and bucket.read(f"{start}none", 9) is None
+    objects.put_file("deep/large", tmp_path / "large")
+    objects.put({"b 1": b"abc", "ü": b"abc", "empty": b""})
+    sizes = {name: one.size for name, one in objects.list_objects().items()}
+    assert sizes == {"deep/large": len(large), "b 1": 3, "ü": 3, "empty": 0}
+    assert objects.list_below("deep/") == ["deep/large"]
+    assert sorted(objects.list_level()) == ["b 1", "deep", "empty", "ü"]
+    found = objects.read(["deep/large", "empty", "none"], 1 << 30)
+    assert {name: one.data for name, one in found.items()} == {"deep/large": large, "empty": b""}
     pieces: list[bytes] = []
-    assert bucket.stream(f"{start}deep/large", pieces.append, 5, pieces.clear, start=254) and pieces == [large[254:259]]
+    assert objects.stream("deep/large", pieces.append, 5, pieces.clear, start=254) and pieces == [large[254:259]]
     with pytest.raises(UserError, match="has more than the 2 bytes"):
-        bucket.read(f"{start}ü", 2)
-    bucket.delete([f"{start}ü", f"{start}gone", f"{start}b 1"])
-    assert sorted(bucket.list_names(start)) == ["deep", "empty"]
+        objects.read(["ü"], 2)
+    objects.remove(["ü", "gone", "b 1"])
+    assert sorted(objects.list_level()) == ["deep", "empty"]
 
 
 def test_a_set_is_published_and_read_back(
@@ -99,11 +98,11 @@ def test_replies_need_a_place_that_replaces_on_a_condition(tmp_path: Path, monke
 def test_other_services_have_addresses_of_their_own(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(SetUrl.parse(url)) == url
     with forbid_connections(), pytest.raises(UserError, match="--offline"):
-        Bucket(BucketFolder.parse(url))
+        BucketObjects(BucketFolder.parse(url)).list_level()
     if url.startswith("az"):
         monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
         with pytest.raises(UserError, match="AZURE_STORAGE_ACCOUNT_NAME") as refused:
-            Bucket(BucketFolder.parse(url))
+            BucketObjects(BucketFolder.parse(url)).list_level()
         assert "\n" not in str(refused.value)
 
 
@@ -126,9 +125,9 @@ def test_a_key_that_is_no_path_is_named(object_service: ObjectService) -> None:
     object_service.ask("PUT", "sets/a/%2E%2E/%2E%2E/x", b"1")
     if not any(".." in key for key in object_service.list_keys()):
         object_service.ask("PUT", "sets/a//x", b"1")
-    bucket = Bucket(BucketFolder.parse(object_service.url))
+    objects = BucketObjects(BucketFolder.parse(object_service.url))
     with pytest.raises(UserError, match=r"invalid path.*delete that object") as refused:
-        bucket.list_sizes("sets/")
+        objects.list_below("")
     assert "\n" not in str(refused.value)
 
 

@@ -35,7 +35,7 @@ def test_a_jpeg_of_many_scans_has_a_reason_and_is_not_rendered(tmp_path: Path, b
     data = progressive(image_decoding._SCANS)
     (tmp_path / "a.jpg").write_bytes(data[:2] + before + data[2:])
     assert read_image(tmp_path / "a.jpg").reason == "too_many_scans"
-    with pytest.raises(RenderingError, match="TooManyScans"):
+    with pytest.raises(RenderingError, match="too_many_scans"):
         render_image(data, 50, "longer_side")
 
 

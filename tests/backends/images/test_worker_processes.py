@@ -22,7 +22,7 @@ from PIL import Image
 from querytruth.backends.images import worker_processes, worker_starts
 from querytruth.backends.images import worker_starts as worker_process
 from querytruth.backends.images.rendering import PixelsJob, run_pixels_job
-from querytruth.backends.images.worker_processes import map_in_workers
+from querytruth.backends.images.worker_processes import finish_in_workers, map_in_workers
 from querytruth.backends.images.worker_starts import WorkerFailure, WorkerLimits
 from querytruth.errors import UserError
 
@@ -107,33 +107,33 @@ def test_a_deed_costs_the_one_item_that_did_it(deed: str, reason: str, detail: s
 @pytest.mark.thorough
 def test_a_deed_among_those_that_are_finished_together_costs_the_one_item(deed: str) -> None:
     items = [*map(str, range(37)), deed, "1", deed, *map(str, range(40, 70))]
-    results = list(map_in_workers(eval, items, QUICK, finish=list))
+    results = list(finish_in_workers(eval, list, items, QUICK))
     assert [number for number, result in enumerate(results) if isinstance(result, WorkerFailure)] == [37, 39]
     assert results[:37] + results[40:] == [*range(37), *range(40, 70)] and results[38] == 1
 
 
 def test_up_to_32_are_finished_at_once_and_the_slow_do_not_keep_the_others_waiting() -> None:
-    found = list(map_in_workers(eval, map(str, range(50)), finish=enumerate))
+    found = list(finish_in_workers(eval, enumerate, map(str, range(50))))
     assert [value for _, value in found] == list(range(50))
     assert max(place for place, _ in found) == 31
     slow = ["__import__('time').sleep(0.3)"] * 4
-    assert [place for place, _ in map_in_workers(eval, slow, QUICK, finish=enumerate)] == [0] * 4
+    assert [place for place, _ in finish_in_workers(eval, enumerate, slow, QUICK)] == [0] * 4
 
 
 @pytest.mark.thorough
 def test_what_only_many_at_once_are_too_much_for_is_done_one_by_one() -> None:
     items = ["bytes(10 << 20)"] * 40
-    results = map_in_workers(eval, items, WorkerLimits(memory=64 << 20), finish=list)
+    results = finish_in_workers(eval, list, items, WorkerLimits(memory=64 << 20))
     assert [len(result) for result in results if isinstance(result, bytes)] == [10 << 20] * 40
 
 
 def test_an_exception_among_many_is_raised_after_the_results_before_it() -> None:
-    results = map_in_workers(eval, ["1", "2", "1/0", "3"], finish=list)
+    results = finish_in_workers(eval, list, ["1", "2", "1/0", "3"])
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ZeroDivisionError):
         next(results)
     with pytest.raises(TypeError):
-        list(map_in_workers(eval, ["1", "'a'"], finish=sum))
+        list(finish_in_workers(eval, sum, ["1", "'a'"]))
 
 
 def test_losses_in_a_row_are_told_apart() -> None:

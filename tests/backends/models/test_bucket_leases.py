@@ -10,15 +10,15 @@ import pytest
 
 from querytruth.backends.files.object_store import open_objects
 from querytruth.backends.models import question_leases
-from querytruth.backends.models.question_leases import LeaseTable, QuestionLeases
+from querytruth.backends.models.question_leases import QuestionLeases
 from querytruth.errors import UserError
 from tests.object_service import ObjectService, busy, forget_to_answer
 
 KEY = "sets/replies/leases.json"
 
 
-def table(service: ObjectService) -> LeaseTable:
-    return LeaseTable(open_objects(f"{service.url}/replies"), "leases.json")
+def leases_in(service: ObjectService, holder: str = "") -> QuestionLeases:
+    return QuestionLeases(open_objects(f"{service.url}/replies"), holder)
 
 
 def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
@@ -27,15 +27,15 @@ def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
     now = time.time()
     elsewhere = {"a 1 1 x": {"expires": now + 30, "keys": ["k1"]}, "b 1 1 y": {"expires": now - 1, "keys": ["k2"]}}
     object_service.ask("PUT", KEY, json.dumps(elsewhere).encode())
-    leases = QuestionLeases(table(object_service))
+    leases = leases_in(object_service)
     with leases.hold(["k1", "k2", "k3"]) as held:
         assert held == {"k2", "k3"}
-        with QuestionLeases(table(object_service)).hold(["k2", "k4"]) as others:
+        with leases_in(object_service).hold(["k2", "k4"]) as others:
             assert others == {"k4"}, "a living process of this machine holds its lease"
     monkeypatch.setattr(question_leases, "_SECONDS", 1.2)
     with leases.hold(["k2"]) as held:
         time.sleep(2.5)
-        with QuestionLeases(table(object_service)).hold(["k2"]) as others:
+        with leases_in(object_service).hold(["k2"]) as others:
             assert held == {"k2"} and not others, "it is renewed"
     assert json.loads(object_service.ask("GET", KEY)).keys() == {"a 1 1 x"}, "only what holds is kept"
 
@@ -46,7 +46,7 @@ def test_of_many_who_want_a_question_at_the_same_moment_one_gets_it(object_servi
 
     def take(number: int) -> set[str]:
         start.wait(30)
-        return table(object_service).take(keys[number : number + 10], f"m{number} 1 1 x", time.time() + 60)
+        return leases_in(object_service, f"m{number} 1 1 x").take(keys[number : number + 10])
 
     with ThreadPoolExecutor(6) as pool:
         taken = Counter(key for held in pool.map(take, range(0, 12, 2)) for key in held)
@@ -57,10 +57,10 @@ def test_a_release_that_fails_is_left_to_expire_and_one_whose_answer_is_lost_is_
     object_service: ObjectService,
 ) -> None:
     object_service.fault_of = lambda method, _key, number: forget_to_answer if method == "PUT" and number == 2 else None
-    with QuestionLeases(table(object_service)).hold(["k"]) as held:
+    with leases_in(object_service).hold(["k"]) as held:
         assert held == {"k"}
     assert json.loads(object_service.ask("GET", KEY)) == {}
-    with QuestionLeases(table(object_service)).hold(["k"]):
+    with leases_in(object_service).hold(["k"]):
         object_service.fault_of = lambda method, _key, _number: busy if method == "PUT" else None
     object_service.fault_of = lambda _method, _key, _number: None
     assert json.loads(object_service.ask("GET", KEY))
@@ -79,4 +79,4 @@ def test_a_service_whose_object_always_changes_is_one_line(
 
     object_service.fault_of = change
     with pytest.raises(UserError, match="other runs keep replacing it"):
-        table(object_service).take(["k"], "me 1 1 x", time.time() + 60)
+        leases_in(object_service, "me 1 1 x").take(["k"])

@@ -19,7 +19,7 @@ from querytruth.backends.files.object_store import DatabaseObjects
 from querytruth.backends.models import question_leases
 from querytruth.backends.models.cached_replies import AnsweredRequests, answer_requests
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Failure, Message, OnAnswers, Reply, always_continue
-from querytruth.backends.models.question_leases import Lease, LeaseTable, QuestionLeases
+from querytruth.backends.models.question_leases import Lease, QuestionLeases
 from querytruth.backends.models.reply_store import open_reply_store
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
@@ -147,15 +147,14 @@ def test_the_lease_of_another_machine_holds_until_it_was_not_renewed(
     objects = DatabaseObjects(tmp_path / "replies.sqlite")
     elsewhere = {"a 1 1 x": Lease(time.time() + 30, ["k1"]), "b 1 1 y": Lease(time.time() - 1, ["k2"])}
     objects.put({"leases.json": msgspec.json.encode(elsewhere)})
-    table = LeaseTable(objects, "leases.json")
-    leases = QuestionLeases(table)
+    leases = QuestionLeases(objects)
     with leases.hold(["k1", "k2", "k3"]) as held:
         assert held == {"k2", "k3"}
-        with QuestionLeases(table).hold(["k2", "k4"]) as others:
+        with QuestionLeases(objects).hold(["k2", "k4"]) as others:
             assert others == {"k4"}, "a living process of this machine holds its lease"
     monkeypatch.setattr(question_leases, "_SECONDS", 0.4)
     with leases.hold(["k2"]) as held:
         time.sleep(1)
-        with QuestionLeases(table).hold(["k2"]) as others:
+        with QuestionLeases(objects).hold(["k2"]) as others:
             assert held == {"k2"} and not others, "it is renewed"
     objects.close()

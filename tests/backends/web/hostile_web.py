@@ -38,7 +38,8 @@ def fetch_once(
 ) -> tuple[FetchedResource | FailedFetch, bytes]:
     """One try, and the body."""
     web, out = web or small_web(), io.BytesIO()
-    return web.fetch(WebRequest(url, **request), out, time.monotonic() + web.limits.seconds), out.getvalue()
+    ends = time.monotonic() + web.limits.seconds
+    return web.start(web.try_fetch(WebRequest(url, **request), out, ends)).result(), out.getvalue()
 
 
 def fetch_failure_reason(url: str, web: CrawlerClient | None = None, **request: Any) -> str:

@@ -418,7 +418,7 @@ def test_memory_stays_small_whatever_is_sent() -> None:
     ) as server:
         web, out = small_web(limits=limits), _Counting()
         tracemalloc.start()
-        answer = web.fetch(WebRequest(f"{server.url}/a"), out, time.monotonic() + 20)
+        answer = web.start(web.try_fetch(WebRequest(f"{server.url}/a"), out, time.monotonic() + 20)).result()
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert isinstance(answer, FetchedResource)
@@ -442,7 +442,7 @@ class _Full(io.BytesIO):
 def test_a_full_disk_is_no_fault_of_the_host_s() -> None:
     web = small_web()
     with loopback(serving(jpeg())) as server, pytest.raises(StoreWriteError, match="No space left"):
-        web.fetch(WebRequest(f"{server.url}/a"), _Full(), time.monotonic() + 2)
+        web.start(web.try_fetch(WebRequest(f"{server.url}/a"), _Full(), time.monotonic() + 2)).result()
 
 
 # --- tries and turns --------------------------------------------------------------------------------------------------
@@ -522,7 +522,8 @@ def test_stopping_ends_what_is_under_way() -> None:
     with loopback(serving(stay_silent())) as server:
         threading.Timer(0.3, web.stop).start()
         start = time.monotonic()
-        assert fetch_failure_reason(f"{server.url}/a", web) == "stopped"
+        answer, body = web.fetch_with_retries(WebRequest(f"{server.url}/a"))
+    assert isinstance(answer, FailedFetch) and answer.reason == "stopped" and not body
     assert time.monotonic() - start < 5
 
 

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from querytruth.backends.web import host_rules
-from querytruth.backends.web.host_rules import HostThrottle
+from querytruth.backends.web.host_rules import Host
 from querytruth.backends.web.image_fetch_pool import ImageFetchPool
 from querytruth.backends.web.page_store import PageStore
 from querytruth.backends.web.web_records import FailedFetch, FetchResult, RefusedFetch, WebRequest
@@ -29,8 +29,8 @@ def in_time(work: Coroutine[Any, Any, T], seconds: float = 5.0) -> T:
     return asyncio.run(asyncio.wait_for(work, seconds))
 
 
-async def take_turn(turns: HostThrottle, host: str) -> None:
-    async with turns.acquire(host):
+async def take_turn(host: Host) -> None:
+    async with host.turn():
         pass
 
 
@@ -54,7 +54,7 @@ def test_a_slow_host_holds_up_its_own_jobs_only(tmp_path: Path) -> None:
 
     async def answer(web: Any, url: str) -> FetchResult:
         if "slow" in url:
-            async with web.throttle.acquire("slow"):
+            async with web.hosts["slow"].turn():
                 pass
         return GONE
 
@@ -98,41 +98,41 @@ def test_a_job_that_is_tried_again_comes_before_the_host_s_others_when_its_pause
 
 def test_turns_are_few_and_apart() -> None:
     async def story() -> None:
-        turns = HostThrottle(per_host=1, interval=0.1)
+        host = Host(per_host=1, interval=0.1)
         start = time.monotonic()
         for _ in range(3):
-            await take_turn(turns, "h")
+            await take_turn(host)
         assert time.monotonic() - start > 0.19
-        async with turns.acquire("h"), turns.acquire("other"):
+        async with host.turn(), Host(1, 0.1).turn():
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(take_turn(turns, "h"), 0.1)
-        await take_turn(turns, "h")
+                await asyncio.wait_for(take_turn(host), 0.1)
+        await take_turn(host)
 
     in_time(story())
 
 
 def test_one_refused_address_pauses_nobody_and_many_pause_the_host() -> None:
     async def story() -> None:
-        turns = HostThrottle(per_host=8, interval=0)
+        host = Host(per_host=8, interval=0)
         for _ in range(20):
-            turns.record_refusal("h", "http://h/1", REFUSED, 0.3)
-        await asyncio.wait_for(turns.wait_until_open("h"), 0.1)
+            host.record_refusal("http://h/1", REFUSED, 0.3)
+        await asyncio.wait_for(host.wait_until_open(), 0.1)
         for number in range(5):
-            turns.record_refusal("h", f"http://h/{number}", REFUSED, 0.3)
+            host.record_refusal(f"http://h/{number}", REFUSED, 0.3)
         start = time.monotonic()
-        await take_turn(turns, "h")
+        await take_turn(host)
         assert time.monotonic() - start > 0.25
 
     in_time(story())
 
 
 def test_an_answer_in_between_starts_the_count_anew() -> None:
-    turns = HostThrottle(per_host=8, interval=0)
+    host = Host(per_host=8, interval=0)
     for number in range(50):
-        turns.record_refusal("h", f"http://h/{number}", REFUSED, 60)
+        host.record_refusal(f"http://h/{number}", REFUSED, 60)
         if number % 4 == 3:
-            turns.record_answer("h")
-    in_time(turns.wait_until_open("h"), 0.1)
+            host.record_answer()
+    in_time(host.wait_until_open(), 0.1)
 
 
 def test_a_host_that_refuses_everything_for_minutes_is_given_up_and_nobody_waits_on(
@@ -141,16 +141,16 @@ def test_a_host_that_refuses_everything_for_minutes_is_given_up_and_nobody_waits
     monkeypatch.setattr(host_rules, "_PATIENCE", 0.1)
 
     async def story() -> None:
-        turns = HostThrottle(per_host=1, interval=0)
+        host = Host(per_host=1, interval=0)
         for number in range(5):
-            turns.record_refusal("h", f"http://h/{number}", REFUSED, 0)
-        await take_turn(turns, "h")
+            host.record_refusal(f"http://h/{number}", REFUSED, 0)
+        await take_turn(host)
         await asyncio.sleep(0.15)
-        turns.set_interval("h", 60)
-        await take_turn(turns, "h")
-        waiting = [asyncio.create_task(take_turn(turns, "h")) for _ in range(3)]
+        host.interval = 60
+        await take_turn(host)
+        waiting = [asyncio.create_task(take_turn(host)) for _ in range(3)]
         await asyncio.sleep(0)
-        turns.record_refusal("h", "http://h/9", REFUSED, 60)
+        host.record_refusal("http://h/9", REFUSED, 60)
         for one in waiting:
             with pytest.raises(RefusedFetch) as refused:
                 await one
@@ -163,8 +163,8 @@ def test_stopping_lets_those_go_who_wait_for_a_turn() -> None:
     web = small_web(limits=replace(QUICK_LIMITS, per_host=1, interval=60, seconds=60))
 
     async def take_turns() -> None:
-        await take_turn(web.throttle, "h")
-        await take_turn(web.throttle, "h")
+        await take_turn(web.hosts["h"])
+        await take_turn(web.hosts["h"])
 
     waiting = web.start(take_turns())
     threading.Timer(0.1, web.stop).start()

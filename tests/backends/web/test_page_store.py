@@ -84,7 +84,7 @@ def test_a_file_of_the_store_s_own_is_taken_over_and_one_that_is_not_kept_is_gon
 def test_what_a_reader_saw_is_kept_with_the_reader_s_name(tmp_path: Path) -> None:
     store = PageStore(tmp_path)
     digest = fetched(b"body").sha256
-    store.save_all([FetchToStore(REQUEST, fetched(b"body"), b"body", ("reader 1", {"width": 3}))])
+    store.save_all([FetchToStore(REQUEST, fetched(b"body"), None, ("reader 1", {"width": 3}))])
     assert store.read_image_facts([digest], "reader 1") == {digest: {"width": 3}}
     assert store.read_image_facts([digest], "reader 2") == {}
     store.save_image_facts(digest, "reader 2", {"width": 4})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import re
 import threading
@@ -17,16 +16,15 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, model_validator
 
 from querytruth.backends.models import chat, chat_completion
 from querytruth.backends.models.chat_completion import explain_failure
 from querytruth.backends.models.request_images import encode_for_endpoint, read_image_bytes
-from querytruth.backends.plugins import ModelIdentity, PluginOptions
+from querytruth.backends.plugins import ModelIdentity, PluginOptions, read_secret
 from querytruth.backends.web.host_rules import LONGEST_PAUSE, retry_after
-from querytruth.backends.web.timed_http import HttpCallError, TimedHttp
+from querytruth.backends.web.timed_http import HttpCallError, TimedHttp, parse_address
 from querytruth.errors import Redaction, UserError
 
 # Its own limits suit any question: those of captions are sent with each question.
@@ -114,7 +112,7 @@ class OpenAICompatibleModel:
 
     @cached_property
     def _key(self) -> str:
-        return _read_api_key(self.options.key_env)
+        return "" if self.options.key_env is None else read_secret(self.options.key_env, "load chat model")
 
     @cached_property
     def _redaction(self) -> Redaction:
@@ -198,9 +196,8 @@ class OpenAICompatibleModel:
         retry, in seconds; None where a retry is of no use."""
         options = self.options
         try:
-            answer = self._http.post(
-                self._url, body, self._headers, connect=options.connect_timeout, read=options.read_timeout, ends=ends
-            )
+            limits = {"connect": options.connect_timeout, "read": options.read_timeout, "ends": ends}
+            answer = self._http.request("POST", self._url, body, self._headers, **limits)
         except HttpCallError as failed:
             kind: Literal["blocked", "transient"] = "blocked" if failed.reason == "tls_error" else "transient"
             is_retried = failed.reason in ("connection_failed", "proxy_error")
@@ -272,25 +269,9 @@ def message_content(message: chat.Message) -> str | list[dict[str, Any]] | chat.
 def _checked_url(base_url: str) -> str:
     """Returns the address without its last slash. Raises UserError for one that could contain a key."""
     item = "openai_compatible: base_url"
-    try:
-        parts = urlsplit(base_url)
-        _ = parts.port
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_address = False
-    if not is_address:
+    if (parts := parse_address(base_url)) is None:
         raise UserError("load chat model", item, "is no http address", "give one like http://host:8000/v1")
     if "@" in parts.netloc or parts.query or parts.fragment:
         reason = "has a user name, a query or a fragment, which would be published with the set"
         raise UserError("load chat model", item, reason, "give the bare address, and the key by key_env")
     return base_url.rstrip("/")
-
-
-def _read_api_key(variable: str | None) -> str:
-    if variable is None:
-        return ""
-    key = os.environ.get(variable, "").strip()
-    if not key or not key.isascii() or not key.isprintable():
-        reason = "is empty or not set" if not key else "holds characters that no header may have"
-        raise UserError("load chat model", f"environment variable {variable}", reason, "set it to the endpoint's key")
-    return key

@@ -5,7 +5,6 @@ from typing import Any
 from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import local_generation
 from querytruth.backends.models.chat import ChatRequest, Failure
-from querytruth.backends.models.hub_models import WITHOUT_CODE
 
 
 class QwenOptions(local_generation.LocalGenerationOptions):
@@ -22,17 +21,9 @@ def load(options: QwenOptions) -> local_generation.LocalChatModel:
 
 class _TextWeights:
     def __init__(self, options: QwenOptions, revision: str) -> None:
-        _, transformers = local_generation.import_torch_and_transformers()
         self._thinking = options.thinking
         self.model = local_generation.load_weights(options.name, revision, options, "AutoModelForCausalLM")
-        try:
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(
-                options.name, revision=local_generation.hub_revision(revision), **WITHOUT_CODE
-            )
-            self.tokenizer.padding_side = "left"
-            self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
-        except (OSError, ValueError) as error:
-            raise local_generation.loading_error(options.name, error) from None
+        self.tokenizer = local_generation.load_tokenizer(options.name, revision)
 
     def size(self, request: ChatRequest) -> int:
         return sum(len(message.text) for message in request.messages)

@@ -13,7 +13,7 @@ from pydantic import Field
 from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import local_generation
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Failure
-from querytruth.backends.models.hub_models import WITHOUT_CODE
+from querytruth.backends.models.hub_models import WITHOUT_CODE, make_loading_error
 from querytruth.backends.models.request_images import PATCH_SIDE, fit_for_model, open_upright
 
 _MIN_AREA = 20_000  # pixels; a larger limit is an area, not the length of an edge
@@ -86,11 +86,11 @@ def load_processor(name: str, revision: str, config: Any, min_pixels: int | None
         reason = error
     try:
         images = transformers.AutoImageProcessor.from_pretrained(name, revision=at, **WITHOUT_CODE)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, revision=at, **WITHOUT_CODE)
     except (ImportError, ValueError, OSError) as error:
-        raise local_generation.loading_error(name, error) from None
+        raise make_loading_error("load chat model", name, error) from None
+    tokenizer = local_generation.load_tokenizer(name, revision)
     if not hasattr(images, "merge_size") or getattr(config, "image_token_id", None) is None:
-        raise local_generation.loading_error(name, reason)
+        raise make_loading_error("load chat model", name, reason)
     return ImageOnlyProcessor(images, tokenizer, config.image_token_id, min_pixels, max_pixels)
 
 
@@ -99,8 +99,7 @@ class FullProcessor:
 
     def __init__(self, processor: Any, min_pixels: int | None, max_pixels: int | None) -> None:
         self._processor, self.tokenizer = processor, processor.tokenizer
-        self.tokenizer.padding_side = "left"
-        self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
+        local_generation.pad_on_the_left(self.tokenizer)
         self._limits = (min_pixels, max_pixels)
         self._by_size = _limit_pixels(processor.image_processor, *self._limits)
         self.patch_side = _patch_side(processor.image_processor)
@@ -135,7 +134,7 @@ class ImageOnlyProcessor:
         self, image_processor: Any, tokenizer: Any, image_token: int, min_pixels: int | None, max_pixels: int | None
     ) -> None:
         self._images, self.tokenizer, self._image_token = image_processor, tokenizer, image_token
-        self.tokenizer.padding_side = "left"
+        local_generation.pad_on_the_left(tokenizer)
         self.patch_side = _patch_side(image_processor)
         _limit_pixels(image_processor, min_pixels, max_pixels)
 

@@ -9,16 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
 from pydantic import Field
 
 from querytruth.array_types import Vectors
-from querytruth.backends.files.option_paths import PathOrName
-from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
+from querytruth.backends.files.option_paths import PathOrName, read_plugin_file
 from querytruth.backends.models.hub_models import find_model_folder, must_download_model
 from querytruth.backends.plugins import PluginOptions, PluginPackage
-from querytruth.errors import UserError, translate_read_errors
+from querytruth.errors import UserError
 
 _FILE_SUFFIXES = (".yaml", ".yml")
 EMBEDDERS = PluginPackage(
@@ -134,17 +131,7 @@ def detect_embedder(name: str, default: str) -> str:
 
 def _load(name: str, default: str) -> Any:
     if Path(name).suffix in _FILE_SUFFIXES:
-        return _load_file(Path(name))
+        return EMBEDDERS.load_plugin(*read_plugin_file(EMBEDDERS, "embedder", Path(name)))
     if name in EMBEDDERS.list_plugins() and not Path(name).is_dir():
         return EMBEDDERS.load_plugin(name, {})
     return EMBEDDERS.load_plugin(detect_embedder(name, default), {"name": name})
-
-
-def _load_file(path: Path) -> Any:
-    """The embedder that a YAML file describes: `embedder` is its name, all other keys are its options."""
-    with translate_read_errors(EMBEDDERS.stage, path, also=(yaml.YAMLError,)):
-        data = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8"))
-    if not isinstance(data, dict) or not isinstance(data.get("embedder"), str):
-        choices = ", ".join(EMBEDDERS.list_plugins())
-        raise UserError(EMBEDDERS.stage, path, "names no embedder", f"add embedder: with one of {choices}")
-    return EMBEDDERS.load_plugin(data["embedder"], {str(key): data[key] for key in data if key != "embedder"})

@@ -300,5 +300,5 @@ def test_captions_of_coco_that_are_empty_or_missing_do_not_refuse_the_file(tmp_p
 
 
 def test_a_table_that_is_taken_for_our_own_export_is_told_its_format(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is one file, csv is the folder of an export.*import pairs"):
+    with pytest.raises(UserError, match=r"is one file, csv is the folder of an export.*import pairs"):
         read("csv", write(tmp_path, {"own.csv": "image,text\n"}) / "own.csv")

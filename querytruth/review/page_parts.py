@@ -71,6 +71,11 @@ def pages_in(language: str) -> Iterator[None]:
         _LANGUAGE.reset(token)
 
 
+def page_language() -> str:
+    """Return the language of `pages_in`."""
+    return _LANGUAGE.get()
+
+
 def translate(text: str, /, **values: object) -> str:
     """Return a text of a page in the language of `pages_in`, with values in place of `%(name)s`; a text that is of the
     data, or known in English alone, as it is."""

@@ -265,9 +265,10 @@ def build_run_row(run: dict[str, Any]) -> _TemplateData:
 def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str) -> list[_TemplateData]:
     """Return the curves with points; each has a title, a note, and whether its values are shares."""
     people, named_most = health["length_of_people"], {"warned of": MAX_HEAD_SHARE}
+    sound = page_parts.translate("mean of the last 100 sound rows, in %(unit)s", unit=page_parts.translate(unit))
     curves: list[tuple[str, str, str, float, dict[str, float], bool]] = [
         ("acceptance", "New rows", "share of the last 100 rows", 1.0, {}, True),
-        ("length", "Length", f"mean of the last 100 sound rows, in {unit}",
+        ("length", "Length", sound,
          1.5 * people or 1.0, {"people's": people} if people else {}, False),
         ("head", "Named most", "share of the last 100 sound rows that name the same", 0.5, named_most, True),
         ("accepted", "Objects found", "in all, so far", 1.0, {}, False),

@@ -173,7 +173,7 @@ def _bytes(size: int) -> str:
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:,.1f} {unit}"
-    return f"{size:,} bytes"
+    return translate("%(size)s bytes", size=f"{size:,}")
 
 
 def _stage_bar(stage: dict[str, Any]) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def _judging_site(
     render_mode = benchmark_set.get_render_options(stored.manifest).get("mode")
     cards = query_cards.QueryCards(stored.tables, stored.manifest["grades"], review_state, render_mode)
     session = ReviewSession(cards, DecisionLog(stored.path.parent, QueryDecision), pool.pairs)
-    judging = [deck_routes(view, about) for view in (query_views.QueryView(session), query_views.PairView(session))]
+    judging = [deck_routes(view, about) for view in (query_views.QueriesView(session), query_views.PairsView(session))]
     judging.append(decisions_page.csv_routes(stored, reviewer))
     judging.append(decisions_page.decision_routes(stored, about, session))
     images = image_routes("/image", cards.has_image, image)

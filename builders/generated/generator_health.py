@@ -165,8 +165,9 @@ class HealthMonitor:
         if self._rows >= MIN_SOUND_ROWS and new < MIN_ACCEPTANCE:
             rejected = Counter(row.reason for row in self._recent if row.reason)
             reason, count = min(rejected.items(), key=lambda item: (-item[1], item[0]), default=("known", 0))
-            why = f"of the last {len(self._recent)}, {count} are {reason.replace('_', ' ')}"
-            yield HealthWarning("few_new", f"{new:.0%} of {self._rows} rows are new; {why}")
+            rows, recent, why = self._rows, len(self._recent), reason.replace("_", " ")
+            finding = f"{new:.0%} of {rows} rows are new; of the last {recent}, {count} are {why}"
+            yield HealthWarning("few_new", finding)
         poor = [
             topic
             for topic, (rounds, n) in sorted(self._topics.items())

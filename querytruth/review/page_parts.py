@@ -83,6 +83,13 @@ def translate(text: str, /, **values: object) -> str:
     return text % values if values else text
 
 
+def translate_detail(text: str) -> str:
+    """Return a detail of a rejection, such as “longer side 5200” or “see cat.jpg”, in the language of `pages_in`."""
+    measure, _, value = text.rpartition(" ")
+    known = translate(measure)
+    return translate(text) if known == measure else f"{known} {value}"
+
+
 def _look_up(text: str, language: str) -> str:
     if language != "zh":
         return text
@@ -157,6 +164,7 @@ def _environment(language: str) -> Environment:
     environment.globals |= {"_": write, "texts": PAGE_TEXTS["chinese"] if language == "zh" else {}}
     environment.filters["text"] = lambda value: _look_up(str(value).replace("_", " "), language)
     environment.filters["evidence"] = lambda text, of: _translate_evidence(text) if language == of == "zh" else text
+    environment.filters["detail"] = translate_detail
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes
     environment.filters["certificate"] = lambda value: describe_certificate(value, language)

@@ -67,7 +67,7 @@ class _SessionView(DeckView):
         return self._session.undo(self.name)
 
 
-class QueryView(_SessionView):
+class QueriesView(_SessionView):
     """The queries; a card has all that ask the same, and their images."""
 
     name, filter_model = "queries", query_queue.QueryFilter
@@ -114,7 +114,7 @@ class PairFilter(BaseModel, extra="forbid", frozen=True):
     state: ShortText = "all"
 
 
-class PairView(_SessionView):
+class PairsView(_SessionView):
     """Pairs of a query and an image, from a source."""
 
     name, filter_model = "pairs", PairFilter

@@ -12,7 +12,7 @@ from querytruth.array_types import BoolArray, RowIndices
 from querytruth.backends.models.reply_markup import has_words
 from querytruth.records import empty_frame
 from querytruth.review import deck, server
-from querytruth.review.page_parts import translate
+from querytruth.review.page_parts import translate, translate_detail
 from querytruth.review.query_cards import ReviewState
 from querytruth.review.rejection_table import RejectedItem, RejectionFilter, RejectionGroup, RejectionTable
 from querytruth.review.similar_images import RejectedFiles
@@ -157,7 +157,7 @@ class RejectionCards(deck.LogView[Override]):
             "group": str(self.table.groups.index(group)),
             **asdict(group),
             "name": _shortened(reject.item),
-            "detail": _shortened(reject.description),
+            "detail": _shortened(", ".join(map(translate_detail, reject.description.split(", ")))),
             "text": "" if group.kind == "result" else _shortened(reject.text),
             "language": reject.language,
             "shown": {"path": _SET_IMAGE_PATH, "id": reject.image_id} if is_caption else None,

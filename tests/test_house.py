@@ -180,7 +180,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 459,
-    "lines": 79420,
+    "lines": 79430,
     "lines of imports": 5990,
     "carriers that are built at one place": 115,
     "functions with seven parameters or more": 22,

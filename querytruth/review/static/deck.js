@@ -195,8 +195,9 @@ export class Deck {
 
   #pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !"jk".includes(event.key)) return;
-    if (document.querySelector("dialog[open]")) {
-      if (["o", "?", " "].includes(event.key) && !event.target.matches("input, textarea, button")) { event.preventDefault(); document.querySelector("dialog[open]").close(); }
+    const open = document.querySelector("dialog[open]");
+    if (open) {
+      if (["help", "large"].includes(open.id) && ["o", "?", " "].includes(event.key)) { event.preventDefault(); open.close(); }
       return;
     }
     // A dialog that has just closed may keep its field focused until the next frame.

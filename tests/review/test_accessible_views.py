@@ -1,4 +1,4 @@
-"""What axe-core found missing on review pages once: names of dialogs, titles of views, something to focus in what scrolls."""
+"""What axe-core once found missing on review pages: names of dialogs, titles of views, something to focus in a list."""
 
 from pathlib import Path
 

@@ -108,3 +108,21 @@ def test_a_detail_of_a_rejection_has_its_measure_in_chinese() -> None:
         assert page_parts.translate_detail("longer side 5200") == "长边 5200"
         assert page_parts.translate_detail("see cat.jpg") == "见 cat.jpg"
         assert page_parts.translate_detail("ends too soon") == "ends too soon"
+
+
+def test_a_browser_that_prefers_chinese_sees_it_until_another_language_is_chosen(tmp_path: Path) -> None:
+    page = open_client(publish_small_set(tmp_path, small_tables()))
+    headers = {"accept-language": "zh-CN,zh;q=0.9"}
+    assert '<html lang="zh">' in page.get("/queries", headers=headers).text
+    page.get("/queries", params={"page_language": "en"})
+    assert '<html lang="en">' in page.get("/queries", headers=headers).text
+
+
+def test_the_fields_and_keys_of_every_view_are_there_in_chinese() -> None:
+    rooms = (PARTS, PARTS.parent / "audit")
+    sources = " ".join(path.read_text("utf-8") for room in rooms for path in room.glob("*.py"))
+    fields = r'(?:search_field\(|choice_field\("\w+", |state_field\()"([^"]+)"|promise = "([^"]+)"'
+    texts = {one or other for one, other in re.findall(fields, sources)}
+    for script in (PARTS / "static").glob("*.js"):
+        texts |= set(re.findall(r'\[\["[^\]]+\], "([^"]+)"', script.read_text("utf-8")))
+    assert len(texts) > 30 and texts - CHINESE.keys() == set()

@@ -45,7 +45,7 @@ from querytruth.backends.images.image_sources import ImageSource
 from querytruth.records import SCANNED_IMAGES_SCHEMA, empty_frame
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import InputRecord, Provenance
+from querytruth.sets.manifest import Input, Provenance
 
 _HOST = "https://photos.example"  # a URL is a place that nobody looks for before it is read
 _AT_ONCE = 100_000
@@ -163,7 +163,7 @@ def build(count: int, keep: int, folder: Path) -> None:
         images, _ = render_gallery(source, images, definition, ledger)
     with timed("summary and digest"):
         summary = summarize_gallery(scanned, readable, rows, definition)
-        inputs = [InputRecord("records", scanned.digest(), {"images": count})]
+        inputs = [Input(file="records", sha256=scanned.digest(), counts={"images": count})]
     with timed("publish"):
         built = BuiltTables(
             tables=Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=groups.table),

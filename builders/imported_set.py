@@ -21,7 +21,7 @@ from querytruth.formats.set_images import ImageStore
 from querytruth.records import to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
 
 
 class ImportDefinition(SetDefinition):
@@ -136,13 +136,13 @@ def resolve_image_paths(
     return replace(tables, images=images.assign(path=linked)), store.named_folder
 
 
-def list_input_records(imported: ImportedTables, root: Path) -> list[InputRecord]:
+def list_input_records(imported: ImportedTables, root: Path) -> list[Input]:
     """The files that were read, named relative to `root`. The first record has the counts of all files."""
     counts = {"queries": len(imported.queries), "images": len(imported.images), "judgments": len(imported.qrels)}
     records = []
     for number, path in enumerate(imported.files):
         name = path.relative_to(root).as_posix() if root.is_dir() and path.is_relative_to(root) else path.name
-        records.append(InputRecord(name, file_sha256(path)[0], {} if number else counts))
+        records.append(Input(file=name, sha256=file_sha256(path)[0], counts={} if number else counts))
     return records
 
 

@@ -20,7 +20,6 @@ from querytruth.array_types import FloatArray
 from querytruth.audit.definition import PairJudgeOptions
 from querytruth.audit.judge import JudgeQuestions, choose_form
 from querytruth.audit.judge_card import describe_reliability, fit_curve
-from querytruth.audit.pool import JsonRecord
 from querytruth.backends.models.chat import ChatImage, ChatModel, load_chat_model
 from querytruth.backends.steps import current_run, step
 from querytruth.definitions import SetDefinition
@@ -32,6 +31,7 @@ from querytruth.sets.decision_agreement import find_disputes
 from querytruth.sets.decision_application import merge_judgments
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.manifest_notes import JudgeFigures
 from querytruth.sets.query_texts import list_meanings
 
 PAIR = ["query_id", "image_id"]
@@ -50,7 +50,7 @@ class JudgedPairs:
 
     pairs: pd.DataFrame
     waiting: pd.DataFrame
-    figures: JsonRecord
+    figures: JudgeFigures
 
     @property
     def is_calibrated(self) -> bool:
@@ -128,7 +128,7 @@ def judge_pairs(
     decided = decide_pairs(asked, scores, of_asked, name, rule.at_least)
     render = definition.render and definition.render.model_dump(mode="json")
     current_run().reporter.log(describe_judge(decided.figures))
-    decided.figures["record"] = questions.describe_judge(judge, render)
+    decided.figures["record"] = {**questions.describe_judge(judge, render)}
     seen = spread.merge(decided.pairs, how="left", on=PAIR)
     return replace(decided, pairs=seen.assign(query_id=proposed["query_id"].to_numpy(dtype=object)))
 
@@ -195,7 +195,7 @@ def decide_pairs(
         measure="probability", value=chances[wait], threshold=at_least, image_id=asked["image_id"][wait],
         detail=says[wait],
     )  # fmt: skip
-    figures = {
+    figures: JudgeFigures = {
         "name": name,
         "asked": len(asked),
         "without_score": int((~is_scored).sum()),

@@ -1,7 +1,4 @@
-"""Publishes what a build made as the next version, with people's decisions applied.
-
-Names of sets: a folder holds the versions of one kind of set only.
-"""
+"""Publishes what a build made as the next version of its name, with people's decisions applied."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from PIL import features
@@ -35,7 +32,16 @@ from querytruth.sets.decision_application import apply_decisions, list_edited_wa
 from querytruth.sets.decision_log import check_no_decision_is_lost, load_decisions, make_log_records, read_decisions
 from querytruth.sets.decision_outcomes import DecisionOutcome, carry_over
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import InputRecord, Provenance, read_manifest
+from querytruth.sets.manifest import (
+    BuildRecord,
+    Configuration,
+    Envelope,
+    Manifest,
+    Provenance,
+    describe_input_set,
+    read_manifest,
+)
+from querytruth.sets.manifest_notes import Notes
 from querytruth.sets.published_files import check_no_version_is_lost, newest_version, record_own_version
 from querytruth.sets.set_files import StoredSet
 
@@ -84,21 +90,21 @@ class BuiltTables:
     ledger: Ledger
     grades: dict[str, str]
     provenance: Provenance = field(default_factory=Provenance)
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=lambda: Notes())
     known_limitations: list[str] = field(default_factory=list)
     rendered_folder: Path | None = None
     model_calls: dict[str, Any] = field(default_factory=dict)  # made by this build: for the envelope
     decision_outcome: DecisionOutcome = field(default_factory=DecisionOutcome)  # on images and rejected items
 
 
-def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: dict[str, Any]) -> BuiltTables:
+def cut_from_set(parent: StoredSet, tables: Tables, ledger: Ledger, notes: Notes) -> BuiltTables:
     """A part of a published set, with its grades, prompts, models, thresholds and known limitations."""
     manifest = parent.manifest
     return BuiltTables(
         tables=tables,
         ledger=ledger,
         grades=manifest["grades"],
-        provenance=replace(Provenance.from_dict(manifest), inputs=[InputRecord.of_set(manifest)]),
+        provenance=replace(Provenance.from_dict(manifest), inputs=[describe_input_set(manifest)]),
         notes={**notes, "render": manifest["notes"].get("render")},
         known_limitations=manifest["known_limitations"],
         rendered_folder=_own_images_folder(parent.path, tables),
@@ -122,7 +128,7 @@ class BuildResult:
     path: Path
     version: int
     is_new: bool
-    manifest: dict[str, Any]
+    manifest: Manifest
     stale: Sequence[tuple[decision_records.SetDecision, str]]
     conflicts: Sequence[DecisionConflict] = ()
     shared_count: int = 0
@@ -149,7 +155,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
     if "nested" not in built.notes:
         check_shrinkage(definition, tables)
-    manifest_fields = {
+    record: BuildRecord = {
         "kind": definition.kind,
         "name": definition.name,
         "title": definition.title or definition.name,
@@ -161,9 +167,9 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
         "notes": built.notes,
         "known_limitations": [*built.known_limitations, *losses],
     }
-    envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
+    envelope: Envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
     outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
-    result = _publish(folder, tables, manifest_fields, outcome, built.rendered_folder, envelope)
+    result = _publish(folder, tables, record, outcome, built.rendered_folder, envelope)
     return _record_as_own(_add_disputes(result, log, disputes))
 
 
@@ -227,8 +233,8 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
         tables, count = add_accepted_labels(tables, accepted)
         models = [*models, accepted.judge] if count and accepted.judge not in models else models
         limits += [_describe_accepted(accepted, count)] if count else []
-        taken = [*notes.get("accepted_labels", ()), accepted.as_record()]
-        notes = {**notes, "accepted_labels": taken} if count else notes
+        if count:
+            notes = {**notes, "accepted_labels": [*notes.get("accepted_labels", ()), accepted.as_record()]}
     certificate, reason = certify_tables(stored, tables)
     notes = {**notes, "certificate": certificate} if certificate else notes
     limits += [reason] if reason else []
@@ -236,18 +242,19 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     check_not_empty(manifest["kind"], path.parent.name, tables, funnel)
     parts = [part.astype("object") for part in (tables.ledger, ledger.rows()) if len(part)]
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
-    manifest_fields = {key: manifest[key] for key in manifest if key not in _VERSION_KEYS}
-    manifest_fields |= {"funnel": funnel, "known_limitations": limits, "models": models, "notes": notes}
-    manifest_fields["grades"] = _name_grades(manifest["grades"], tables)
+    kept = cast(BuildRecord, {key: value for key, value in manifest.items() if key not in _VERSION_KEYS})
+    grades = _name_grades(manifest["grades"], tables)
+    about = {"funnel": funnel, "known_limitations": limits, "models": models, "notes": notes, "grades": grades}
+    record = cast(BuildRecord, {**kept, **about})
     own_images_folder = _own_images_folder(path, tables)
-    envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
+    envelope: Envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
     pair_log, override_log = (
         read_decisions(path.parent, decision_records.ImagePairDecision),
         read_decisions(path.parent, decision_records.Override),
     )
     on_images: list[decision_records.ImagePairDecision | decision_records.Override] = [*pair_log, *override_log]
     carried, waiting_ids = carry_over(on_images, manifest["decisions"])
-    result = _publish(path.parent, tables, manifest_fields, outcome + carried, own_images_folder, envelope)
+    result = _publish(path.parent, tables, record, outcome + carried, own_images_folder, envelope)
     result = _add_disputes(replace(result, waiting_count=len(waiting_ids)), log, disputes)
     return _record_as_own(result) if stored.is_own else result
 
@@ -274,18 +281,18 @@ _VERSION_KEYS = {
 def _publish(
     folder: Path,
     tables: Tables,
-    manifest_fields: dict[str, Any],
+    record: BuildRecord,
     outcome: DecisionOutcome,
     rendered_folder: Path | None,
-    envelope: dict[str, Any],
+    envelope: Envelope,
 ) -> BuildResult:
-    def manifest(digest: str, version: int, parent: dict[str, Any] | None) -> dict[str, Any]:
-        notes, limits = _carry_certificate(manifest_fields, folder, digest)
-        configuration, inputs, models = (manifest_fields[key] for key in ("configuration", "inputs", "models"))
+    def manifest(digest: str, version: int, parent: Manifest | None) -> Manifest:
+        notes, limits = _carry_certificate(record, folder, digest)
+        configuration, inputs, models = record["configuration"], record["inputs"], record["models"]
         code_version = version_of("querytruth")
         libjpeg = features.version("libjpeg_turbo") or features.version("jpg") or ""
-        return {
-            **manifest_fields,
+        whole: Manifest = {
+            **record,
             "notes": notes,
             "known_limitations": limits,
             "schema_version": benchmark_set.SCHEMA_VERSION,
@@ -293,12 +300,17 @@ def _publish(
             "content_digest": digest,
             "canary": make_canary(digest),
             "build_digest": benchmark_set.build_digest(digest, configuration, inputs, code_version, models),
-            "parent": parent and {"version": parent["version"], "content_digest": parent["content_digest"]},
+            "parent": {"version": parent["version"], "content_digest": parent["content_digest"]} if parent else None,
             "counts": benchmark_set.count_set(tables),
             "decisions": outcome.as_record(),
-            **({"decision_logs": logs} if (logs := make_log_records(folder)) else {}),
-            "envelope": describe_environment(_PACKAGES, libjpeg=libjpeg) | envelope,
+            "decision_logs": make_log_records(folder),
+            "files": [],  # these two are stated by publish_set, which writes the files
+            "manifest_digest": "",
+            "envelope": cast(Envelope, {**describe_environment(_PACKAGES, libjpeg=libjpeg), **envelope}),
         }
+        if not whole["decision_logs"]:
+            del whole["decision_logs"]
+        return whole
 
     log = current_run().reporter.log
     published = set_publishing.publish_set(
@@ -317,10 +329,11 @@ def _publish(
     )
 
 
-def _carry_certificate(fields: dict[str, Any], folder: Path, digest: str) -> tuple[dict[str, Any], list[str]]:
+def _carry_certificate(fields: BuildRecord, folder: Path, digest: str) -> tuple[Notes, list[str]]:
     """Returns the notes and the known limitations of a version with this content digest: with the certificate that was
     made of it, or, where the newest version has the same content, with that one's."""
-    notes, limits = {**fields["notes"]}, [one for one in fields["known_limitations"] if one != _CERTIFICATE_ENDED]
+    notes: Notes = {**fields["notes"]}
+    limits = [one for one in fields["known_limitations"] if one != _CERTIFICATE_ENDED]
     newest = newest_version(folder)
     former = None if newest is None else read_manifest(folder / f"v{newest}")["notes"].get("certificate")
     certificate = notes.pop("certificate", None) or former
@@ -331,15 +344,15 @@ def _carry_certificate(fields: dict[str, Any], folder: Path, digest: str) -> tup
     return {**notes, "certificate": {**certificate, "content_digest": digest}}, limits
 
 
-def _configuration(definition: SetDefinition) -> dict[str, Any]:
+def _configuration(definition: SetDefinition) -> Configuration:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
     dumped = definition.model_dump(
         mode="json", exclude={"out", "publish_to", "publish_places", "work", "replies", "lose_at_most", "page_language"}
     )
-    resolved: dict[str, Any] = _strip_folders(dumped)
+    resolved: Any = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()
-    return resolved
+    return cast(Configuration, resolved)
 
 
 def _strip_folders(value: Any) -> Any:

@@ -1,7 +1,4 @@
-"""Refuses to publish a set in which nothing is left, with the reason that took most.
-
-Stops a build that would lose more of the last version than `lose_at_most` allows.
-"""
+"""Refuses to publish a set with nothing left, or one that would lose more than `lose_at_most` allows."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""The page of a precision or imported set: its description, funnel, queries and their images.
-
-The queries and images on the page of a set: a varied sample that is the same whenever the set is.
-"""
+"""The page of a precision or imported set: description, funnel, and a sample of queries that stays the same."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -18,6 +15,7 @@ from querytruth.review import page_parts, set_parts
 from querytruth.review.page_parts import labels_or_empty
 from querytruth.review.set_parts import DisplayedWording, ImageTiles, reading_order
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.query_texts import list_meanings
 
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
@@ -234,7 +232,7 @@ def _with_images(entry: QueryGroup, judgments: _Judgments, number: int) -> Query
 
 def render_set_page(
     tables: Tables,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     thumbnails: Mapping[str, bytes],
     findings: list[LintFinding],
     selection: SetSelection,

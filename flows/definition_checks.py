@@ -1,6 +1,6 @@
-"""Checks of a definition before a build: folders, keys, models, endpoints and disk. Nothing is built or downloaded.
+"""Definitions before a build: written with comments by `querytruth init`, checked by `doctor` and by each build.
 
-The commented definitions that `querytruth init` writes.
+Checked are folders, keys, models, endpoints and disk. Nothing is built or downloaded.
 """
 
 import json

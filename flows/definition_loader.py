@@ -1,7 +1,4 @@
-"""Reads definitions from YAML, and checks them key by key.
-
-Definitions: the YAML files that describe builds, as models.
-"""
+"""Reads definitions, the YAML files that describe builds, as models, and checks them key by key."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,10 +1,6 @@
-"""Evaluates systems on one set, and stores their results and pages beside it.
+"""Evaluates the systems that a request names on one set, and stores their results and pages beside it.
 
 judged set ─► view (ground truth, one direction) ─► run ─► ranking ─► figures ─► result folder ─► page
-
-Writes the pages of evaluations and comparisons, each one HTML file with thumbnails inside.
-
-Loads the systems that a request names.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ from querytruth.errors import UserError
 from querytruth.evaluation import encoded_sets, judged_sets, live_systems, result_files, steps, systems
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view
 from querytruth.evaluation.live_systems import AskOptions
+from querytruth.evaluation.result_types import EvaluatedSet
 from querytruth.evaluation.systems import EvaluatedSystem
 from querytruth.review import comparison_page, evaluation_page, query_selection
 from querytruth.review.page_parts import pages_in
@@ -145,7 +142,7 @@ def _refuse_other_result(folder: Path, judged: JudgedSet, system: EvaluatedSyste
         raise UserError("evaluate", folder, reason, "give this one another name")
 
 
-def _what_is_evaluated(description: dict[str, Any]) -> tuple[str, dict[str, str] | None]:
+def _what_is_evaluated(description: EvaluatedSet) -> tuple[str, dict[str, str] | None]:
     return description["content_digest"], description.get("part")
 
 

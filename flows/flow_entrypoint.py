@@ -1,8 +1,7 @@
 """Runs a flow by its module, `python -m flows.recall_set`, and lets Prefect find it there by name.
 
-The first line is printed before Prefect is imported, which takes seconds.
-
-Settings that are read and made before Prefect is imported: the user's server, and no telemetry.
+The first line is printed, and the settings are made (the user's server, no telemetry), before Prefect is imported,
+which takes seconds.
 """
 
 import argparse

@@ -75,7 +75,7 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
         ledger=ledger,
         grades={},
         provenance=manifest.Provenance(
-            inputs=[manifest.InputRecord(Path(definition.images).name, chosen.scanned.digest(), counts)],
+            inputs=[manifest.Input(file=Path(definition.images).name, sha256=chosen.scanned.digest(), counts=counts)],
             models=chosen.found_by.models,
             thresholds=list_gallery_thresholds(definition, chosen.found_by.thresholds),
         ),

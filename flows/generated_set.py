@@ -20,7 +20,8 @@ from querytruth.backends.steps import current_run
 from querytruth.questions import open_chat_session
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import InputRecord, Provenance
+from querytruth.sets.manifest import Input, Provenance
+from querytruth.sets.manifest_notes import Notes
 
 STAGES = ("topics", "objects")
 # For plans: seconds and bytes of a search and of an image, measured on two cores (docs/performance.md) and on Baidu's
@@ -42,7 +43,7 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
     """The set before it is published, from the pages stored beside it. `connected`: the web is asked if they decide
     not every query. Raises UserError if no query has enough images."""
     ledger = Ledger()
-    summaries = {}
+    summaries: dict[str, Any] = {}
     for stage in STAGES:
         summaries[stage] = load_stage_summary(definition, stage, steps.DEFINITION_PLACEHOLDER)
         record_stage(definition, stage, steps.DEFINITION_PLACEHOLDER, ledger)
@@ -55,13 +56,12 @@ def build_generated_tables(definition: GeneratedDefinition, *, connected: bool =
     provenance = Provenance.from_dict(summaries["topics"]) + Provenance.from_dict(summaries["objects"])
     rows = chosen.sort_values("query_id")[["query_id", "text", "topic"]].values.tolist()
     digest = hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
-    chosen_record = InputRecord("objects that people kept", digest, {"queries": len(rows)})
+    chosen_record = Input(file="objects that people kept", sha256=digest, counts={"queries": len(rows)})
     provenance += Provenance(inputs=[chosen_record]) + collection.provenance
     tables = Tables(queries, images, qrels, duplicates=collection.collected.duplicates)
-    notes: dict[str, Any] = {
+    notes: Notes = {
         "collection": {
             **collection.figures,
-            "search": definition.collect.search,
             "choices_of_people": count_choices(definition),
         },
         "stages": {stage: {key: summaries[stage][key] for key in _STAGE_NOTE_KEYS} for stage in STAGES},

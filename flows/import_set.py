@@ -4,6 +4,7 @@ files ─► queries, images, judgments ─► images read ─► joined ─► 
 """
 
 from dataclasses import replace
+from typing import cast
 
 from builders import imported_set
 from builders.gallery.duplicate_steps import mark_duplicates
@@ -12,12 +13,16 @@ from flows.set_kind import SetKind
 from querytruth.formats.set_images import ImageStore
 from querytruth.sets import decision_outcomes, manifest
 from querytruth.sets.ledger import Ledger
+from querytruth.sets.manifest_notes import Render
 
 
 def import_set(definition: imported_set.ImportDefinition) -> BuildResult:
     """Import and publish the set, under the publisher's title and licence where the definition has none."""
     built = build_imported_tables(definition)
-    publisher_details = {name: getattr(definition, name) or built.notes[name] for name in ("title", "licence")}
+    publisher_details = {
+        "title": definition.title or built.notes["title"],
+        "licence": definition.licence or built.notes["licence"],
+    }
     return publish_built(definition.model_copy(update=publisher_details), built)
 
 
@@ -45,7 +50,7 @@ def build_imported_tables(definition: imported_set.ImportDefinition) -> BuiltTab
             "format": definition.format,
             "title": imported.title,
             "licence": imported.licence,
-            "render": dict(imported.render),
+            "render": cast(Render, dict(imported.render)),
         },
         known_limitations=[
             *imported.known_limitations,

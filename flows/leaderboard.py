@@ -1,9 +1,4 @@
-"""The board of all systems that were evaluated on a version of a set.
-
-Writes the page of a set's evaluations over time.
-
-Compares the order of systems on two sets, by the results stored beside both.
-"""
+"""Systems beside each other: the board of a version, evaluations over time, and the order of systems on two sets."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,6 +22,7 @@ from querytruth.evaluation import (
     steps,
 )
 from querytruth.evaluation.metrics import parse_metric
+from querytruth.evaluation.result_types import ResultFile
 from querytruth.records import list_rows
 from querytruth.review.board_pages import render_history, render_leaderboard
 from querytruth.sets import set_files
@@ -148,7 +144,7 @@ def _choose_metric(results: dict[str, Any], metric: str | None) -> str:
     return chosen
 
 
-def _describe_system(data: dict[str, Any], metric: str, vectors: Path) -> dict[str, Any]:
+def _describe_system(data: ResultFile, metric: str, vectors: Path) -> dict[str, Any]:
     """What a result states besides the rank: the interval, slices, latency, cost of encoding and conditions."""
     cost = encoded_sets.read_encoding_cost(vectors, data["system"])
     figure = next(row for row in data["figures"] if row["metric"] == metric)

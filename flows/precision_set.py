@@ -33,7 +33,8 @@ from querytruth.questions import open_chat_session
 from querytruth.records import empty_frame
 from querytruth.sets import benchmark_set, decision_outcomes
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import PromptRecord, Provenance
+from querytruth.sets.manifest import Prompt, Provenance
+from querytruth.sets.manifest_notes import Notes
 
 PRECISION_LIMITATIONS = [
     "Truth is what the annotations say: an object that nobody annotated makes a right answer count as wrong.",
@@ -92,7 +93,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
     duplicates, decision_outcome, rendered_folder = empty_frame("duplicates"), decision_outcomes.DecisionOutcome(), None
     boxes = build_box_table(mined.gallery, labels.tree.concepts, labels.compatibility, mined.found)
     session, found_by, limitations = open_chat_session(definition), Provenance(), list(PRECISION_LIMITATIONS)
-    notes: dict[str, Any] = {
+    notes: Notes = {
         "parents": [labels.tree.concepts[mix[0]].key for mix in seeds.loc[seeds["parent"], "concepts"]],
         "accepted_pairs_declared": labels.compatibility.declared_pairs,
         "accepted_pairs_closed": labels.compatibility.closed_pairs,
@@ -122,7 +123,7 @@ def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:
         grades=family_queries.describe_grades(definition.grades, definition.families),
         provenance=Provenance(
             inputs=mined.inputs,
-            prompts=[PromptRecord(sentence.name, sentence.sha256) for sentence in sentences],
+            prompts=[Prompt(name=sentence.name, sha256=sentence.sha256) for sentence in sentences],
             thresholds=label_steps.list_precision_thresholds(definition),
         )
         + session.provenance()

@@ -1,7 +1,4 @@
-"""Builds a published version again from its manifest, without publishing.
-
-Asks again what a model answered: for a model that changed behind its name.
-"""
+"""Builds a published version again from its manifest, and has a model asked again that changed behind its name."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +25,7 @@ from querytruth.records import from_arrow
 from querytruth.sets import decision_application, decision_records, published_files
 from querytruth.sets.benchmark_set import Tables, content_digest
 from querytruth.sets.decision_log import check_no_decision_is_lost, pinned_decisions, read_decisions
-from querytruth.sets.manifest import read_manifest
+from querytruth.sets.manifest import Manifest, read_manifest
 
 _STAGE = "refresh replies"
 
@@ -86,12 +83,12 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
     for record in manifest["notes"].get("accepted_labels", ()):
         tables, _ = add_accepted_labels(tables, reload_accepted_labels(path.parent, record))
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
-    changed = [entry.file for entry in built.provenance.inputs if before.get(entry.file) != entry.sha256]
+    changed = [one["file"] for one in built.provenance.inputs if before.get(one["file"]) != one["sha256"]]
     tables = replace(tables, ledger=built.ledger.rows())
     return RebuiltVersion(tables, content_digest(tables.to_arrow_tables()), changed, moved)
 
 
-def _build_again(definition: Any, manifest: dict[str, Any], path: Path) -> BuiltTables:
+def _build_again(definition: Any, manifest: Manifest, path: Path) -> BuiltTables:
     """Returns the tables of the build. Raises UserError that says what the set lacks where it came without replies."""
     try:
         if manifest["notes"].get("nested"):

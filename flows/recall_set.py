@@ -86,7 +86,6 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     chat_session = open_chat_session(definition)
     overrides = decision_log.load_decisions(definition.out / definition.name, decision_records.Override)
     captioned = caption_images(to_caption, definition, chat_session, overrides, ledger)
-    asked = ledger.stages[-1].entered
     captions, caption_notes = clean_captions(captioned, ledger)
     queries, qrels = build_caption_queries(captions, definition)
     descriptions = describe_images(to_caption, definition, chat_session)
@@ -111,7 +110,7 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
         ),
         grades=RECALL_GRADES,
         provenance=gallery.provenance + chat_session.provenance() + similarity_models.provenance() + prompts,
-        notes={**gallery.notes, "captions": {"asked": asked, **caption_notes}, "ambiguity": ambiguity},
+        notes={**gallery.notes, "captions": caption_notes, "ambiguity": ambiguity},
         known_limitations=[UNSEEN_AMBIGUITY_LIMITATION, *model_style, *judge_limits],
         model_calls=chat_session.call_counts(),
         decision_outcome=gallery.decision_outcome + wanted.decision_outcome(set(resolved.queries["query_id"])),

@@ -1,9 +1,6 @@
-"""The review page of a version: which views it has, and the files behind each.
+"""The review page of a version, or of a table of topics: its views, and the files behind each."""
 
-Resolves the argument of `querytruth review`, a set or a table of topics or objects, and the command that follows.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +28,7 @@ from querytruth.review.server import image_routes
 from querytruth.sets import benchmark_set, published_files, set_files
 from querytruth.sets.decision_log import DecisionLog, find_lost_decisions
 from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Override, QueryDecision
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
 
 _NEXT_COMMANDS = {"topics": "querytruth objects DEFINITION", "objects": "querytruth collect DEFINITION"}
@@ -134,7 +132,7 @@ def open_review_site(
     manifest, judged = stored.manifest, len(stored.tables.queries) > 0
     if not judged and manifest["kind"] != "gallery":
         raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
-    about = {
+    about: dict[str, Any] = {
         **{key: manifest[key] for key in ("name", "version", "title", "grades")},
         "reviewer": reviewer,
         "views": ["Queries", "Pairs", "Decisions"] if judged else ["Captions", "Decisions"],
@@ -241,7 +239,7 @@ def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
     return [deck_routes(cards.follow(log), about), cards.image_routes(files)]
 
 
-def _reason_not_overridable(manifest: Mapping[str, Any]) -> str:
+def _reason_not_overridable(manifest: Manifest) -> str:
     """Returns why no build of this set applies an override, or ""."""
     if nested := manifest["notes"].get("nested"):
         return f"this set is a part of {nested['of']}: rescue there, and build that one"

@@ -1,7 +1,4 @@
-"""One query on a set by any system: its first results, judged by the set where that has the query.
-
-One query to a search service: what its answers map to.
-"""
+"""One query by any system: its first results as the set judges them, or what a service's answers map to."""
 
 import math
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
-"""The record of a kind of set: how it is built, planned and shown. Each kind's own file fills in one.
+"""The record of a kind of set: how it is built, planned and shown, also where its versions lie in a bucket.
 
-Builds whose sets are stored in a bucket: the newest version is fetched before, the new one is published after.
+Each kind's own file fills in one. With a bucket, the newest version is fetched before a build, the new one is published
+after it.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 set ─► train, validation, test (by image and duplicate group) ─► pixels, tokens ─► epochs ─► checkpoint ─► figures
 
-Measures what each part of a training is worth: trains again without that part, and without all of them.
+The ablation trains again without each part, and without all of them.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Benchmarks for text-to-image search: `import querytruth as qt`, then `qt.load("name/v2")`. See docs/python.md.
 
-The import takes no time: each name is loaded when it is first used. The other files are the command line.
+The import takes no time: each name is loaded when it is first used.
 """
 
 from importlib import import_module

@@ -1,7 +1,4 @@
-"""Types and options that definitions of several kinds share.
-
-Errors of definitions: the first defect that pydantic finds, with its key, as a UserError.
-"""
+"""What definitions of several kinds share: types, options, and the first defect that pydantic finds as a UserError."""
 
 import re
 from collections.abc import Iterable, Mapping

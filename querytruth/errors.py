@@ -1,13 +1,8 @@
-"""The error that users see: one line with item, stage, reason and next step.
+"""The error that users see: one line with item, stage, reason and next step, without secrets or invisible characters.
 
-Translation of the system's file errors into UserErrors.
-
-Removal of secrets from texts, however a server spells them.
-
-Texts with their invisible characters made visible, for terminals and pages.
-
-A control character can command a terminal, a bidirectional mark can turn a name round, and a character without width
-can hide between two letters: texts, names and ids of a set may come from anybody.
+The system's file errors become such errors. A secret is removed however a server spells it. A control character can
+command a terminal, a bidirectional mark can turn a name round, and a character without width can hide between two
+letters: texts, names and ids of a set may come from anybody, and are shown with these made visible.
 """
 
 from __future__ import annotations

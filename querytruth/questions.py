@@ -1,10 +1,7 @@
-"""A build's requests to chat models: asked once, stored, counted, and limited by a budget.
+"""A build's requests to chat models: asked once, stored, counted, limited by a budget, and forecast in plans.
 
-Prompts and cleaning rules by name: a definition's own files, and those of `prompts/`.
-
-The reply store of a definition.
-
-Forecasts of calls to chat models for plans: seconds, tokens and money, from what the reply store measured.
+Prompts and cleaning rules have names: a definition's own files come before those of `prompts/`. A forecast states
+seconds, tokens and money, from what the reply store of the definition measured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +20,7 @@ from querytruth.backends.steps import current_run
 from querytruth.definitions import BudgetOptions, PriceOptions
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.records import content_id
-from querytruth.sets.manifest import InputRecord, ModelRecord, Provenance
+from querytruth.sets.manifest import Input, Provenance, describe_model
 
 _STAGE = "read prompt"
 _LIMIT = 1 << 20  # bytes
@@ -136,8 +133,8 @@ class ChatSession:
         for role, batches in sorted(self.batches_by_role.items()):
             replies = sum(isinstance(answer, Reply) for batch in batches for answer in batch.answers)
             digest = content_id("replies", *[batch.digest for batch in batches])
-            inputs.append(InputRecord(f"replies: {role}", digest, {"replies": replies}))
-        models = [ModelRecord(role, **model.identity.as_record()) for role, model in sorted(self.models.items())]
+            inputs.append(Input(file=f"replies: {role}", sha256=digest, counts={"replies": replies}))
+        models = [describe_model(role, model.identity) for role, model in sorted(self.models.items())]
         return Provenance(inputs, models)
 
     def call_counts(self) -> dict[str, dict[str, int]]:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from querytruth.errors import escape_invisible, make_visible
+from querytruth.sets.manifest import FunnelStage
 
 
 class _VisibleConsole(Console):
@@ -112,7 +113,7 @@ def print_table(title: str, columns: list[str], rows: list[list[object]]) -> Non
     out.print(shown)
 
 
-def print_funnel(stages: list[dict[str, Any]]) -> None:
+def print_funnel(stages: Iterable[FunnelStage]) -> None:
     """Print each stage with the numbers that entered and were accepted, and the reasons for the others."""
     from querytruth.sets.manifest import FUNNEL_COLUMNS, tabulate_funnel
 

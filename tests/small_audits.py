@@ -11,6 +11,7 @@ TABLES = {
     "sample": PAIRS.assign(stratum="outside", probability=0.5, order=0),
 }
 MANIFEST: dict[str, Any] = {
+    "schema_version": 1,
     "name": "first",
     "set": {"name": "small", "version": 1, "content_digest": "0" * 64},
     "systems": [{"name": "one", "digest": "x"}],
@@ -20,6 +21,7 @@ MANIFEST: dict[str, Any] = {
     "unit": "pairs",
     "queries": 1,
     "drawn_queries": [],
+    "strata": [{"stratum": "outside", "pairs": 1, "drawn": 1}],
     "outside": {"pairs": 1, "drawn": 1},
     "audit_id": "a_1",
 }

@@ -179,12 +179,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 459,
-    "lines": 79430,
-    "lines of imports": 5990,
+    "files": 461,
+    "lines": 79710,
+    "lines of imports": 6110,
     "carriers that are built at one place": 115,
     "functions with seven parameters or more": 22,
-    "Any": 1699,
+    "Any": 1568,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

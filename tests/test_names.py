@@ -18,8 +18,8 @@ VAGUE_PARTS = {
     *("told", "said", "saying", "spoken", "away", "mend", "mended"),
     *("sight", "looks", "settle", "settled", "rivals"),
 }
-# Keys of definitions, which change with them.
-STORED = {"builders/recall/definition.py": {"rivals"}}
+# Keys of definitions and of manifests, which change with them.
+STORED = {"builders/recall/definition.py": {"rivals"}, "querytruth/sets/manifest_notes.py": {"rivals"}}
 
 
 @functools.cache

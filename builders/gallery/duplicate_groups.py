@@ -1,17 +1,14 @@
-"""Groups of duplicates in which a direct comparison with the representative supports every image.
+"""Groups of duplicates, each supported by direct comparisons with its representative, and the choice of that image.
 
 Ties connect images that may differ at the two ends of a chain, and a grey copy is tied to the red shirt and to the blue
 one. A connected component is therefore divided into stars: the image that is tied to most of the others is the
-representative (of several the one that comes first in an order of preference), with those that are tied to it; then the
-same for what is left. Around one without colours, which may be tied to images of different colours, no two contradict
-each other. It is the greedy cover of a graph by dominating vertices
-(Chvátal, "A greedy heuristic for the set-covering problem", 1979). Images of the same bytes or pixels are one vertex.
+representative, with those that are tied to it; then the same for what is left. Around one without colours, which may be
+tied to images of different colours, no two contradict each other. It is the greedy cover of a graph by dominating
+vertices (Chvátal, "A greedy heuristic for the set-covering problem", 1979). Images of the same bytes are one vertex.
 
-Which of several copies of an image represents them.
-
-A copy loses something: colours, pixels, the camera's metadata. Where nothing is lost, the file's place tells: a folder
-whose images nearly all lie elsewhere as well is a copy of other folders, whatever its name; and the name of a copied
-file or folder is that of the original with something appended. No file dates: they change whenever files are copied.
+Of several, the one represents that lost nothing: colours, pixels, the camera's metadata. Where nothing is lost, the
+place tells: a folder whose images nearly all lie elsewhere as well is a copy, and so is the longer name. File dates do
+not count: they change whenever files are copied.
 """
 
 from collections import Counter

@@ -14,7 +14,7 @@ from querytruth.backends.steps import step
 from querytruth.definitions import NearDuplicateOptions
 from querytruth.sets.decision_log import load_decisions
 from querytruth.sets.decision_records import ImagePairDecision
-from querytruth.sets.manifest import Provenance, ThresholdRecord
+from querytruth.sets.manifest import Provenance, Threshold, describe_threshold
 
 Locate = Callable[[Sequence[str]], Sequence[Any]]
 _FEATURES = ["pixels", "phash", "outline", "turned", "colours", "details", "patches", "thumbnail", "is_damaged"]
@@ -66,12 +66,12 @@ def mark_duplicates(
     return images.assign(duplicate_group=groups.group), groups, provenance
 
 
-def _list_hash_thresholds(rules: NearDuplicateOptions) -> list[ThresholdRecord]:
+def _list_hash_thresholds(rules: NearDuplicateOptions) -> list[Threshold]:
     thresholds = []
     if rules.distance is not None:
-        thresholds.append(ThresholdRecord("near_duplicates.distance", "at most", rules.distance))
-        thresholds.append(ThresholdRecord("near_duplicates.outline_cosine", "at least", OUTLINE_COSINE))
+        thresholds.append(describe_threshold("near_duplicates.distance", "at most", rules.distance))
+        thresholds.append(describe_threshold("near_duplicates.outline_cosine", "at least", OUTLINE_COSINE))
     if rules.distance is not None and rules.edits:
-        thresholds.append(ThresholdRecord("near_duplicates.patch_distance", "at most", PATCH_DISTANCE))
-        thresholds.append(ThresholdRecord("near_duplicates.matching_share", "at least", LEAST_MATCHING_SHARE))
+        thresholds.append(describe_threshold("near_duplicates.patch_distance", "at most", PATCH_DISTANCE))
+        thresholds.append(describe_threshold("near_duplicates.matching_share", "at least", LEAST_MATCHING_SHARE))
     return thresholds

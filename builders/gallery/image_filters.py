@@ -11,7 +11,7 @@ import pandas as pd
 
 from builders.gallery.filters import ImageFilter, list_image_filters
 from querytruth.array_types import AnyArray
-from querytruth.sets.manifest import ThresholdRecord
+from querytruth.sets.manifest import Threshold, describe_threshold
 
 _PASSES = {"over": operator.gt, "at least": operator.ge, "under": operator.lt, "at most": operator.le}
 _NEAR = 1e-9  # relative: ratios this close to a threshold are compared as fractions
@@ -29,9 +29,9 @@ class ImageFilterRule:
         """The key in the definition."""
         return f"filter.{self.filter.key}"
 
-    def threshold_record(self) -> ThresholdRecord:
+    def threshold_record(self) -> Threshold:
         """Returns the rule as the manifest states it."""
-        return ThresholdRecord(self.name, self.filter.comparison, self.threshold)
+        return describe_threshold(self.name, self.filter.comparison, self.threshold)
 
 
 def build_filter_rules(**thresholds: float | None) -> tuple[ImageFilterRule, ...]:

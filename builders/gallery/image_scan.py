@@ -1,8 +1,6 @@
-"""Scans images in parts, in worker processes that may die, and never twice while a file is unchanged.
+"""Scans images in parts, here or on workers that share only a bucket, and never twice while a file is unchanged.
 
-Scans images on workers that share nothing with this machine but a bucket, and gets their parts from there.
-
-The images that people want in a gallery although a rule rejected them.
+Each part is read in worker processes that may die. Images that people want in spite of a rule are known here, too.
 """
 
 import hashlib

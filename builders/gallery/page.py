@@ -1,7 +1,4 @@
-"""The page of a gallery: its images, its duplicates, what was rejected and why.
-
-The images on the page of a gallery: the same for the same gallery, however large.
-"""
+"""The page of a gallery: a sample of its images that stays the same, its duplicates, what was rejected and why."""
 
 import heapq
 from collections.abc import Iterator, Mapping
@@ -14,6 +11,7 @@ from querytruth.review import page_parts, set_parts
 from querytruth.review.plots import draw_histogram, draw_places, draw_timeline, format_location
 from querytruth.review.set_parts import RejectionReason, sample_rejections
 from querytruth.sets.benchmark_set import Tables, get_render_options
+from querytruth.sets.manifest import Manifest, Threshold
 
 MATCH_NAMES = {  # the kinds of matches, the most certain first
     "bytes": "same bytes",
@@ -148,8 +146,8 @@ def _rejection_reasons(tables: Tables, examples: int) -> Iterator[RejectionReaso
 
 def render_gallery_page(
     tables: Tables,
-    manifest: dict[str, Any],
-    summary: dict[str, Any],
+    manifest: Manifest,
+    summary: Mapping[str, Any],
     thumbnails: Mapping[ThumbnailKey, bytes],
     selection: GallerySelection,
 ) -> str:
@@ -198,7 +196,7 @@ def _classes(
 
 
 def _figures(
-    tables: Tables, manifest: dict[str, Any], summary: dict[str, Any], selection: GallerySelection
+    tables: Tables, manifest: Manifest, summary: Mapping[str, Any], selection: GallerySelection
 ) -> list[tuple[str, int, str]]:
     funnel, days, places = manifest["funnel"], summary["days"], summary["places"]
     left_out = int((~tables.duplicates["is_representative"].astype(bool)).sum())
@@ -228,7 +226,7 @@ def _figures(
     ]
 
 
-def _facts(summary: dict[str, Any]) -> Iterator[tuple[str, list[tuple[str, int | None]]]]:
+def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, int | None]]]]:
     """Yield names with their values and the number of images of each."""
     sizes = summary["sizes"]
     yield "Shapes", [(name, number) for name, number in sizes["shapes"].items() if number]
@@ -245,7 +243,7 @@ def _most_frequent(counts: dict[str, Any]) -> list[tuple[str, int | None]]:
     return most + ([("others", others)] if others else [])
 
 
-def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
+def _most(summary: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, int, int]]]]:
     """Yield title, note and rows (label, images, images of the first) for places and days."""
     places, days = summary["places"], summary["days"]
     spots = [(format_location(one["latitude"], one["longitude"]), one["pictures"]) for one in places["most"]]
@@ -258,7 +256,7 @@ def _most(summary: dict[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, i
             yield title, note, [(label, number, rows[0][1]) for label, number in rows[:_MAX_ROWS]]
 
 
-def _scores(summary: dict[str, Any], thresholds: list[dict[str, Any]]) -> Iterator[_TemplateData]:
+def _scores(summary: Mapping[str, Any], thresholds: list[Threshold]) -> Iterator[_TemplateData]:
     for name, (low, high) in _SCORES.items():
         score = summary["scores"][name]
         cuts = [cut for cut in thresholds if cut["name"] in (f"filter.min_{name}", f"filter.max_{name}")]

@@ -1,10 +1,7 @@
-"""Renders the images of a set once, beside its versions, and links them into each version.
+"""Renders the images of a set once, in parts, and links them into each version.
 
-Renders images in parts: as tasks on this machine, or on workers that share nothing with it but a bucket.
-
-Renders images on workers that share nothing with this machine but a bucket, and gets them from there.
-
-Looks up the files that a chat model is shown, each of them intact.
+A part is rendered on this machine, or on workers that share nothing with it but a bucket. The files that a chat model
+is shown are looked up here, each of them intact.
 """
 
 import os

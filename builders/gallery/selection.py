@@ -1,20 +1,19 @@
-"""Selection of gallery images: as many places as possible, then other times, then the rest. (seeds: 图片数据清洗)
+"""Selection of gallery images, and its statistics: as many places as possible, then other times, then the rest.
 
 Missing metadata never counts as different: an image without a time can be another *place* but not another time, one
-without a place can be another time but not another place. Images with neither come last.
-
-Summary statistics of a gallery, as plain data for the manifest, a page and the terminal.
+without a place can be another time but not another place. Images with neither come last. (seeds: 图片数据清洗)
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from querytruth.array_types import AnyArray
 from querytruth.records import stable_hash
+from querytruth.sets.manifest_notes import GallerySummary
 
 SELECTION_PASSES = ("another_place", "another_place_or_time", "filled_up", "filled_up_without_exif")
 # Characters of the ISO form, in the camera's time.
@@ -131,11 +130,11 @@ def pair_codes(one: AnyArray, other: AnyArray) -> AnyArray:
     return one.astype(np.int64) * (int(other.max(initial=0)) + 1) + other
 
 
-def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_degrees: float) -> dict[str, Any]:
+def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_degrees: float) -> GallerySummary:
     """Returns the gallery's images by place, time, format and size, and the quality scores of all readable images, so
     that a page can show a threshold among them. Both frames have the columns of SCANNED_IMAGES_SCHEMA; every count is
     of images."""
-    return {
+    summary = {
         "pictures": len(gallery),
         "known": _known(gallery, place_degrees),
         "places": _places(gallery, place_degrees),
@@ -146,6 +145,7 @@ def summarize_gallery(gallery: pd.DataFrame, readable: pd.DataFrame, *, place_de
         "sizes": _sizes(gallery),
         "scores": {name: _score(readable[name]) for name in QUALITY_SCORE_NAMES},
     }
+    return cast(GallerySummary, summary)
 
 
 def _known(gallery: pd.DataFrame, degrees: float) -> dict[str, int]:

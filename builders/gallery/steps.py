@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,8 @@ from querytruth.errors import UserError
 from querytruth.records import IMAGES_SCHEMA
 from querytruth.sets import decision_outcomes
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import Provenance, ThresholdRecord
+from querytruth.sets.manifest import Provenance, Threshold, describe_threshold
+from querytruth.sets.manifest_notes import GallerySummary
 
 _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
 
@@ -181,7 +181,7 @@ def describe_selected(
 
 def summarize_gallery(
     images: ScannedImages, readable: RowIndices, selected_rows: RowIndices, definition: GalleryDefinition
-) -> dict[str, Any]:
+) -> GallerySummary:
     """The summary of the gallery's images, for the page."""
     gallery = images.to_frame(["taken_at", "latitude", "longitude", "format", "width", "height"], selected_rows)
     scores = images.to_frame(selection.QUALITY_SCORE_NAMES, readable)
@@ -210,13 +210,11 @@ def render_gallery(
     return images[is_utf8].assign(path=pd.array(utf8_paths, dtype="str")), None
 
 
-def list_gallery_thresholds(
-    definition: GalleryDefinition, of_duplicates: Sequence[ThresholdRecord]
-) -> list[ThresholdRecord]:
+def list_gallery_thresholds(definition: GalleryDefinition, of_duplicates: Sequence[Threshold]) -> list[Threshold]:
     """All thresholds of the build, for the manifest."""
     thresholds = [*(rule.threshold_record() for rule in build_filter_rules(definition)), *of_duplicates]
     if definition.watermarks is not None:
-        thresholds.append(ThresholdRecord("watermarks.at_least", "under", definition.watermarks.at_least))
+        thresholds.append(describe_threshold("watermarks.at_least", "under", definition.watermarks.at_least))
     if definition.select.count is not None:
-        thresholds.append(ThresholdRecord("select.count", "at most", definition.select.count))
+        thresholds.append(describe_threshold("select.count", "at most", definition.select.count))
     return thresholds

@@ -5,7 +5,6 @@ outcome.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -15,6 +14,7 @@ from builders.generated.definition import GeneratedDefinition
 from querytruth.backends.files.text_formats import write_csv
 from querytruth.backends.steps import current_run, step
 from querytruth.sets.ledger import Ledger, describe_rejection
+from querytruth.sets.manifest_notes import Collection
 from querytruth.sets.review_csv import ReviewTableOptions
 
 COLLECT_COLUMNS = ("query_id", "text", "topic", "reported", "images", "outcome", "detail")
@@ -27,7 +27,7 @@ class CollectResult:
     file: Path
     command: str
     ledger: Ledger
-    figures: dict[str, Any]
+    figures: Collection
     pending: int
     fetches: int
 

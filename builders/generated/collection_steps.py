@@ -2,13 +2,8 @@
 
 queries ─► search ─► screen ─► fetch, in rounds, what the rules need ─► assign images
 
-Everything that comes from the web is in the page store before it is used, and the result depends on that store alone:
-a stopped run continues, and a build without the web gives the same.
-
-The progress of fetching: images per second, hosts, and failures by reason, for the terminal and for the set's
-notes.
-
-Searches images for queries, and returns the answers as the tables that the rules read.
+Answers of searches are tables that the rules read. Everything that comes from the web is in the page store before it is
+used, and the result depends on that store alone: a stopped run continues, and a build without the web gives the same.
 """
 
 import time
@@ -19,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -42,7 +37,8 @@ from querytruth.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA
 from querytruth.sets import decision_log, decision_records
 from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import InputRecord, ModelRecord, Provenance, ThresholdRecord
+from querytruth.sets.manifest import Input, Provenance, Threshold, describe_model, describe_threshold
+from querytruth.sets.manifest_notes import Collection
 
 _REPORT_INTERVAL = 15.0  # seconds
 _MAX_LISTED = 12  # hosts and reasons listed
@@ -189,7 +185,7 @@ class WebCollection:
     collected: image_collection.CollectionResult
     images: dict[str, FetchedImage]
     provenance: Provenance
-    figures: dict[str, Any]
+    figures: Collection
     fetch_count: int
     decision_outcome: DecisionOutcome
     overrides: Mapping[str, decision_records.Override]
@@ -239,30 +235,34 @@ def collect_images(
         requests = [*search_results.pages, *_list_used_requests(search_results.candidates, grouping.images)]
         used = fetches_digest(store.find(requests).values())
     counts = {"pages": len(search_results.pages), "images": len(grouping.images)}
+    figures = {
+        **collected.figures,
+        "search": collect_rules.search,
+        "by_topic": _count_by_topic(chosen, collected),
+        "fetched": summarize_fetches(grouping.images.values()),
+    }
     return WebCollection(
         search_results,
         collected,
         grouping.images,
         Provenance(
-            inputs=[InputRecord(f"fetches: {collect_rules.search}", used, counts)],
-            models=[ModelRecord("image search", **search_results.identity.as_record())],
+            inputs=[Input(file=f"fetches: {collect_rules.search}", sha256=used, counts=counts)],
+            models=[describe_model("image search", search_results.identity)],
             thresholds=_list_thresholds(definition, rules),
         )
         + grouping.found_by,
-        {
-            **collected.figures,
-            "by_topic": _count_by_topic(chosen, collected),
-            "fetched": summarize_fetches(grouping.images.values()),
-        },
+        cast(Collection, figures),
         progress.fetched,
         grouping.decision_outcome,
         overrides,
     )
 
 
-def _list_thresholds(definition: GeneratedDefinition, rules: result_screening.CollectionRules) -> list[ThresholdRecord]:
+def _list_thresholds(definition: GeneratedDefinition, rules: result_screening.CollectionRules) -> list[Threshold]:
     limits = definition.collect.limits.model_dump(include={"seconds", "max_bytes", "redirects"})
-    fetch_thresholds = [ThresholdRecord(f"collect.limits.{name}", "at most", limit) for name, limit in limits.items()]
+    fetch_thresholds = [
+        describe_threshold(f"collect.limits.{name}", "at most", limit) for name, limit in limits.items()
+    ]
     return result_screening.list_collection_thresholds(rules) + fetch_thresholds
 
 

@@ -1,8 +1,7 @@
-"""The journal of a generation stage: every parsed reply with the outcome of each of its rows.
+"""What a generation stage leaves on disk: its journal, a summary of it, and the tables that it exported.
 
-The summary of a stage as JSON beside its journal, for the stages that build on it.
-
-A stage's exported tables, stored beside its journal: a filled-in table is compared with its original.
+The journal holds every parsed reply with the outcome of each of its rows. The summary (JSON) is for the stages that
+build on it. A filled-in table is compared with the one that was exported.
 """
 
 import json
@@ -129,7 +128,7 @@ def write_summary(path: Path, summary: dict[str, Any]) -> None:
         write_atomically(path, (json.dumps(summary, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode())
 
 
-def read_summary(path: Path, next_step: str) -> dict[str, Any]:
+def read_summary(path: Path, next_step: str) -> Any:
     """Returns a summary. Raises UserError with `next_step` where it is missing or not valid."""
     try:
         summary = parse_json(path.read_bytes())

@@ -1,11 +1,7 @@
-"""The health of a generator: the share of new rows, their length, the most frequent term, the yield of each topic, and
-warnings for the two failures that the seed article describes.
+"""The health of a generator, as figures, warnings and a page: new rows, lengths, frequent terms, yields.
 
-Length and frequent terms are computed over all valid rows, new or not: a collapse also shows in rows that are rejected
-as known.
-
-The health page of a generator: the share of new rows, the lengths, the most frequent object, the yield of each
-topic, and the same figures of every other run.
+The warnings are for the two failures that the seed article describes. Length and frequent terms are computed over all
+valid rows, new or not: a collapse also shows in rows that are rejected as known. The page shows other runs, too.
 """
 
 import re

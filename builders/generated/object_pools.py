@@ -1,11 +1,9 @@
-"""The state of the object stage: per topic the objects of people and of the model, and the stop conditions.
+"""The state of the object stage: the objects of each topic, which of those proposed are new, and when a topic ends.
 
 A wave has one prompt for every active topic. Its replies are classified together in the order of the topics. The state
-is a fold over the waves: replaying a journal gives the same state.
-
-Decides which objects are new by comparing their vectors with every object of every pool.
-
-Scores are computed in double precision and compared as whole numbers, so that they do not depend on the batch size.
+is a fold over the waves: replaying a journal gives the same state. An object is new if its vector is far enough from
+those of every pool; scores are computed in double precision and compared as whole numbers, so that they do not depend
+on the batch size.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

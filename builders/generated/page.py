@@ -1,8 +1,4 @@
-"""The page of a generated set: topics, queries with their images from the web and the sources of these, and the
-rejections with their reasons.
-
-The queries, rejections and shared images on the page of a generated set: the same whenever the set is.
-"""
+"""The page of a generated set: topics, a fixed sample of queries with their images and sources, and the rejections."""
 
 import re
 from collections import Counter
@@ -18,6 +14,7 @@ from querytruth.review import page_parts, set_parts
 from querytruth.review.page_parts import text_or_empty
 from querytruth.review.set_parts import RejectionReason, sample_rejections
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.manifest import Manifest
 
 _IMAGES = 480  # shown with queries
 _MOST_QUERIES = 60
@@ -175,7 +172,7 @@ def _duplicate_images(duplicates: pd.DataFrame) -> Iterator[tuple[str, tuple[str
 
 def render_generated_page(
     tables: Tables,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     thumbnails: Mapping[str, bytes],
     findings: list[LintFinding],
     selection: GeneratedSelection,
@@ -183,7 +180,7 @@ def render_generated_page(
     """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
     is shown by its name."""
     images = _images(tables, manifest, thumbnails, selection)
-    notes = manifest["notes"].get("collection") or {}
+    notes: Mapping[str, Any] = manifest["notes"].get("collection") or {}
     queries = [_query(query, images) for query in selection.queries]
     return page_parts.render_page(
         "generated_page.html",
@@ -211,7 +208,7 @@ def render_generated_page(
     )
 
 
-def _describe_origin(notes: _TemplateData) -> str:
+def _describe_origin(notes: Mapping[str, Any]) -> str:
     chosen = "Queries that a chat model thought up and people chose."
     first = chosen if notes.get("choices_of_people") else "Queries that a chat model thought up."
     web = "Their right images are the first good ones that an image search found on the web."
@@ -221,7 +218,7 @@ def _describe_origin(notes: _TemplateData) -> str:
 
 
 def _images(
-    tables: Tables, manifest: dict[str, Any], thumbnails: Mapping[str, bytes], selection: GeneratedSelection
+    tables: Tables, manifest: Manifest, thumbnails: Mapping[str, bytes], selection: GeneratedSelection
 ) -> set_parts.ImageTiles:
     """Return the image tiles with captions, creators and addresses on the web."""
     images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
@@ -235,7 +232,7 @@ def _images(
     return images
 
 
-def _topics(tables: Tables, notes: _TemplateData) -> list[_TemplateData]:
+def _topics(tables: Tables, notes: Mapping[str, Any]) -> list[_TemplateData]:
     """Return the topics with the number of queries that were to be searched, and of those in the set."""
     now = Counter(text_or_empty(topic) for topic in tables.queries["topic"])
     chosen = {topic["topic"]: int(topic["queries"]) for topic in notes.get("by_topic", [])}

@@ -1,6 +1,4 @@
-"""Pools as tables for people to fill in, and what a filled-in one leaves of them.
-
-Exports the tables of pools as CSV for people, and imports what they filled in.
+"""Pools as CSV tables for people to fill in, and what a filled-in one leaves of them.
 
 Each table is stored as it was exported, so that a filled-in file is checked cell by cell however the pools have changed
 since. Decisions go to a log of their own; a newer table starts with those that still apply.

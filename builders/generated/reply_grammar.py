@@ -1,18 +1,12 @@
 """What a chat model's reply to a self-instruct prompt lists: topics with their objects, or more objects of one topic.
 
-The form asked for is the seed article's: 思考：选择主题#食物# / 答案：根据#食物#主题，我想出了#物体#：#饺子#，#汉堡#.
-Models write it with full-width marks, other colons, numbers, bold, without the marks, several times, and with talk
-around it. Every row returned occurs literally in an answer of the reply; whether it is usable is decided elsewhere.
+The form asked for is the seed article's: 思考：选择主题#食物# / 答案：根据#食物#主题，我想出了#物体#：#饺子#，#汉堡#,
+or with a thought before a phrase (思考：我决定选择（2）个视觉元素，…… / 答案：长毛的猫). Models write it with
+full-width marks, other colons, numbers, bold, without the marks, several times, and with talk around it. Items stand
+between # marks, numbered, bulleted, or side by side; what surrounds an item stays behind.
 
-Where the prompt asks for a thought before each answer, an answer is one phrase:
-思考：我决定选择（2）个视觉元素，…… / 答案：长毛的猫.
-
-Nothing is rewritten but line ends. Every pattern is bounded, so that time grows with the reply's length and no faster.
-
-The items that an answer lists: between # marks, numbered or bulleted, or plainly side by side.
-
-An item is a piece of the answer as it stands; what surrounds it (numbers, bold, quotes, a description after a colon)
-stays behind. Talk around a list is told from its items by the list's own form.
+Every row returned occurs literally in an answer of the reply; whether it is usable is decided elsewhere. Every pattern
+is bounded, so that time grows with the reply's length and no faster.
 """
 
 import re

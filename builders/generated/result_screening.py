@@ -1,14 +1,10 @@
-"""What is asked of a query's results before an image is fetched, and of each image then: the seed article's rules.
+"""What is asked of a query's results, before an image is fetched and of the image: the seed article's rules, and more.
 
 (seeds: 选择返回结果的前24张图片，去除所有广告图片，去除宽或高小于112的图片，去除长短边比大于2的图片)
 
-Images that answer everything: what hosts send in place of an image that is gone, or that only they may show.
-
-Such an image comes back for queries that have nothing in common, each time from another address, since each address was
-once that of another image. No list of known ones is kept. Sizes and formats differ from host to host: images are
-compared by their hashes alone, and all of those without any structure (blanks, trackers) count as one.
-
-The outcome of overrides of rejected queries and of rejected results of the image search.
+A placeholder, what hosts send in place of an image, comes back for queries that have nothing in common, each time from
+another address. No list of known ones is kept: images are compared by their hashes alone, and all without any structure
+count as one. Overrides of people come before the rules.
 """
 
 from collections import defaultdict
@@ -25,7 +21,7 @@ from querytruth.records import list_rows
 from querytruth.sets.decision_outcomes import DecisionOutcome
 from querytruth.sets.decision_records import Override
 from querytruth.sets.ledger import Ledger, Rejection, rejection_table
-from querytruth.sets.manifest import ThresholdRecord
+from querytruth.sets.manifest import Threshold, describe_threshold
 
 REUSE_POLICIES = ("drop", "merge")
 SEARCHED_QUERY_COLUMNS = ["query_id", "text", "reported", "reason", "kind", "detail"]
@@ -119,14 +115,14 @@ def find_size_problem(width: int, height: int, rules: CollectionRules) -> dict[s
     return None
 
 
-def list_collection_thresholds(rules: CollectionRules) -> list[ThresholdRecord]:
+def list_collection_thresholds(rules: CollectionRules) -> list[Threshold]:
     """The cuts of the collection, for the manifest."""
     return [
-        ThresholdRecord("collect.min_results", "at least", rules.min_results),
-        ThresholdRecord("collect.first", "at most", rules.first),
-        ThresholdRecord("collect.min_side", "at least", rules.min_side),
-        ThresholdRecord("collect.max_ratio", "at most", rules.max_ratio),
-        ThresholdRecord("collect.keep", "at least", rules.keep),
+        describe_threshold("collect.min_results", "at least", rules.min_results),
+        describe_threshold("collect.first", "at most", rules.first),
+        describe_threshold("collect.min_side", "at least", rules.min_side),
+        describe_threshold("collect.max_ratio", "at most", rules.max_ratio),
+        describe_threshold("collect.keep", "at least", rules.keep),
     ]
 
 

@@ -1,10 +1,9 @@
-"""The first two stages of a generated set: a chat model proposes topics, then objects of the topics that people keep.
+"""The first two stages of a generated set, and their plans: a model proposes topics, then objects of those people keep.
 
 samples ─► topics ─► people's choice ─► objects ─► people's choice ─► (images from the web)
 
-Each stage ends with a review table for people to fill in, and the next command.
-
-Plans of the stages of a generated set: the questions that a run would still ask at most, and their cost.
+Each stage ends with a review table for people to fill in, and the next command. A plan states the questions that a run
+would still ask at most, and their cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ from querytruth.questions import forecast_calls, guess_tokens, open_definition_r
 from querytruth.review.page_parts import pages_in
 from querytruth.sets import decision_log, decision_records, review_tables
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import InputRecord, ModelRecord, PromptRecord, Provenance, ThresholdRecord
+from querytruth.sets.manifest import Input, Model, Prompt, Provenance, describe_model, describe_threshold
 from querytruth.sets.review_csv import ReviewTableOptions
 
 CHOICE_STAGE = "read reviewed topics"
@@ -90,10 +89,10 @@ def run_objects_stage(
     by_class = chosen if setup.strategy.asks_for_thoughts else None
     export = pool_tables.build_object_export(definition.name, pools, rounds.waves, definition.language, by_class)
     provenance = _stage_provenance("objects", setup.prompts, setup.rules.max_length, rounds) + Provenance(
-        models=[ModelRecord("novelty", setup.embedder.name, setup.embedder.revision)],
+        models=[Model(role="novelty", name=setup.embedder.name, revision=setup.embedder.revision, parameters={})],
         thresholds=[
             *(setup.background.as_thresholds("objects.novelty") if setup.background else []),
-            ThresholdRecord("objects.novelty", "at most", setup.similarity_threshold),
+            describe_threshold("objects.novelty", "at most", setup.similarity_threshold),
         ],
     )
     under_two_topics = [f"{row.text} ({row.topic})" for row in pools.duplicate_rows]
@@ -152,7 +151,7 @@ def count_choices(definition: GeneratedDefinition) -> int:
     )
 
 
-def load_stage_summary(definition: GeneratedDefinition, stage: str, source: str) -> dict[str, Any]:
+def load_stage_summary(definition: GeneratedDefinition, stage: str, source: str) -> Any:
     """The summary of a finished stage: figures, funnel and provenance. Raises UserError where it has not run."""
     return generation_journal.read_summary(
         generation_folder(definition) / f"{stage}.json", f"run querytruth {stage} {source}"
@@ -229,10 +228,10 @@ def _stage_provenance(
     stage: str, prompts: Sequence[PromptTemplate], max_length: int, rounds: GenerationRounds
 ) -> Provenance:
     return Provenance(
-        inputs=[InputRecord(f"replies: {stage}", rounds.digest, {"replies": rounds.question_count})],
-        models=[ModelRecord(stage, **rounds.model.identity.as_record())],
-        prompts=[PromptRecord(prompt.name, prompt.sha256) for prompt in prompts],
-        thresholds=[ThresholdRecord(f"{stage}.max_length", "at most", max_length)],
+        inputs=[Input(file=f"replies: {stage}", sha256=rounds.digest, counts={"replies": rounds.question_count})],
+        models=[describe_model(stage, rounds.model.identity)],
+        prompts=[Prompt(name=prompt.name, sha256=prompt.sha256) for prompt in prompts],
+        thresholds=[describe_threshold(f"{stage}.max_length", "at most", max_length)],
     )
 
 

@@ -1,10 +1,7 @@
-"""The first stage's state: pools of objects, one per topic, as replies fill them.
+"""The first stage's state and prompts: pools of objects, one per topic, and which samples of them a round shows.
 
-The state is a fold over what was heard, in order: read back from a journal it is the same as it was live.
-
-Ways to have a chat model think of queries, as the seed article tried them one after the other.
-
-Prompts of the generator: which samples a round shows, drawn by hash, and the text with them put in verbatim.
+The state is a fold over what was heard, in order: read back from a journal it is the same as it was live. Samples are
+drawn by hash and put into the prompt verbatim, in the way of the strategy (those that the seed article tried).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,8 +3,8 @@
 In: annotations (COCO, Objects365, VOC, LVIS), a tag tree, maps of compatible labels. Out: graded judgments with
 evidence, and near misses.
 
-In reading order: `definition.py`, `steps.py`, `annotation_files.py` and `annotation_records.py`, `tag_files.py`
-(tags of whole images) with `file_facts.py` and `fact_files.py` (dates, places, cameras, texts), `label_files.py`,
+In reading order: `definition.py`, `steps.py`, `annotation_files.py` and `annotation_records.py`, `tag_files.py` (tags
+of whole images) with `file_facts.py` and `fact_files.py` (dates, places, cameras, texts), `label_files.py`,
 `tag_tree.py`, `compatibility.py` (which label accepts whose images), `label_steps.py`, `annotated_gallery.py`,
 `boxes.py`, `label_index.py`, `mixes.py` (what is asked), `judgments.py` (the truth), `families/` (numbers, sizes,
 places, absence, attributes), `attributes.py`, `detections.py` (what annotators left out), `phrasings.py` with

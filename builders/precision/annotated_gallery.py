@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 
 from querytruth.array_types import BoolArray, FloatArray
+from querytruth.errors import UserError
 from querytruth.records import image_id_of_bytes, image_id_of_source
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
 
 Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 # Boxes are valid only for the annotated shape of an image.
 ASPECT_RATIO_TOLERANCE = 0.02
 _BLOCK = 1 << 17  # boxes per block, which bounds the memory of intermediate columns
+_FIRST = 1000  # annotations by which ids of another type are noticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,10 @@ class AnnotationFile:
     rejected_boxes: pd.DataFrame
     path: str = ""  # as given; only its name is published
 
-    def input_record(self) -> InputRecord:
+    def input_record(self) -> Input:
         """Returns the file as an input of the build."""
         counts = {"images": self.images_entered, "annotations": self.boxes_entered, "categories": len(self.categories)}
-        return InputRecord(self.name, self.sha256, counts)
+        return Input(file=self.name, sha256=self.sha256, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ def accept_boxes(
 ) -> tuple[list[tuple[Any, ...]], list[pd.DataFrame]]:
     """Returns image, label, share, and (none unless wanted) sides and record number of the accepted boxes of the file
     in blocks, and the rejections. `image_of`: per image record the row of `images`; `label`: per category record."""
+    _refuse_ids_of_another_type(file)
     known, categories = (pd.Index(table["id"].to_numpy()) for table in (file.images, file.categories))
     # Position -1 (unknown) selects the appended values.
     image_of = np.append(image_of, np.int32(-1))
@@ -302,6 +305,21 @@ def _split_by_rules(
             details = [f"{x:g} {y:g} {width:g} {height:g}" for x, y, width, height in sides]
             rejected.append(rejection_rows(items, bucket, reason, detail=details))
     return good, rejected
+
+
+def _refuse_ids_of_another_type(file: AnnotationFile) -> None:
+    """Raises UserError where none of the first annotations names a known image or category, and all would if numbers
+    were texts. They are not taken for each other: '07' and 7 may be two images."""
+    boxes = file.boxes.iloc[:_FIRST]
+    for column, table, place in (("image", file.images, "images"), ("category", file.categories, "categories")):
+        named, known = boxes[column], table["id"]
+        if not len(named) or (find_id_positions(named.to_numpy(), known.to_numpy()) >= 0).any():
+            continue
+        if (find_id_positions(named.astype("str").to_numpy(), known.astype("str").to_numpy()) >= 0).all():
+            first_known, first_named = known.head(1).tolist()[0], named.head(1).tolist()[0]
+            one, other = ("text", "number") if isinstance(first_known, str) else ("number", "text")
+            reason = f"has {first_known!r} ({one}) among the ids of {place}, its annotations {first_named!r} ({other})"
+            raise UserError("read annotations", file.name, reason, "write both as numbers, or both as texts")
 
 
 def find_id_positions(values: Any, known_ids: Any) -> Ints:

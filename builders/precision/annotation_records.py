@@ -1,9 +1,7 @@
-"""The records of a COCO-form file, and the rules for them.
+"""The records of a COCO-form file, their attributes, and the rules for both.
 
-Each rule is here twice on purpose. msgspec checks a batch of records against the types fast, but reports only that
-some record does not fit; the functions then give the reason for each record.
-
-The attributes of annotations: `attributes`, a list of names, or an object of names with true, false or a text.
+Each rule is here twice on purpose. msgspec checks a batch of records against the types fast, but reports only that some
+record does not fit; the functions then give the reason for each record.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""Which attributes of boxes are asked for: not those of the annotation tool, not numbers, and what people name.
-
-The attributes of boxes: "red", "wooden", "sitting", as annotation files list them.
-"""
+"""The attributes of boxes ("red", "wooden") that are asked for: no numbers, no notes of annotation tools."""
 
 import re
 import unicodedata

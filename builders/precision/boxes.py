@@ -1,6 +1,4 @@
-"""The table of boxes: where the labels of a set are marked in its images.
-
-Annotations of the stored pixels of images that EXIF turns.
+"""The table of boxes: where the labels of a set are marked in its images, upright.
 
 A camera stores a portrait photo sideways, with an orientation tag. Tools that ignore the tag write the size and the
 boxes of the stored pixels; everything else here is of the upright image. The stored and the shown size are one image:

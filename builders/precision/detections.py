@@ -1,12 +1,9 @@
-"""A detector's boxes beside the annotations: what annotators may have left out, for people to judge.
+"""A detector's boxes beside the annotations: whether they fit them, and what annotators may have left out.
 
 A detection is no truth. Where the annotations have no box of its label in the image, it makes the image a candidate of
-the queries for the label, and no explicit negative of any query.
-
-Whether a detector's results are about the images and labels of the annotations.
-
-A detector numbers labels in its own way: from 0 where the annotations start with 1, without the gaps of COCO's ids, or
-by file name. Nothing in a results file says so; it shows where both have a box at the same place.
+the queries for the label, and no explicit negative of any query. A detector numbers labels in its own way: from 0 where
+the annotations start with 1, without the gaps of COCO's ids, or by file name. Nothing in a results file says so; it
+shows where both have a box at the same place.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from querytruth.array_types import BoolArray, FloatArray
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
 
 _STAGE = "join detections"
 _SAME_PLACE = 0.5  # intersection over union
@@ -47,9 +44,9 @@ class DetectionFile:
     entered: int
     rejected: pd.DataFrame
 
-    def input_record(self) -> InputRecord:
+    def input_record(self) -> Input:
         """Returns the file as an input of the build."""
-        return InputRecord(self.name, self.sha256, {"detections": self.entered})
+        return Input(file=self.name, sha256=self.sha256, counts={"detections": self.entered})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +77,7 @@ def accept_detections(
     rejections: list[pd.DataFrame] = []
     annotated_pairs = np.unique(gallery.box_image.astype(np.int64) * (1 << 32) + gallery.box_label)
     for place, file in enumerate(files):
+        _refuse_unreadable(file)
         score_of = pd.Series(file.boxes["score"].to_numpy(), index=file.boxes["record"].to_numpy())
         low = file.boxes["score"].to_numpy() < at_least
         sure = replace(annotated, name=file.name, boxes=file.boxes[~low])
@@ -100,6 +98,14 @@ def accept_detections(
     entered = sum(file.entered for file in files)
     ledger.record_stage("detections", "detection", entered, len(image), *rejections)
     return Detections(image, label, share, sides, score, source, tuple(file.name for file in files))
+
+
+def _refuse_unreadable(file: DetectionFile) -> None:
+    """Raises UserError where no detection of a file can be read: it is in another form, which a build would ignore."""
+    if file.entered and not len(file.boxes):
+        reasons = ", ".join(sorted(file.rejected["reason"].unique())).replace("_", " ")
+        next_step = "give each detection image_id, category_id, bbox and a score from 0 to 1"
+        raise UserError("read detections", file.name, f"holds none that can be read ({reasons})", next_step)
 
 
 def _below_score(file: DetectionFile, low: Any, at_least: float) -> pd.DataFrame:

@@ -1,8 +1,8 @@
-"""Label tables and compatible-label maps: folders with labels.csv, tree.csv and compatible.csv; some are shipped.
+"""What files say of labels: label tables, compatible-label maps, and lists of the labels that an image has whole.
 
-Lists by image of the labels that are annotated whole, as in LVIS: `neg_category_ids` (verified: nothing of it is to
-be seen) and `not_exhaustive_category_ids` (some objects have no box). Nothing is known of the other labels without a
-box.
+A table is a folder with labels.csv, tree.csv and compatible.csv; some are shipped. The lists are those of LVIS:
+`neg_category_ids` (verified: nothing of it is to be seen) and `not_exhaustive_category_ids` (some objects have no box).
+Nothing is known of the other labels without a box.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from querytruth.backends.files import json_stream, safe_paths, text_formats
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.table_rows import iterate_rows, read_columns
 from querytruth.errors import UserError, translate_read_errors
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
 
 # A link to the folder datasets/ of a checkout; a folder of the package where that is installed.
 SHIPPED_FOLDER = Path(__file__).parents[2] / "querytruth" / "shipped"
@@ -64,7 +64,7 @@ def find_compatibility_file(compatible: str) -> Path:
     raise UserError(_STAGE, compatible, "is neither a shipped map nor a file", next_step)
 
 
-def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
+def read_label_csv(path: Path) -> tuple[pd.DataFrame, Input]:
     """Returns the cells as text, and the file's input record.
 
     Raises UserError if the file cannot be read, is not CSV in UTF-8, is empty, or has rows of different lengths.
@@ -78,7 +78,7 @@ def read_label_csv(path: Path) -> tuple[pd.DataFrame, InputRecord]:
     # Official names may contain blanks at their ends; all other cells are written by hand.
     frame = frame.assign(**{c: frame[c].str.strip() for c in frame.columns if c != "name"})
     name, sha256 = f"{path.parent.name}/{path.name}", file_sha256(path)[0]
-    return frame, InputRecord(name, sha256, {"rows": len(frame)})
+    return frame, Input(file=name, sha256=sha256, counts={"rows": len(frame)})
 
 
 def read_former_names(folder: Path) -> dict[str, set[str]]:

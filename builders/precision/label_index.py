@@ -1,7 +1,4 @@
-"""The images of every concept as a row of bits, so that counts and intersections are word operations.
-
-Which labels are annotated whole in which images, as annotations like those of LVIS state image by image.
-"""
+"""The images of every concept as rows of bits, and those in which a label is annotated whole."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

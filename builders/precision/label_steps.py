@@ -1,11 +1,4 @@
-"""The labels of a precision set: their names, their tree, and which label accepts the images of which.
-
-The steps of a precision set with families of queries: attributes of boxes, boxes by label, questions.
-
-The steps that join a detector's results to the annotations of a precision set.
-
-The thresholds of a precision set's build.
-"""
+"""The steps of a precision set that read its labels: names, tree, attributes, detections, thresholds."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -37,7 +30,7 @@ from builders.precision.label_index import LabelLists, join_label_lists
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger, Rejection, rejection_table
-from querytruth.sets.manifest import InputRecord, ThresholdRecord
+from querytruth.sets.manifest import Input, Threshold, describe_threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +42,13 @@ class LabelVocabulary:
     derived_pairs: list[tuple[str, str]]
     languages: list[str]
     former_names: dict[str, set[str]]
-    inputs: list[InputRecord]
+    inputs: list[Input]
 
 
 @step("read labels")
 def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]) -> LabelVocabulary:
     """The labels, their tree, and which label accepts the images of which. Raises UserError for a damaged table."""
-    inputs: list[InputRecord] = []
+    inputs: list[Input] = []
     former_names: dict[str, set[str]] = {}
     if definition.labels in ("from_annotations", "from_supercategories"):
         categories = pd.concat([file.categories for file in files], ignore_index=True)
@@ -248,28 +241,28 @@ def propose_tags(
     return join_detections(files, [unsure], gallery, labels, ledger, wanted.propose_from)
 
 
-def list_precision_thresholds(definition: PrecisionDefinition) -> list[ThresholdRecord]:
+def list_precision_thresholds(definition: PrecisionDefinition) -> list[Threshold]:
     """All thresholds of the build, for the manifest."""
     thresholds = [
-        ThresholdRecord("searchable.area_ratio", "over", definition.searchable.area_ratio),
-        ThresholdRecord("searchable.min_images", "at least", definition.searchable.min_images),
-        ThresholdRecord("mixes.min_images", "at least", definition.mixes.min_images),
+        describe_threshold("searchable.area_ratio", "over", definition.searchable.area_ratio),
+        describe_threshold("searchable.min_images", "at least", definition.searchable.min_images),
+        describe_threshold("mixes.min_images", "at least", definition.mixes.min_images),
     ]
     cap = definition.mixes.cap
     caps = {f"mixes.cap.{level}": most for level, most in enumerate(cap, 2)} if isinstance(cap, list) else {}
     if isinstance(cap, int):
         caps["mixes.cap"] = cap
-    thresholds += [ThresholdRecord(name, "at most", most) for name, most in caps.items()]
+    thresholds += [describe_threshold(name, "at most", most) for name, most in caps.items()]
     if definition.families:
         upper = ("cap", "small")
         for name, cut in definition.family_rules.model_dump(exclude_none=True).items():
             bound: Literal["at most", "at least"] = "at most" if name in upper else "at least"
-            thresholds.append(ThresholdRecord(f"family_rules.{name}", bound, cut))
+            thresholds.append(describe_threshold(f"family_rules.{name}", bound, cut))
     if definition.detections is not None:
-        thresholds.append(ThresholdRecord("detections.at_least", "at least", definition.detections.at_least))
+        thresholds.append(describe_threshold("detections.at_least", "at least", definition.detections.at_least))
     if definition.tags is not None:
-        thresholds.append(ThresholdRecord("tags.at_least", "at least", definition.tags.at_least))
+        thresholds.append(describe_threshold("tags.at_least", "at least", definition.tags.at_least))
     if definition.images is not None:
         tolerance = annotated_gallery.ASPECT_RATIO_TOLERANCE
-        thresholds.append(ThresholdRecord("images.aspect_ratio_deviation", "under", tolerance))
+        thresholds.append(describe_threshold("images.aspect_ratio_deviation", "under", tolerance))
     return thresholds

@@ -1,6 +1,4 @@
-"""Names of labels in another language that a chat model proposed: what to look at, and what people accepted.
-
-Translates the labels of annotations by a chat model, then by people.
+"""Translates the labels of annotations: a chat model proposes names, people accept them.
 
 label table or annotations ─► proposals and translations back ─► review CSV ─► people ─► label table
 """

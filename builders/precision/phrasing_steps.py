@@ -30,7 +30,7 @@ from querytruth.backends.models.chat import (
 )
 from querytruth.backends.steps import current_run, step
 from querytruth.sets.ledger import Ledger, Rejection, rejection_table
-from querytruth.sets.manifest import PromptRecord, Provenance, ThresholdRecord
+from querytruth.sets.manifest import Prompt, Provenance, describe_threshold
 
 PHRASING_LIMITATION = (
     "The queries of style llm were written by a chat model, which also checked that they ask the same things."
@@ -230,8 +230,8 @@ def _describe_limits(definition: PrecisionDefinition, languages: Sequence[str]) 
     limits = {f"phrasings.max_length.{one}": phrasings.MAX_PHRASING_LENGTH[one] for one in languages}
     limits["phrasings.count"] = definition.phrasings.count
     return Provenance(
-        prompts=[PromptRecord(template.name, template.sha256) for template in templates],
-        thresholds=[ThresholdRecord(name, "at most", limit) for name, limit in limits.items()],
+        prompts=[Prompt(name=template.name, sha256=template.sha256) for template in templates],
+        thresholds=[describe_threshold(name, "at most", limit) for name, limit in limits.items()],
     )
 
 

@@ -28,7 +28,7 @@ from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class MinedSeeds:
     """The gallery, the index of its labels, the seeds and the questions of families that become queries. `scanned` is
     None without images, `boxes` without families."""
 
-    inputs: list[InputRecord]
+    inputs: list[Input]
     labels: label_steps.LabelVocabulary
     gallery: annotated_gallery.AnnotatedGallery
     scanned: pd.DataFrame | None

@@ -1,11 +1,13 @@
 """Tags of whole images, such as a tagger's or an album's own, read as annotations: a tag lies on all of its image.
 
-A table (CSV, TSV) has a row per tag, or per image with its tags parted by `;`. JSON lines have an object per image,
+A table (CSV, TSV) has a row per tag, or per image with its tags parted by `;` or `|`, in a column `tags`, `labels` or
+标签 also by commas. JSON lines have an object per image,
 whose tags are a list of names, or names with scores. A tag says nothing of where or how often something is there: it
 counts as a crowd that fills the image.
 """
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,11 @@ from querytruth.backends.files.text_formats import unescape_formula  # as `label
 from querytruth.sets.ledger import Rejection, rejection_table
 
 TAG_SUFFIXES = (".csv", ".tsv", ".jsonl")
-_IMAGE_NAMES = ("file_name", "filename", "image", "path")
-_TAG_NAMES = ("tag", "tags", "label", "labels")
+_IMAGE_NAMES = ("file_name", "filename", "image", "path", "文件名", "图片")
+_TAG_NAMES = ("tag", "tags", "label", "labels", "标签")
+_PARTED_BY = {
+    name: re.compile("[;|,；，、]" if name in ("tags", "labels", "标签") else "[;|；]") for name in _TAG_NAMES
+}
 _GROUP_NAMES = ("group", "supercategory")
 _MOST = 2.0**31  # pixels: more than an image has; boxes are clipped to their image
 _WHOLE_IMAGE = {"x": 0.0, "y": 0.0, "width": _MOST, "height": _MOST}
@@ -98,9 +103,11 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:
             columns = ", ".join(row) or "none"
             next_step = f"name one of {', '.join(_IMAGE_NAMES)} and one of {', '.join(_TAG_NAMES)}"
             raise import_error(place, f"has {columns}", next_step)
-        image, tags, group = (_find(cells, names) for names in (_IMAGE_NAMES, _TAG_NAMES, _GROUP_NAMES))
+        image, group = (_find(cells, names) for names in (_IMAGE_NAMES, _GROUP_NAMES))
+        column = next(name for name in _TAG_NAMES if name in cells)
+        tags = cells[column]
         if isinstance(tags, str):
-            tags = [one for one in tags.split(";") if one.strip()] or [""]
+            tags = [one for one in _PARTED_BY[column].split(tags) if one.strip()] or [""]
         scored = tags.items() if isinstance(tags, dict) else [(one, cells.get("score", "")) for one in tags or [""]]
         number = int(place.rpartition(" ")[2])
         for tag, score in scored:

@@ -1,7 +1,4 @@
-"""The label table and the tag tree above it: the concepts of queries.
-
-The English indefinite article before a word, by its spelling.
-"""
+"""The concepts of queries: the label table, the tag tree above it, and the English article before each name."""
 
 import re
 from collections import Counter

@@ -15,27 +15,22 @@ import msgspec
 from builders.queries.definition import LogColumnOptions
 from builders.queries.private_texts import find_private_kind
 from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
-from querytruth.backends.files.text_files import import_error, is_file
+from querytruth.backends.files.text_files import CONVERT, find_csv_delimiter, import_error, is_file
 from querytruth.backends.files.text_formats import require_text
 from querytruth.errors import suggest_choice, translate_read_errors
 
 _MAX_LINE = 1 << 20  # bytes
 _USUAL_NAMES = {
     "text": (
-        "text",
-        "query",
-        "query_text",
-        "q",
-        "keyword",
-        "keywords",
-        "search",
-        "search_term",
-        "搜索词",
-        "查询",
-        "关键词",
+        *("text", "query", "query_text", "q", "keyword", "keywords", "search"),
+        *("search_term", "search_terms", "search_query", "search_keyword", "top_queries"),
+        *("搜索词", "查询", "查询词", "关键词", "关键字", "搜索关键词"),
     ),
     "id": ("id", "_id", "query_id", "qid", "text_id", "编号"),
-    "count": ("count", "frequency", "freq", "searches", "hits", "pv", "次数", "搜索次数"),
+    "count": (
+        *("count", "frequency", "freq", "searches", "hits", "pv", "impressions", "total_unique_searches"),
+        *("次数", "搜索次数", "搜索量", "查询次数", "展示次数"),
+    ),
     "language": ("language", "lang", "语言"),
     "topic": ("topic", "category", "主题", "类目"),
 }
@@ -73,7 +68,7 @@ def iterate_log_lines(path: Path, columns: LogColumnOptions, advance: Callable[[
         elif path.suffix.lower() == ".jsonl":
             yield from _iterate_objects(lines, columns)
         else:
-            records = _iterate_csv(lines) if path.suffix.lower() == ".csv" else _iterate_tsv(lines)
+            records = _iterate_csv(path, lines) if path.suffix.lower() == ".csv" else _iterate_tsv(lines)
             yield from _iterate_table(path, records, columns)
 
 
@@ -112,12 +107,13 @@ def _unquote(cell: str) -> str:
     return cell[1:-1].replace('""', '"') if is_quoted else cell
 
 
-def _iterate_csv(lines: Iterator[tuple[int, str, str]]) -> Iterator[tuple[int, list[str], str]]:
+def _iterate_csv(path: Path, lines: Iterator[tuple[int, str, str]]) -> Iterator[tuple[int, list[str], str]]:
     """Yields a record per line. A quoted cell may not run on over lines: one that was opened by mistake would take all
     that follows with it."""
+    delimiter = find_csv_delimiter(path)
     for number, text, problem in lines:
         try:
-            row = next(csv.reader([text], strict=True), [])
+            row = next(csv.reader([text], delimiter=delimiter, strict=True), [])
         except csv.Error:
             row, problem = [], problem or "unreadable_line"
         yield number, row, problem
@@ -126,8 +122,7 @@ def _iterate_csv(lines: Iterator[tuple[int, str, str]]) -> Iterator[tuple[int, l
 def _iterate_table(
     path: Path, records: Iterator[tuple[int, list[str], str]], columns: LogColumnOptions
 ) -> Iterator[LogLine]:
-    first = next((record for record in records if any(cell.strip() for cell in record[1])), (1, [], ""))
-    header = [cell.strip() for cell in first[1]]
+    header = _read_header(path, records)
     places = _find_columns(path, header, columns)
     for number, row, problem in records:
         if problem or (any(row) and len(row) > len(header)):
@@ -135,6 +130,18 @@ def _iterate_table(
             continue
         cells = {name: row[place].strip() for name, place in places.items() if place < len(row)}
         yield _build_line(number, cells)
+
+
+def _read_header(path: Path, records: Iterator[tuple[int, list[str], str]]) -> list[str]:
+    """Returns the first row with a text that is no comment: analytics services put their own name above it."""
+    for _, row, problem in records:
+        if problem:
+            reason = "has a first row that is no UTF-8 (GBK, perhaps)" if problem == "not_utf8" else "has no first row"
+            raise import_error(path, reason, CONVERT)
+        text = "".join(row).strip()
+        if text and not text.startswith("#"):
+            return [cell.strip() for cell in row]
+    return []
 
 
 def _build_line(number: int, cells: dict[str, str]) -> LogLine:

@@ -11,11 +11,12 @@ from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.records import QUERIES_SCHEMA
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import InputRecord
+from querytruth.sets.manifest import Input
+from querytruth.sets.manifest_notes import LogStratum
 
 
 @step("read log")
-def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame, InputRecord]:
+def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame, Input]:
     """Returns the questions of the log, each with `stratum` and `searches`, the ids of their lines, and the record of
     the log. Raises UserError for a log that cannot be read, and for one without a query."""
     path, log = definition.queries, SearchLog(definition.quarantine)
@@ -32,7 +33,7 @@ def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFram
     by_frequency = definition.sample is None or definition.sample.by == "frequency"
     questions["stratum"] = assign_strata(questions) if by_frequency else "all"
     counts = {"lines": len(log.codes), "queries": len(questions)}
-    return questions, ids, InputRecord(path.name, file_sha256(path)[0], counts)
+    return questions, ids, Input(file=path.name, sha256=file_sha256(path)[0], counts=counts)
 
 
 @step("draw queries")
@@ -47,13 +48,13 @@ def draw_sample(questions: pd.DataFrame, definition: QueriesDefinition, ledger: 
     return drawn.assign(**columns)[[name for name in QUERIES_SCHEMA.names if name in {*drawn, *columns}]]
 
 
-def summarize_strata(questions: pd.DataFrame, drawn: pd.DataFrame) -> list[dict[str, object]]:
+def summarize_strata(questions: pd.DataFrame, drawn: pd.DataFrame) -> list[LogStratum]:
     """Returns per stratum its queries and searches in the log, and how many queries were drawn."""
-    rows = []
+    rows: list[LogStratum] = []
     for name in (*STRATA, "all"):
         inside = questions[questions["stratum"] == name]
         if len(inside):
             count = int((drawn["stratum"] == name).sum())
-            row = {"stratum": name, "queries": len(inside), "searches": int(inside["searches"].sum()), "drawn": count}
-            rows.append(row)
+            searches = int(inside["searches"].sum())
+            rows.append({"stratum": name, "queries": len(inside), "searches": searches, "drawn": count})
     return rows

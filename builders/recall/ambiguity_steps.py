@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -25,6 +25,7 @@ from builders.recall.captions import (
 from querytruth.backends.models.chat import ChatImage, ChatRequest, Message, Reply
 from querytruth.backends.steps import step
 from querytruth.questions import ChatSession
+from querytruth.sets.manifest_notes import Ambiguity
 
 _EXAMPLES = 24  # ambiguous queries on the page
 
@@ -70,7 +71,7 @@ def resolve_caption_ambiguity(
     images: Mapping[str, ChatImage],
     chat_session: ChatSession,
     human_captions: CaptionOverrides,
-) -> tuple[ResolvedAmbiguity, dict[str, Any], JudgedPairs | None]:
+) -> tuple[ResolvedAmbiguity, Ambiguity, JudgedPairs | None]:
     """Returns the tables after the policy, the notes for the manifest, and what a judge said. Captions in
     `human_captions` are not asked about again."""
     wanted = context.models.definition.ambiguity
@@ -114,7 +115,7 @@ def resolve_caption_ambiguity(
     }
     if judged is not None:
         notes["judge"] = judged.figures
-    return resolved, notes, judged
+    return resolved, cast(Ambiguity, notes), judged
 
 
 @step("ask again")

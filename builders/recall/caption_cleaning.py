@@ -1,10 +1,9 @@
 """Extracts captions from the replies of a chat model, with the stripped openings or the reason for a rejection.
 
-What no caption has: markup, coordinates, a word to the person who asks, or a thought about the task.
-
 A list of refusals knows the models that it was made of. These rules are for the kind of text: a caption speaks of the
-image, to nobody. What is written in the image may speak to somebody ("a sign that says thank you for your visit"), so
-quoted text and what follows a verb of writing is left out of account.
+image, to nobody, and has no markup, no coordinates and no thought about the task. What is written in the image may
+speak to somebody ("a sign that says thank you for your visit"), so quoted text and what follows a verb of writing is
+left out of account.
 """
 
 import re

@@ -1,6 +1,4 @@
-"""The phrases of every query and every answer, and the answers that cover a query.
-
-Queries, images and answers as numbers, in an order that depends on ids alone.
+"""The phrases of every query and every answer, as numbers in an order of ids, and the answers that cover a query.
 
 An answer is an image or a duplicate group: near-duplicates are one answer and never confusable with each other.
 """

@@ -1,9 +1,4 @@
-"""The rules for cleaning captions, compiled from `prompts/<language>/cleaning.yaml`.
-
-Overrides of captions: a person accepts a rejected caption, or writes one in place of the reply.
-
-The ids of captions: the query_id in the tables, and a readable name in the ledger.
-"""
+"""What decides on a caption: the rules of `prompts/<language>/cleaning.yaml`, people's overrides, and its id."""
 
 import re
 from collections.abc import Collection, Mapping

@@ -1,12 +1,9 @@
-"""Asks a chat model about images, and turns its replies into captions.
-
-The limits of captions: tokens of a reply, and the length of a query.
-"""
+"""Asks a chat model about images, within limits of tokens and length, and turns its replies into captions."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -30,7 +27,8 @@ from querytruth.backends.steps import step
 from querytruth.questions import ChatSession, choose_ledger_bucket, load_prompt, require_a_reply
 from querytruth.sets.decision_records import Override
 from querytruth.sets.ledger import Ledger, rejection_rows
-from querytruth.sets.manifest import ThresholdRecord
+from querytruth.sets.manifest import Threshold, describe_threshold
+from querytruth.sets.manifest_notes import Captions
 
 _ARTICLE_MIN_TOKENS, _ARTICLE_MAX_TOKENS = 46, 48
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
@@ -64,12 +62,12 @@ def find_max_lengths(captions: CaptionOptions) -> dict[str, int]:
     return {language: caption_cleaning.MAX_QUERY_LENGTH[language] for language in captions.languages}
 
 
-def list_caption_thresholds(captions: CaptionOptions) -> list[ThresholdRecord]:
+def list_caption_thresholds(captions: CaptionOptions) -> list[Threshold]:
     """Returns the most characters or words of a caption as thresholds of the manifest."""
     if captions.max_length is not None:
-        return [ThresholdRecord("captions.max_length", "at most", captions.max_length)]
+        return [describe_threshold("captions.max_length", "at most", captions.max_length)]
     lengths = sorted(find_max_lengths(captions).items())
-    return [ThresholdRecord(f"captions.max_length.{language}", "at most", most) for language, most in lengths]
+    return [describe_threshold(f"captions.max_length.{language}", "at most", most) for language, most in lengths]
 
 
 def load_caption_model(definition: RecallDefinition) -> ChatModel:
@@ -190,7 +188,7 @@ def _caption_rejections(
 
 
 @step("clean captions")
-def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFrame, dict[str, Any]]:
+def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFrame, Captions]:
     """Returns the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
     was rejected, what was stripped, and the frequent openings of captions that no rule changed."""
     rows, answers, wanted = replies.rows, replies.answers, replies.wanted
@@ -222,12 +220,13 @@ def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFram
     ledger.record_stage("clean", "caption", len(rows), int(accepted.sum()), rejections)
     is_replied = texts["note"].isna()
     notes = {
+        "asked": ledger.stages[-2].entered,  # also in vain
         "replies": sum(isinstance(answer, Reply) for answer in answers),
         "rejected": dict(sorted(Counter(filter(None, reasons)).items())),
         **({"written_by_people": len(wanted.texts)} if wanted.texts else {}),
         **_openings(texts[is_replied], [one for one, replied in zip(cleaned, is_replied, strict=True) if replied]),
     }
-    return texts[accepted].reset_index(drop=True), notes
+    return texts[accepted].reset_index(drop=True), cast(Captions, notes)
 
 
 def _find_repeated_captions(texts: pd.DataFrame) -> pd.Series:

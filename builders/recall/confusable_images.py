@@ -1,8 +1,7 @@
-"""Finds confusable images: images that a query fits besides its own. `confusable_scores` scores them.
-
-Proposes the images that a query may fit besides its own: by its phrases, words, caption vectors and image vectors.
+"""Finds the images that a query may fit besides its own: by its phrases, words, caption vectors and image vectors.
 
 Each measure proposes the nearest images of each query, so that the number of pairs grows with the number of queries.
+`confusable_scores` scores them.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""Smaller sets within a recall set: the same queries in a smaller gallery, each a set of its own.
-
-Nested sets of one build: 1K within 10K within 100K, the same queries in larger galleries.
+"""Smaller sets within a recall set: 1K within 10K within 100K, the same queries, each a set of its own.
 
 Ambiguity is resolved in the largest gallery: a query that is unambiguous there is unambiguous in every smaller one.
 """
@@ -8,7 +6,7 @@ Ambiguity is resolved in the largest gallery: a query that is unambiguous there 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from numpy.typing import NDArray
@@ -22,6 +20,8 @@ from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.sets import benchmark_set, decision_application, set_files
 from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.manifest import Manifest
+from querytruth.sets.manifest_notes import Nested
 from querytruth.sets.set_files import StoredSet
 
 
@@ -136,14 +136,16 @@ def _cut_nested_set(whole: StoredSet, size: int, nested: NestedTables) -> BuiltT
         candidate_judgments=_within(open_pairs, "image_id", nested.images["image_id"]),
     )
     parent_name = f"{manifest['name']}/v{manifest['version']}"
-    return cut_from_set(whole, nested_tables, ledger, {"nested": {"of": parent_name, "size": size, **nested.figures}})
+    return cut_from_set(
+        whole, nested_tables, ledger, {"nested": cast(Nested, {"of": parent_name, "size": size, **nested.figures})}
+    )
 
 
 def _within(frame: pd.DataFrame, column: str, values: pd.Series) -> pd.DataFrame:
     return frame[frame[column].isin(values.dropna())].reset_index(drop=True)
 
 
-def rebuild_nested_set(definition: RecallDefinition, manifest: dict[str, Any], out: Path) -> BuiltTables:
+def rebuild_nested_set(definition: RecallDefinition, manifest: Manifest, out: Path) -> BuiltTables:
     """Cuts the set of a manifest out of its parent once more."""
     nested = manifest["notes"]["nested"]
     whole = set_files.read_set(set_files.find_set(str(contained_path(out, nested["of"], "rebuild"))))

@@ -1,8 +1,4 @@
-"""The page of a recall set: queries with their images, ambiguous captions and their outcomes, and how captions
-begin.
-
-The queries and images on the page of a recall set: the same for the same set, however large.
-"""
+"""The page of a recall set: a fixed sample of queries with their images, ambiguous captions, and how captions begin."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +13,8 @@ from querytruth.formats import set_card
 from querytruth.review import page_parts, set_parts
 from querytruth.review.set_parts import DisplayedWording, RejectionReason, reading_order, sample_rejections
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
+from querytruth.sets.manifest import Manifest
+from querytruth.sets.manifest_notes import Ambiguity, AmbiguityExample, Captions, Notes
 
 _CLEANING = "clean"  # the stage in the ledger that rejects replies without a caption
 _EXAMPLES = 4  # rejected replies shown of each reason
@@ -58,7 +56,7 @@ class RecallSelection:
 
     images: list[ImageQueries]
     image_total: int
-    ambiguous: list[dict[str, Any]]
+    ambiguous: list[AmbiguityExample]
     rejected_replies: list[RejectionReason]
     max_other_relevant: int  # images shown beside the own image of a query
 
@@ -74,7 +72,7 @@ class RecallSelection:
 
 
 def select_recall(
-    tables: Tables, notes: dict[str, Any], *, images: int = 96, examples: int = 24, max_other_relevant: int = 3
+    tables: Tables, notes: Notes, *, images: int = 96, examples: int = 24, max_other_relevant: int = 3
 ) -> RecallSelection:
     """Select images with queries by their ids, which are digests; `notes`: those of the manifest."""
     right = _relevant_pairs(tables)
@@ -82,7 +80,7 @@ def select_recall(
     image_ids = shown.dropna().unique()
     chosen = heapq.nsmallest(images, image_ids)
     queries_without_image = heapq.nsmallest(images - len(chosen), tables.queries.loc[shown.isna(), "query_id"])
-    ledger, ambiguous = tables.ledger, (notes.get("ambiguity") or {}).get("examples", [])[:examples]
+    ledger, ambiguous = tables.ledger, notes["ambiguity"]["examples"][:examples] if "ambiguity" in notes else []
     grouped = _group_by_image(tables.queries, shown, chosen, right)
     return RecallSelection(
         [*grouped, *_without_image(tables.queries, queries_without_image)],
@@ -132,7 +130,7 @@ def _without_image(queries: pd.DataFrame, lost: Iterable[str]) -> Iterator[Image
 
 def render_recall_page(
     tables: Tables,
-    manifest: dict[str, Any],
+    manifest: Manifest,
     thumbnails: Mapping[str, bytes],
     findings: list[LintFinding],
     selection: RecallSelection,
@@ -162,13 +160,13 @@ def render_recall_page(
         images=images,
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
         cards=(cards[:_OPEN_IMAGES], cards[_OPEN_IMAGES:]),
-        ambiguity=_ambiguity(notes["ambiguity"], selection, tables) if notes.get("ambiguity") else None,
-        captions=_captions(notes["captions"], selection) if notes.get("captions") else None,
+        ambiguity=_ambiguity(notes["ambiguity"], selection, tables) if "ambiguity" in notes else None,
+        captions=_captions(notes["captions"], selection) if "captions" in notes else None,
         findings=findings,
     )
 
 
-def _more_right(manifest: dict[str, Any], tables: Tables) -> int:
+def _more_right(manifest: Manifest, tables: Tables) -> int:
     """Return the number of relevant judgments beyond one per query."""
     counts = manifest["counts"]["by_grade"]
     right = sum(int(number) for grade, number in counts.items() if int(grade) > 0)
@@ -193,7 +191,7 @@ def _other_relevant(query: CaptionQuery, most: int) -> _TemplateData:
     return {"shown": others[:most], "further": len(others[most:])} if others else {}
 
 
-def _ambiguity(ambiguity: dict[str, Any], selection: RecallSelection, tables: Tables) -> _TemplateData:
+def _ambiguity(ambiguity: Ambiguity, selection: RecallSelection, tables: Tables) -> _TemplateData:
     before, after = ambiguity["before"], ambiguity["after"]
     cases = [_case(example, tables) for example in selection.ambiguous]
     return {
@@ -211,7 +209,7 @@ def _ambiguity(ambiguity: dict[str, Any], selection: RecallSelection, tables: Ta
     }
 
 
-def _case(example: dict[str, Any], tables: Tables) -> _TemplateData:
+def _case(example: AmbiguityExample, tables: Tables) -> _TemplateData:
     outcome = example["outcome"]
     return {
         **example,
@@ -228,7 +226,7 @@ def _case(example: dict[str, Any], tables: Tables) -> _TemplateData:
     }
 
 
-def _captions(captions: dict[str, Any], selection: RecallSelection) -> _TemplateData:
+def _captions(captions: Captions, selection: RecallSelection) -> _TemplateData:
     return {
         "written_by_people": 0,
         **captions,
@@ -240,7 +238,7 @@ def _captions(captions: dict[str, Any], selection: RecallSelection) -> _Template
     }
 
 
-def _by_language(captions: dict[str, Any]) -> Iterator[_TemplateData]:
+def _by_language(captions: Captions) -> Iterator[_TemplateData]:
     stripped, openings = captions["stripped"], captions["openings"]
     for code in sorted(stripped.keys() | openings.keys(), key=set_parts.language_order):
         rows = openings.get(code, [])

@@ -1,13 +1,10 @@
-"""Parses captions into phrases and compares the phrases of two texts.
+"""Parses captions into phrases and words, and compares the phrases of two texts.
 
 A caption fits another image when the captions and descriptions of that image cover its phrases: "a brown dog in the
 park" fits an image with the caption "in the park, there are two brown dogs and a bench". A unit is a character in
-Chinese and a word in other scripts. In both languages the head of a phrase is its last unit and the modifiers come
-before it: 花瓶 is not 花, a flower pot is not a flower, but a red umbrella is an umbrella.
-
-Words of captions, and the attributes that they state: kinds of beings, sex, age and number.
-
-A word is a stemmed word of a script with spaces, or two neighbouring characters of Chinese, which needs no dictionary.
+Chinese and a word in other scripts; a word is a stemmed word, or two neighbouring characters of Chinese. In both
+languages the head of a phrase is its last unit and the modifiers come before it: 花瓶 is not 花, a flower pot is not a
+flower, but a red umbrella is an umbrella. Words also state kinds of beings, sex, age and number.
 """
 
 import re

@@ -1,9 +1,4 @@
-"""The embedders that compare captions and images, and the calibrations of what they find.
-
-What the manifest states of the calibrations of a recall set, and of the pairs that they found.
-
-Checks the models of a recall set before anything is asked: a build that pays for captions must be able to end.
-"""
+"""The embedders that compare captions and images, and their calibrations, checked before a build asks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,7 +36,7 @@ from querytruth.sets.image_vectors import (
     embed_texts,
     measure_cosine_background,
 )
-from querytruth.sets.manifest import InputRecord, ModelRecord, Provenance, ThresholdRecord
+from querytruth.sets.manifest import Input, Model, Provenance, Threshold, describe_threshold
 
 _SAMPLE_TEXTS = {"zh": "一只狗", "en": "a dog"}  # of the captions' languages
 USUAL_IMAGE_COSINE = 0.9
@@ -124,9 +119,9 @@ class SimilarityModels:
     text_threshold: float = 0.9
     text_background: CosineBackground | None = None
     image_vectors: ImageVectors | None = None
-    image_thresholds: list[ThresholdRecord] = field(default_factory=list)
+    image_thresholds: list[Threshold] = field(default_factory=list)
     calibrations: tuple[Calibration, ...] = ()
-    calibration_files: list[InputRecord] = field(default_factory=list)
+    calibration_files: list[Input] = field(default_factory=list)
     _vectors_by_text: dict[str, dict[str, Vectors]] = field(default_factory=dict)
 
     def encode_queries(self, queries: pd.DataFrame) -> QueryImageVectors:
@@ -160,7 +155,7 @@ class SimilarityModels:
         return ConfusableRules(
             wanted.rivals,
             self.text_threshold,
-            self.image_thresholds[0].value if self.image_thresholds else USUAL_IMAGE_COSINE,
+            self.image_thresholds[0]["value"] if self.image_thresholds else USUAL_IMAGE_COSINE,
             wanted.margin,
             wanted.at_least,
             wanted.candidates.at_least,
@@ -190,22 +185,31 @@ class SimilarityModels:
     def provenance(self) -> Provenance:
         """Returns the embedders, and the thresholds from which a caption counts as ambiguous."""
         rules, provenance = self.definition.ambiguity, Provenance(inputs=list(self.calibration_files))
-        provenance.thresholds.append(ThresholdRecord("ambiguity.at_least", "at least", rules.at_least))
+        provenance.thresholds.append(describe_threshold("ambiguity.at_least", "at least", rules.at_least))
         candidates = rules.candidates
-        provenance.thresholds.append(ThresholdRecord("ambiguity.candidates.at_least", "at least", candidates.at_least))
-        provenance.thresholds.append(ThresholdRecord("ambiguity.candidates.nearest", "at most", candidates.nearest))
+        provenance.thresholds.append(
+            describe_threshold("ambiguity.candidates.at_least", "at least", candidates.at_least)
+        )
+        provenance.thresholds.append(describe_threshold("ambiguity.candidates.nearest", "at most", candidates.nearest))
         if self.text_embedder is not None:
             provenance.models.append(
-                ModelRecord("caption rivals", self.text_embedder.name, self.text_embedder.revision)
+                Model(
+                    role="caption rivals",
+                    name=self.text_embedder.name,
+                    revision=self.text_embedder.revision,
+                    parameters={},
+                )
             )
-            provenance.thresholds.append(ThresholdRecord("ambiguity.captions", "at least", self.text_threshold))
+            provenance.thresholds.append(describe_threshold("ambiguity.captions", "at least", self.text_threshold))
             if self.text_background is not None:
                 provenance.thresholds.extend(self.text_background.as_thresholds("ambiguity.captions"))
         if self.image_vectors is not None:
             embedder = self.image_vectors.embedder
-            provenance.models.append(ModelRecord("image rivals", embedder.name, embedder.revision))
+            provenance.models.append(
+                Model(role="image rivals", name=embedder.name, revision=embedder.revision, parameters={})
+            )
             provenance.thresholds.extend(self.image_thresholds)
-            provenance.thresholds.append(ThresholdRecord("ambiguity.margin", "at most", rules.margin))
+            provenance.thresholds.append(describe_threshold("ambiguity.margin", "at most", rules.margin))
         return provenance
 
 
@@ -219,7 +223,7 @@ def load_similarity_models(
     models = SimilarityModels(definition)
     models.calibrations, digest = read_calibrations(SHIPPED_CALIBRATIONS)
     used = {"calibrations": len(models.calibrations)}
-    models.calibration_files.append(InputRecord(SHIPPED_CALIBRATIONS.name, digest, used))
+    models.calibration_files.append(Input(file=SHIPPED_CALIBRATIONS.name, sha256=digest, counts=used))
     if rules.text_embedder is not None:
         models.text_embedder = load_text_embedder(rules.text_embedder)
         models.text_embedder.check_language(queries["text"])

@@ -30,7 +30,7 @@ from querytruth.questions import CallForecast, forecast_calls, guess_tokens, loa
 from querytruth.records import empty_frame
 from querytruth.sets import benchmark_set, set_files
 from querytruth.sets.ledger import Ledger
-from querytruth.sets.manifest import InputRecord, PromptRecord, Provenance
+from querytruth.sets.manifest import Prompt, Provenance, describe_input_set
 
 SourceDefinition = TypeVar("SourceDefinition", bound=GallerySource)
 _ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
@@ -63,7 +63,7 @@ def load_published_gallery(path: Path) -> BuiltTables:
         ),
         ledger=ledger,
         grades={},
-        provenance=Provenance([InputRecord.of_set(stored.manifest)]),
+        provenance=Provenance([describe_input_set(stored.manifest)]),
         notes={"render": stored.manifest["configuration"].get("render")},
         rendered_folder=path if images["path"].str.startswith("images/").all() else None,
     )
@@ -92,9 +92,9 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
     return queries, qrels.astype(dict.fromkeys(names, "category"))
 
 
-def list_recall_prompts(definition: RecallDefinition) -> list[PromptRecord]:
+def list_recall_prompts(definition: RecallDefinition) -> list[Prompt]:
     """The prompts of all chat models, and the cleaning rules."""
-    return [PromptRecord(template.name, template.sha256) for template in load_recall_prompts(definition)]
+    return [Prompt(name=template.name, sha256=template.sha256) for template in load_recall_prompts(definition)]
 
 
 class _QuestionGroup(NamedTuple):

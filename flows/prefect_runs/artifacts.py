@@ -1,6 +1,4 @@
-"""The artifacts of a finished build in Prefect: funnel, contact sheet, change from the last version, links.
-
-Reports the progress of a run: lines in its log, and a progress artifact per step.
+"""What Prefect shows of a run: lines and a bar of progress, then funnel, contact sheet, change and links.
 
 Without an answer of the server the run goes on without artifacts.
 """
@@ -154,7 +152,7 @@ def create_build_artifacts(result: BuildResult) -> None:
         create_build_artifacts(smaller)
 
 
-def create_funnel_artifact(name: str, funnel: Sequence[dict[str, Any]]) -> None:
+def create_funnel_artifact(name: str, funnel: Sequence[manifest.FunnelStage]) -> None:
     """Create the table of the funnel, a row per stage."""
     rows = [dict(zip(manifest.FUNNEL_COLUMNS, row, strict=True)) for row in manifest.tabulate_funnel(funnel)]
     about = "What came in, what was kept, and why the rest was not."

@@ -1,6 +1,6 @@
-"""The flow of a kind of set: it loads the definition, builds, publishes, and returns a state with the result.
+"""The flows of builds and of the stages of a generated set, with the reviews that a whole build waits for.
 
-The flows of the stages of a generated set, and the reviews that a whole build waits for after the first two.
+Each loads the definition, builds, publishes, and returns a state with the result.
 """
 
 from collections.abc import Callable

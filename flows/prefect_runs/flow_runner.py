@@ -1,11 +1,7 @@
-"""Runs the work of a flow on its task runner, and returns the final state.
+"""Runs the work of a flow on its task runner, suspends it where a person has to fill in a form, and returns its state.
 
-Suspends a deployed run, which ends its process, until a person fills in a form.
-
-A resumed run starts over, and finds what was done before in the set's files; each question has a key by which its
-answer is found again.
-
-The task runner of a flow: a thread for each part that is done at a time, here or on a cluster.
+A suspended run ends its process. A resumed one starts over, and finds what was done before in the set's files; each
+question has a key by which its answer is found again.
 """
 
 import logging

@@ -1,8 +1,7 @@
-"""Runs a flow in this process, with parameters as `KEY=VALUE`; also as the command `prefect run`.
+"""Runs a flow in this process, with parameters as `KEY=VALUE` (the command `prefect run`), on a server of its own.
 
-A Prefect server for one process: on loopback, with a password, for no web page, and gone with that process.
-
-`python -m flows.prefect_runs.one_off_run PORT PARENT` is the server's process.
+The server is on loopback, with a password, for no web page, and gone with the process that started it: `python -m
+flows.prefect_runs.one_off_run PORT PARENT`.
 """
 
 import logging

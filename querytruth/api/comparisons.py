@@ -1,7 +1,4 @@
-"""Comparison of systems on the same queries of a set.
-
-A gate before a release, may the candidate replace the baseline, and the number of queries that it takes.
-"""
+"""Comparison of systems on the same queries, the gate before a release, and the number of queries that it takes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Evaluations of search systems on a set, and their comparison.
-
-One query, tried on a system.
-"""
+"""Evaluations of search systems on a set, whole or of one query."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class LoadedSet:
         return f"{self.manifest['name']}/v{self.manifest['version']}"
 
     @functools.cached_property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> manifest.Manifest:
         """The manifest: definition, inputs, models, prompts, thresholds, funnel, counts and digests."""
         return manifest.read_manifest(self.path)
 
@@ -246,9 +246,9 @@ class LoadedSet:
         from querytruth.evaluation.steps import RESULTS_FOLDER, read_history
 
         rows = [
-            [*(entry[key] for key in _HISTORY_COLUMNS), metric, *figure]
+            {**entry, "metric": metric, "value": value, "low": low, "high": high}
             for entry in read_history(self.path.parent / RESULTS_FOLDER, system)
-            for metric, figure in entry["figures"].items()
+            for metric, (value, low, high) in entry["figures"].items()
         ]
         return pd.DataFrame(rows, columns=[*_HISTORY_COLUMNS, "metric", "value", "low", "high"])
 

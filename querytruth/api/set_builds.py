@@ -1,7 +1,4 @@
-"""Builds of sets, and sets from the files of others.
-
-The stages of a generated set that ask a chat model and the web, and end with a table for people; and training.
-"""
+"""Builds of sets, sets from the files of others, the stages that ask a model and the web, and training."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from flows.definition_loader import load_audit_definition
 from querytruth.audit import judge, report
+from querytruth.audit.audit_files import AuditManifest
 from querytruth.audit.definition import AuditDefinition
 from querytruth.audit.steps import PreparedAudit, plan_audit, prepare_audit, start_audit
 from querytruth.review.search_views import render_table
@@ -67,7 +68,7 @@ class SetAudit:
         prepared = self._prepared
         return plan_audit(prepared.path, prepared.pooled, prepared.definition, prepared.judge)
 
-    def start(self) -> dict[str, Any]:
+    def start(self) -> AuditManifest:
         """Draw the sample, ask the judge, and store both beside the set's versions; return the manifest. The same
         definition draws the same. People judge on the review page, view Audit."""
         prepared = self._prepared

@@ -1,10 +1,6 @@
-"""What people answered about the pairs of an audit.
+"""What people answered about the pairs of an audit, on the page or in a CSV, and which labels of a judge that confirms.
 
-Judgments of a judge that are precise enough, as people's answers show, to be those of a set.
-
-The sample of an audit as a review table: blind, in the order of the sample.
-
-The sample of an audit as CSV for people, and their answers in the set's decision log.
+The sample is shown blind, in random order; answers go to the set's decision log.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,6 +18,8 @@ from querytruth.errors import UserError
 from querytruth.sets import benchmark_set, decision_application, decision_log, review_csv, set_files
 from querytruth.sets.decision_agreement import AUDIT_VIEW, cohen_kappa, count_majority, grade_of
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
+from querytruth.sets.manifest import Model
+from querytruth.sets.manifest_notes import AcceptedLabelsRecord
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ReviewExport, build_export, read_filled_table
 from querytruth.sets.set_files import StoredSet
@@ -129,12 +127,12 @@ class AcceptedLabels:
     how often it had been extended."""
 
     rows: pd.DataFrame
-    judge: dict[str, Any]
+    judge: Model
     precisions: Mapping[int, float]
     audit: str
     extensions: int = 0
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> AcceptedLabelsRecord:
         """Returns what a rebuild needs to find the same labels."""
         return {"audit": self.audit, "grades": sorted(self.precisions), "extensions": self.extensions}
 

@@ -1,4 +1,4 @@
-"""The folder of an audit, beside the versions of its set.
+"""The folder of an audit, beside the versions of its set, and the keys and columns that are checked when it is read.
 
 <set>/audits/<name>/pool.parquet    query_id, image_id, relevance (the set's, -1 without), best_rank, judge, reason,
                                         stratum
@@ -12,8 +12,6 @@
 
 The others are written once: in a folder of its own, which one rename puts in place. An extension writes tables of other
 names (pool.2.parquet), and replaces the manifest, which names them, last.
-
-The keys of an audit's manifest that are read again, and the columns of its tables. Further ones are allowed.
 """
 
 import io
@@ -24,13 +22,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 import msgspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import Struct, field
 
 from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files import durable_files
@@ -63,7 +60,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _STAGE = "read audit"
 
 
-class AuditedSet(Struct):
+class AuditedSet(TypedDict):
     """`set`."""
 
     name: str
@@ -71,45 +68,87 @@ class AuditedSet(Struct):
     content_digest: Digest
 
 
-class AuditTable(Struct):
+class AuditTable(TypedDict):
     """One of `files`."""
 
     rows: Count
     sha256: Digest
 
 
-class AuditedSystem(Struct):
+class AuditedSystem(TypedDict):
     """One of `systems`."""
 
     name: str
     digest: str
 
 
-class OutsidePairs(Struct):
+class OutsidePairs(TypedDict):
     """`outside`."""
 
     pairs: Count
     drawn: Count
 
 
-class AuditManifest(Struct):
-    """audit.json."""
+class JudgeRecord(TypedDict):
+    """`judge`: who judged with what. `prompts`: digests by file; `render`: how the images were; `digest`: of all these;
+    `replies`: of its answers."""
 
+    name: str
+    revision: str
+    parameters: dict[str, Any]
+    prompts: dict[str, str]
+    grades: list[int]
+    form: NotRequired[Literal["grade", "yes", "pair"]]
+    samples: NotRequired[Count]
+    render: NotRequired[Any]
+    digest: str
+    replies: NotRequired[str]
+    without_grade: NotRequired[Count]
+
+
+class Stratum(TypedDict):
+    """One of `strata`: a part of the pool."""
+
+    stratum: str
+    pairs: Count
+    drawn: Count
+
+
+class Extension(TypedDict):
+    """One of `extensions`: the systems that came, and the pairs drawn of what they found."""
+
+    systems: list[str]
+    drawn: Count
+    replies: NotRequired[str]
+    without_grade: NotRequired[Count]
+
+
+class DrawnAudit(TypedDict):
+    """What the id of an audit covers, besides the drawn pairs."""
+
+    schema_version: Count
     name: str
     set: AuditedSet
     systems: list[AuditedSystem]
-    judge: JsonRecord | None
+    judge: JudgeRecord | None
     depth: Count
     seed: int
     unit: str
     queries: Count
     drawn_queries: list[str]
+    strata: list[Stratum]
     outside: OutsidePairs
+    goal: NotRequired[float]
+    people: NotRequired[Count]
+    extensions: NotRequired[list[Extension]]
+
+
+class AuditManifest(DrawnAudit):
+    """audit.json. `files` and `manifest_digest` are stated where it is written."""
+
     audit_id: str
     files: dict[str, AuditTable]
-    goal: float | None = None
-    people: Count = 1
-    extensions: list[JsonRecord] = field(default_factory=list)
+    manifest_digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +156,7 @@ class StoredAudit:
     """An audit on disk: its folder, manifest and tables."""
 
     path: Path
-    manifest: JsonRecord
+    manifest: AuditManifest
     pool: pd.DataFrame
     ranks: pd.DataFrame
     sample: pd.DataFrame
@@ -131,7 +170,7 @@ def audit_folder(set_folder: Path, name: str) -> Path:
     return contained_path(set_folder, f"{AUDITS_FOLDER}/{name}", _STAGE)
 
 
-def write_audit(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataFrame]) -> JsonRecord:
+def write_audit(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
     """Writes a new audit, whole or not at all; returns its manifest with files and digest. `tables`: pool, ranks and
     sample. Raises UserError where it cannot be written."""
     staging = folder.with_name(f".start-{folder.name}")
@@ -149,7 +188,7 @@ def write_audit(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataFra
     return whole
 
 
-def replace_audit(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataFrame]) -> JsonRecord:
+def replace_audit(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
     """Replaces the manifest and the tables of an audit, whole or not at all; returns the manifest with files and
     digest. Raises UserError where it cannot be written."""
     before = {_table_file(read_audit_manifest(folder), name) for name in _TABLES}
@@ -161,20 +200,20 @@ def replace_audit(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataF
     return whole
 
 
-def _write_tables(folder: Path, manifest: JsonRecord, tables: dict[str, pd.DataFrame]) -> JsonRecord:
+def _write_tables(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
     """Writes the tables, then the manifest that names them; returns it."""
-    files = {}
+    files: dict[str, AuditTable] = {}
     for name in _TABLES:
         path = folder / _table_file(manifest, name)
         durable_files.write_atomically(path, _encode(tables[name]))
         files[path.name] = {"rows": len(tables[name]), "sha256": durable_files.file_sha256(path)[0]}
-    whole = {**manifest, "files": files}
+    whole: AuditManifest = {**manifest, "files": files}
     whole["manifest_digest"] = manifest_digest(whole)
     durable_files.write_atomically(folder / _MANIFEST_FILE, canonical_json(whole))
     return whole
 
 
-def _table_file(manifest: JsonRecord, name: str) -> str:
+def _table_file(manifest: AuditManifest, name: str) -> str:
     """The file of a table; each extension of the audit has files of its own."""
     number = len(manifest.get("extensions", ()))
     return f"{name}.{number + 1}.parquet" if number else f"{name}.parquet"
@@ -248,7 +287,7 @@ def _find_wrong_column(table: pd.DataFrame, columns: dict[str, str]) -> str | No
     return None
 
 
-def read_audit_manifest(folder: Path) -> JsonRecord:
+def read_audit_manifest(folder: Path) -> AuditManifest:
     """Reads the manifest of an audit. Raises UserError where there is none, or where it is not as it was written."""
     path = contained_path(folder, _MANIFEST_FILE, _STAGE)
     if not path.is_file():
@@ -256,7 +295,7 @@ def read_audit_manifest(folder: Path) -> JsonRecord:
         reason = f"is no audit of this set (it has: {known})"
         raise UserError(_STAGE, folder.name, reason, "querytruth audit start SET --run RUN")
     with translate_read_errors(_STAGE, path, "restore the file", also=(ValueError, KeyError, TypeError)):
-        manifest: JsonRecord = parse_bounded_json(read_regular(path))
+        manifest: AuditManifest = parse_bounded_json(read_regular(path))
         is_whole = manifest["manifest_digest"] == manifest_digest(manifest)
     if not is_whole:
         raise UserError(_STAGE, path, "is not as it was written", "restore the file, or start another audit")

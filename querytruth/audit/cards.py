@@ -1,9 +1,6 @@
-"""Cards of an audit's drawn pairs. They are blind: no grade of the set, of a judge or of another person, no system and
-no file name.
+"""The view of audits: cards of the drawn pairs, one by one and blind.
 
-The view of audits: the drawn pairs one by one, blind.
-
-The view of a version's audits.
+A card has no grade of the set, of a judge or of another person, no system and no file name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,14 +1,9 @@
-"""Finds the labels of an audit's judge that are precise enough for the next version.
-
-Corrected figures of systems, from the reports of a set's audits.
-
-What audits until a goal certify of the next version, as far as that takes over all their answers.
-"""
+"""What the audits of a set give back to it: labels of a judge, corrected figures of systems, and the certificate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pandas as pd
 
@@ -22,7 +17,8 @@ from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.benchmark_set import Tables
-from querytruth.sets.manifest import read_manifest
+from querytruth.sets.manifest import Model, read_manifest
+from querytruth.sets.manifest_notes import AcceptedLabelsRecord, Certificate
 from querytruth.sets.set_files import StoredSet
 
 CORRECTION_COLUMNS = ["audit", "system", "metric", "before", "value", "low", "high"]
@@ -88,13 +84,11 @@ def find_accepted_labels(path: Path, name: str, accept_at: float) -> AcceptedLab
     with 95% certainty, at least the share `accept_at` relevant. Raises UserError for an audit of another version, one
     without a judge, and where no grade is that precise."""
     audit, _ = load_audit(path, name)
-    known, set_name = audit.manifest["set"], path.parent.name
+    known = audit.manifest["set"]
     if read_manifest(path)["content_digest"] != known["content_digest"]:
         reason = f"is of {known['name']}/v{known['version']}, which {path.name} has changed"
         raise UserError(AUDIT_STAGE, name, reason, "start an audit of this version, or leave out --accept-at")
-    if audit.manifest["judge"] is None:
-        next_step = f"querytruth audit start {set_name} --judge MODEL, or leave out --accept-at"
-        raise UserError(AUDIT_STAGE, name, "has no judge whose labels could be taken", next_step)
+    _get_judge(audit)
     answers = read_answers(path, audit)
     pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED) & (audit.pool["judge"] > 0)]
     labels = dict(zip(zip(pool["query_id"], pool["image_id"], strict=True), pool["judge"], strict=True))
@@ -115,23 +109,17 @@ def find_accepted_labels(path: Path, name: str, accept_at: float) -> AcceptedLab
     return _select_labels(audit, precise, len(audit.manifest.get("extensions", ())))
 
 
-def reload_accepted_labels(set_folder: Path, record: Mapping[str, Any]) -> AcceptedLabels:
+def reload_accepted_labels(set_folder: Path, record: AcceptedLabelsRecord) -> AcceptedLabels:
     """Returns the labels that an earlier version took, by its record. Raises UserError where the audit is gone or is
     not as it was written."""
-    try:
-        name, grades, extensions = str(record["audit"]), list(map(int, record["grades"])), int(record["extensions"])
-    except (KeyError, TypeError, ValueError):
-        reason = "does not say which labels of a judge it took"
-        raise UserError(AUDIT_STAGE, set_folder.name, reason, "restore the manifest") from None
-    return _select_labels(
-        audit_files.read_audit(audit_files.audit_folder(set_folder, name)), dict.fromkeys(grades, 1.0), extensions
-    )
+    folder, extensions = audit_files.audit_folder(set_folder, record["audit"]), record["extensions"]
+    return _select_labels(audit_files.read_audit(folder), dict.fromkeys(record["grades"], 1.0), extensions)
 
 
-def certify_tables(stored: StoredSet, tables: Tables) -> tuple[JsonRecord | None, str]:
+def certify_tables(stored: StoredSet, tables: Tables) -> tuple[Certificate | None, str]:
     """Returns what an audit of this version certifies of the tables that are to follow it, the highest of several, for
     a manifest (without the content digest), and why none does ("" where there is one, or no such audit)."""
-    found: list[JsonRecord] = []
+    found: list[Certificate] = []
     reason = ""
     for name in audit_files.list_audits(stored.path.parent):
         manifest = audit_files.read_audit_manifest(audit_files.audit_folder(stored.path.parent, name))
@@ -147,8 +135,8 @@ def certify_tables(stored: StoredSet, tables: Tables) -> tuple[JsonRecord | None
         elif len(answered.rows):
             stated = answered.certify(growing.goal)
             kept = {key: stated[key] for key in CERTIFIED}
-            found.append({"audit": name, "audit_id": manifest["audit_id"], **kept})
-    best = max(found, key=lambda one: float(one["recall_at_least"]), default=None)
+            found.append(cast(Certificate, {"audit": name, "audit_id": manifest["audit_id"], **kept}))
+    best = max(found, key=lambda one: one["recall_at_least"], default=None)
     return best, "" if best else reason
 
 
@@ -170,9 +158,15 @@ def _count_others(answered: AnsweredPool, before: Tables, tables: Tables) -> int
 
 
 def _select_labels(audit: audit_files.StoredAudit, precisions: Mapping[int, float], extensions: int) -> AcceptedLabels:
-    pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
+    judge, pool = _get_judge(audit), audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
     chosen = pool[pool["judge"].isin(list(precisions)) & (number_extension(pool["stratum"]) <= extensions)]
-    judge = audit.manifest["judge"]
     rows = chosen[PAIR].assign(relevance=chosen["judge"], evidence=f"{judge['name']}: " + chosen["reason"])
-    record = {"role": "judge", **{key: judge[key] for key in ("name", "revision", "parameters")}}
+    record = Model(role="judge", name=judge["name"], revision=judge["revision"], parameters=judge["parameters"])
     return AcceptedLabels(rows.reset_index(drop=True), record, precisions, audit.manifest["name"], extensions)
+
+
+def _get_judge(audit: audit_files.StoredAudit) -> audit_files.JudgeRecord:
+    if (judge := audit.manifest["judge"]) is None:
+        next_step = f"querytruth audit start {audit.path.parents[1].name} --judge MODEL, or leave out --accept-at"
+        raise UserError(AUDIT_STAGE, audit.manifest["name"], "has no judge whose labels could be taken", next_step)
+    return judge

@@ -13,6 +13,7 @@ import pandas as pd
 
 from querytruth.audit import audit_files
 from querytruth.audit.answers import AuditAnswers, load_audit
+from querytruth.audit.audit_files import AuditedSystem, AuditManifest, Extension
 from querytruth.audit.definition import AuditSize, JudgeOptions
 from querytruth.audit.judge import JUDGE_STAGE, SetQuestions, choose_form, judge_pool, load_judge
 from querytruth.audit.next_cards import AnsweredPool, PooledPairs
@@ -21,7 +22,6 @@ from querytruth.audit.pool import (
     OUTSIDE,
     PAIR,
     AuditPool,
-    JsonRecord,
     PooledSet,
     build_audit_pool,
     draw_added_pairs,
@@ -47,7 +47,7 @@ class CardAudit:
     """An audit until a goal: its pool, and what its cards and answers certify."""
 
     def __init__(self, audit: audit_files.StoredAudit, stored: StoredSet) -> None:
-        self.audit, self.goal = audit, float(audit.manifest["goal"])
+        self.audit, self.goal = audit, audit.manifest.get("goal", 0.0)
         self.people = int(audit.manifest.get("people", 1))
         pool = AuditPool(audit.pool, audit.ranks, audit.manifest["outside"]["pairs"])
         tables = stored.tables
@@ -163,7 +163,7 @@ def _load_same_judge(
         reason = "has no judge" if known is None else f"has the judge {known['name']}"
         next_step = "leave out --judge" if known is None else "give the same --judge and --judge-option"
         raise UserError(JUDGE_STAGE, audit.manifest["name"], reason, next_step)
-    if judge is None:
+    if judge is None or known is None:
         return None
     model = load_judge(judge, added, runs)
     if SetQuestions(stored, (), choose_form(judge), judge.samples).describe_judge(model)["digest"] != known["digest"]:
@@ -173,15 +173,15 @@ def _load_same_judge(
 
 
 @step("extend sample")
-def extend_audit(extension: AuditExtension, judgments: int) -> JsonRecord:
+def extend_audit(extension: AuditExtension, judgments: int) -> AuditManifest:
     """Draws `judgments` of the added pairs, or, in an audit of whole queries, all of those queries; stores the audit
     and returns its manifest. What was drawn and answered stays. The added pairs are strata of their own."""
     audit, added = extension.audit, extension.pooled.pool
-    record: JsonRecord = {"systems": sorted(extension.pooled.systems)}
+    record: Extension = {"systems": sorted(extension.pooled.systems), "drawn": 0}
     if extension.judge is not None and len(added.pairs):
         judged = judge_pool(extension.judge, extension.pooled)
         added = added.divide_by_judge(judged.grades, judged.reasons)
-        record |= {key: judged.record[key] for key in ("replies", "without_grade")}
+        record["replies"], record["without_grade"] = judged.record["replies"], judged.record["without_grade"]
     number = len(audit.manifest.get("extensions", ())) + 1
     drawn = _draw(audit, added, judgments)
     drawn = drawn.assign(stratum=mark_added(drawn["stratum"], number))
@@ -191,9 +191,12 @@ def extend_audit(extension: AuditExtension, judgments: int) -> JsonRecord:
     pool = replace(extension.pool, pairs=pairs)
     sample = _join_samples(audit.sample, drawn, pool.outside_size)
     record["drawn"] = len(sample) - len(audit.sample)
-    systems = [{"name": name, "digest": digest} for name, digest in extension.pooled.systems.items()]
-    manifest = {key: value for key, value in audit.manifest.items() if key not in ("files", "manifest_digest")} | {
-        "systems": sorted([*audit.manifest["systems"], *systems], key=lambda system: str(system["name"])),
+    systems: list[AuditedSystem] = [
+        {"name": name, "digest": digest} for name, digest in extension.pooled.systems.items()
+    ]
+    manifest: AuditManifest = {
+        **audit.manifest,
+        "systems": sorted([*audit.manifest["systems"], *systems], key=lambda system: system["name"]),
         "strata": count_strata(pool, sample),
         "outside": {"pairs": pool.outside_size, "drawn": int((sample["stratum"] == OUTSIDE).sum())},
         "extensions": [*audit.manifest.get("extensions", ()), record],

@@ -1,9 +1,6 @@
-"""The judge of an audit: a chat model that sees each pooled image with its query. Its labels divide the strata; the
-estimates come from people alone.
+"""The judge of an audit, a chat model that sees each pooled image with its query: its questions, and what it replies.
 
-What a judge replies about an image: a grade, and one sentence.
-
-The questions of a judge about the images of a set.
+Its labels divide the strata; the estimates come from people alone.
 """
 
 import math
@@ -11,11 +8,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import pandas as pd
 
+from querytruth.audit.audit_files import JudgeRecord
 from querytruth.audit.definition import JudgeOptions
-from querytruth.audit.pool import NO_LABEL, JsonRecord, JudgeForm, PooledSet
+from querytruth.audit.pool import NO_LABEL, JudgeForm, PooledSet
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models import cached_replies, chat, reply_markup, reply_store
 from querytruth.backends.models.chat_completion import read_yes_reply
@@ -120,7 +119,7 @@ class JudgeQuestions:
             return None
         return parse_judge_reply(answer.text, self.grades) if self.form == "grade" else chat.read_score(answer.text)
 
-    def describe_judge(self, judge: chat.ChatModel, render: object) -> JsonRecord:
+    def describe_judge(self, judge: chat.ChatModel, render: object) -> JudgeRecord:
         """Returns who judges with what: model, prompts, grades and size of the images (`render`), with a digest of
         these."""
         name = "judge_yes" if self.form == "yes" else "judge"
@@ -131,7 +130,7 @@ class JudgeQuestions:
         if self.samples:
             record["samples"] = self.samples
         record["render"] = render
-        return {**record, "digest": content_id("judge", repr(sorted(record.items())))}
+        return cast(JudgeRecord, {**record, "digest": content_id("judge", repr(sorted(record.items())))})
 
 
 class SetQuestions(JudgeQuestions):
@@ -144,7 +143,7 @@ class SetQuestions(JudgeQuestions):
         super().__init__(stored.tables.queries, grades, form, samples)
         self.stored, self.images = stored, _find_images(stored, set(image_ids), form)
 
-    def describe_judge(self, judge: chat.ChatModel, render: object = None) -> JsonRecord:
+    def describe_judge(self, judge: chat.ChatModel, render: object = None) -> JudgeRecord:
         """The same of the size of the set's images."""
         return super().describe_judge(judge, render or self.stored.manifest["notes"].get("render"))
 
@@ -180,7 +179,7 @@ class JudgeLabels:
 
     grades: list[int]
     reasons: list[str]
-    record: JsonRecord
+    record: JudgeRecord
     scores: list[float] | None = None
 
 
@@ -238,12 +237,12 @@ def judge_pool(judge: chat.ChatModel, pooled: PooledSet) -> JudgeLabels:
         raise UserError(
             JUDGE_STAGE, judge.identity.name, f"gave no grade ({reason})", "choose a model that sees images"
         )
-    record = questions.describe_judge(judge)
+    record, replies = questions.describe_judge(judge), session.provenance().inputs[0]["sha256"]
     unusable = sum(grade is None for grade in parsed)
     return JudgeLabels(
         [NO_LABEL if grade is None else int(grade) for grade in parsed],
         [parse_judge_reason(one.text) if isinstance(one, chat.Reply) else "" for one in answers],
-        {**record, "replies": session.provenance().inputs[0].sha256, "without_grade": unusable},
+        {**record, "replies": replies, "without_grade": unusable},
     )
 
 
@@ -256,10 +255,13 @@ def _read_scores(
         reason = f"gave no score ({failure.reason}: {failure.detail})" if failure else "gave no score"
         next_step = "choose a model that gives log probabilities, or sample it: --judge-samples 10"
         raise UserError(JUDGE_STAGE, judge.identity.name, reason, next_step)
-    record = {**questions.describe_judge(judge), "replies": session.provenance().inputs[0].sha256}
+    record, replies = questions.describe_judge(judge), session.provenance().inputs[0]["sha256"]
     scores = [math.nan if one is None else one for one in found]
     return JudgeLabels(
-        [NO_LABEL] * len(scores), [""] * len(scores), {**record, "without_grade": found.count(None)}, scores
+        [NO_LABEL] * len(scores),
+        [""] * len(scores),
+        {**record, "replies": replies, "without_grade": found.count(None)},
+        scores,
     )
 
 

@@ -1,7 +1,4 @@
-"""How a judge agrees with people, from a sample with known chances of being drawn.
-
-The cards of judges, beside the versions of a set: <set>/judges/<model>.json.
-"""
+"""The card of a judge, <set>/judges/<model>.json: how it agrees with people, from a sample with known chances."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from querytruth.array_types import FloatArray
+from querytruth.audit.audit_files import JudgeRecord
 from querytruth.audit.certificate import RelevanceModel
 from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files.durable_files import make_durable_folder, write_atomically
@@ -23,6 +21,7 @@ from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.evaluation.statistics import IntervalEstimate, estimate_proportion
 from querytruth.sets.benchmark_set import canonical_json
+from querytruth.sets.manifest_notes import Reliability
 
 _MAX_GRADE = 127
 FEWEST_CALIBRATED = 30  # answers, below which no score of a judge is believed
@@ -113,7 +112,7 @@ def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> F
     return model.fit(np.arange(len(scores)), relevant > 0)[len(scores) :]
 
 
-def describe_reliability(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> JsonRecord | None:
+def describe_reliability(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> Reliability | None:
     """Returns how far calibrated scores can be believed: by tenth of the pairs what they say and what people say, the
     expected calibration error, and the area under the ROC curve of the scores; None below 30 answers, or where people
     say the same of all."""
@@ -181,7 +180,7 @@ def write_judge_card(set_folder: Path, card: JsonRecord) -> Path:
     return path
 
 
-def read_judge_card(set_folder: Path, judge: JsonRecord) -> JsonRecord | None:
+def read_judge_card(set_folder: Path, judge: JudgeRecord) -> JsonRecord | None:
     """Returns the card of a judge (its name and digest), None without one. Raises UserError for a stale card: of
     another revision, other parameters, prompts, grades or sizes of images."""
     path = _locate(set_folder, judge["name"])

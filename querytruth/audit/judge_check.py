@@ -1,9 +1,7 @@
 """Checks a judge against the people who answered an audit, probes it, and writes its card.
 
-Probes of a judge: the same question in another form, or one whose answer is known. Each asks about pairs that people
-graded.
-
-Images that a judge is probed with: a mirrored copy of an image, and a grey area of the same size.
+A probe is the same question in another form, or one whose answer is known: with a mirrored image, or a grey area of the
+same size. Each asks about pairs that people graded.
 """
 
 from __future__ import annotations
@@ -150,8 +148,9 @@ def _check_scores(
     known = audit.pool[audit.pool["score"].notna()]
     pairs = [pair for pair in zip(known["query_id"], known["image_id"], strict=True) if pair in answers.grades]
     scores = dict(zip(zip(known["query_id"], known["image_id"], strict=True), known["score"], strict=True))
-    form, samples = audit.manifest["judge"].get("form", "pair"), audit.manifest["judge"].get("samples", 0)
-    questions = SetQuestions(stored, {image for _, image in pairs[:probe_pairs]}, form, samples)
+    record, shown_images = audit.manifest["judge"], {image for _, image in pairs[:probe_pairs]}
+    assert record is not None, "an audit with scores has a judge"
+    questions = SetQuestions(stored, shown_images, record.get("form", "pair"), record.get("samples", 0))
     blank = {}
     for query, image in pairs[:probe_pairs]:
         shown = questions.images[image]

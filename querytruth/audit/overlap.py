@@ -1,8 +1,6 @@
 """What a set shares with other collections: pairs with evidence, and per query leaked or clean.
 
-The vectors of a set's images and texts by an embedder that a person names, and the cosines that count as near.
-
-The result of an overlap: its counts, its files beside the set, and decisions to drop leaked queries.
+Vectors of images and texts come from an embedder that a person names; a cosine counts as near by that embedder.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

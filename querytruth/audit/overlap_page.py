@@ -1,7 +1,4 @@
-"""The pairs of a set and other collections, side by side, as one HTML page without scripts.
-
-Writes the page of an overlap: the pairs side by side, one HTML file with thumbnails inside.
-"""
+"""The pairs of a set and other collections, side by side: one HTML page without scripts."""
 
 import base64
 import tempfile
@@ -24,6 +21,7 @@ from querytruth.backends.files.tar_files import find_shards
 from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.review.page_parts import render_template
 from querytruth.sets.leaked_queries import overlap_folder
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.published_files import newest_version
 from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
 
@@ -38,7 +36,7 @@ def select_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def render_overlap_page(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     queries: pd.DataFrame,
     tables: Mapping[str, pd.DataFrame],
     thumbnails: Mapping[tuple[str, str], bytes],

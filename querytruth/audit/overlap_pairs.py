@@ -1,19 +1,12 @@
-"""Pairs of the same image in two collections: same bytes, same pixels, or near hashes.
+"""Pairs in two collections: the same bytes or pixels, near hashes or vectors, equal or contained texts.
 
-Pairs of near images between two collections, found exactly by hashes of 64 bits or a multiple.
+Hashes of 64 bits or a multiple are found exactly: the bits are divided into bands of 16, and two hashes that differ in
+at most d bits differ in at most d / bands bits in one band at least, so that each hash of the smaller side is filed
+under all keys within d / bands bits of its own.
 
-The bits are divided into bands of 16. Two hashes that differ in at most d bits differ in at most d / bands bits in one
-band at least, so that each hash of the smaller side is filed under all keys within d / bands bits of its own.
-
-Items of a set whose vectors have a high cosine with those of other items.
-
-Images of a set that no hash can find in another collection: only the same file is evidence there.
-
-Texts of a set in a stream of other texts: equal after normalisation, with 13 tokens in a row in common, or, shorter
-ones, as a part of a longer text.
-
-A token is a word, or one Chinese, Japanese or Korean character. (13-grams: Brown et al., "Language Models are Few-Shot
-Learners", 2020, appendix C.) The memory depends on the set alone, not on the stream.
+Texts come as a stream, and memory depends on the set alone: equal after normalisation, with 13 tokens in a row in
+common, or, shorter ones, as a part of a longer text. A token is a word, or one Chinese, Japanese or Korean character.
+(13-grams: Brown et al., "Language Models are Few-Shot Learners", 2020, appendix C.)
 """
 
 import re

@@ -1,9 +1,4 @@
-"""The other side of an overlap: images in a folder, a list or shards, an index of hashes, captions, or another set.
-
-WebDataset shards as the other side of an overlap: images and captions, a bounded part of them at a time.
-
-Tables of captions as the other side of an overlap, read as streams.
-"""
+"""The other side of an overlap, read as a stream: images, shards, hashes, captions, or another set."""
 
 import tempfile
 from collections import Counter

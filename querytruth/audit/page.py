@@ -1,7 +1,4 @@
-"""The page of an audit: what the set lacks, the systems before and after, what was found, and the judge.
-
-Writes the page of an audit, one HTML file with thumbnails inside.
-"""
+"""The page of an audit: what the set lacks, the systems before and after, what was found, the judge."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +12,7 @@ from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.review import page_parts, set_parts
 from querytruth.review.vega_lite import draw_intervals
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
@@ -36,7 +34,7 @@ def list_shown_images(report: Mapping[str, Any]) -> list[str]:
 def render_audit_page(
     report: Mapping[str, Any],
     images: pd.DataFrame,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     thumbnails: Mapping[str, bytes],
     language: str = "en",
 ) -> str:

@@ -1,12 +1,8 @@
-"""The pool of an audit: the pairs that people may be asked about, each in one stratum.
+"""The pool of an audit: the pairs of a set and of runs that people may be asked about, by strata.
 
-A stratum is a part of the pool with a share of relevant pairs of its own. Pairs of the set that no system returned
-near the top and that the set does not call relevant are outside the pool; a random draw of them bounds what the pool
-cannot see.
-
-The sample of an audit: pairs or whole queries, chosen by hash, so that the same seed draws the same.
-
-Reads a set and the runs of systems into the pool of an audit.
+A stratum is a part of the pool with a share of relevant pairs of its own. Pairs of the set that no system returned near
+the top and that the set does not call relevant are outside the pool; a random draw of them bounds what the pool cannot
+see. The sample, of pairs or of whole queries, is chosen by hash, so that the same seed draws the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""The findings of an audit whose sample is of whole queries: all pooled pairs of a query are judged, so that every
-metric of that query is known within the pool.
-
-Estimates from whole queries: a sample of queries of which every pair in the pool was judged.
+"""Audits whose sample is of whole queries: every pooled pair of a query is judged, so that all its metrics are known.
 
 Pairs of one query are alike, so a query is one draw. Intervals are Gaffke's bounds (`evaluation/bounds.py`), as those
 of `evaluate`: where few of the drawn queries have what is counted, an unseen one may have as much as its pool holds. A

@@ -1,7 +1,4 @@
-"""The report of an audit: what people's answers say of the set and of the systems.
-
-What the report of an audit lists beside its estimates: the pairs that were found, and systems that change places.
-"""
+"""The report of an audit: what people's answers say of the set and of the systems, and the pairs that were found."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, pairwise

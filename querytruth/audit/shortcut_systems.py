@@ -1,7 +1,4 @@
-"""Systems that answer queries without a look at any image, each by one thing that a set gives with its images.
-
-The part of a set on which shortcuts are measured: queries with a relevant image, and their gallery.
-"""
+"""Systems that answer queries without a look at any image, each by one thing that a set gives."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,9 +1,7 @@
 """How well a set is answered without a look at its images: a row per shortcut, with its interval and its test.
 
-Whether a shortcut beats chance: its nDCG beside that of a random order, and of the same answers to permuted truths.
-
-A permuted truth gives all queries the relevant images at other places: the images change their names together, so that
-queries with a common truth keep it.
+The test puts its nDCG beside those of the same answers to permuted truths. A permuted truth gives all queries the
+relevant images at other places: the images change their names together, so that queries with a common truth keep it.
 """
 
 from collections.abc import Mapping
@@ -25,6 +23,7 @@ from querytruth.evaluation.statistics import estimate_interval
 from querytruth.review.page_parts import render_template
 from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.benchmark_set import Tables, canonical_json
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet, find_set, read_set
 
 FEWEST_QUERIES = 10
@@ -194,7 +193,7 @@ def translate_system(name: str, language: str) -> str:
     return "：".join(_PARTS_ZH.get(part, part) for part in name.split(": ")) if language == "zh" else name
 
 
-def render_shortcuts_page(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame], language: str) -> str:
+def render_shortcuts_page(manifest: Manifest, tables: Mapping[str, pd.DataFrame], language: str) -> str:
     """Returns the page of the tables of `querytruth.audit.shortcuts.find_shortcuts`."""
     words, table, queries = PAGE_TEXTS[language], tables["shortcuts"], tables["queries"]
     rows = [

@@ -1,9 +1,4 @@
-"""Decides how many pairs of each stratum people judge, and what that costs and gives.
-
-From an audit's definition to its version, the pool of its runs, and its judge.
-
-Draws the sample of an audit and stores it beside the set's versions.
-"""
+"""The steps of an audit: from its definition to the pool, the plan and the drawn sample."""
 
 from __future__ import annotations
 
@@ -15,7 +10,16 @@ import numpy as np
 import pandas as pd
 
 from querytruth.audit import answers, judge_card
-from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, read_audit_manifest, write_audit
+from querytruth.audit.audit_files import (
+    CARDS_UNIT,
+    AuditManifest,
+    DrawnAudit,
+    Stratum,
+    audit_folder,
+    list_audits,
+    read_audit_manifest,
+    write_audit,
+)
 from querytruth.audit.definition import AuditDefinition, AuditKeys, AuditSize
 from querytruth.audit.judge import (
     JudgeLabels,
@@ -182,17 +186,17 @@ def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
 
 
 @step("draw sample")
-def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLabels | None) -> JsonRecord:
+def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLabels | None) -> AuditManifest:
     """Draws and stores an audit of the set at `path`; returns its manifest. The same set, runs, judge, size and seed
     give the same audit, and one that is there already is kept. Raises UserError where another audit has the name."""
     if judged is not None:
         pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons, judged.scores))
-    name, folder = keys.name, audit_folder(path.parent, keys.name)
+    name, folder, set_ = keys.name, audit_folder(path.parent, keys.name), pooled.judged.description
     sample, drawn_queries = _draw(pooled, keys, keys.seed)
-    manifest: JsonRecord = {
+    about: DrawnAudit = {
         "schema_version": _SCHEMA_VERSION,
         "name": name,
-        "set": {key: pooled.judged.description[key] for key in ("name", "version", "content_digest")},
+        "set": {"name": set_["name"], "version": set_["version"], "content_digest": set_["content_digest"]},
         "systems": [{"name": system, "digest": digest} for system, digest in pooled.systems.items()],
         "judge": None if judged is None else judged.record,
         "depth": keys.depth,
@@ -204,17 +208,18 @@ def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLab
         "outside": {"pairs": pooled.pool.outside_size, "drawn": int((sample["stratum"] == "outside").sum())},
     }
     if keys.people > 1:
-        manifest["people"] = keys.people
+        about["people"] = keys.people
     if keys.goal:
-        manifest["goal"] = keys.goal
+        about["goal"] = keys.goal
     pairs = sample[["query_id", "image_id"]].to_csv(index=False)
-    manifest["audit_id"] = content_id("a", canonical_json(manifest).decode(), pairs)
+    audit_id = content_id("a", canonical_json(about).decode(), pairs)
     if name in list_audits(path.parent):
         stored = read_audit_manifest(folder)
-        if stored["audit_id"] == manifest["audit_id"]:
+        if stored["audit_id"] == audit_id:
             return stored
         reason = "is an audit of another version, with another seed, size or judge, or other runs"
         raise UserError(AUDIT_STAGE, name, reason, "give another --name, or add systems: audit extend")
+    manifest: AuditManifest = {**about, "audit_id": audit_id, "files": {}, "manifest_digest": ""}
     return write_audit(folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample})
 
 
@@ -230,7 +235,7 @@ def _draw(pooled: PooledSet, size: AuditSize, seed: int) -> tuple[pd.DataFrame, 
     return order_sample(pd.concat([inside, outside], ignore_index=True), seed), []
 
 
-def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[JsonRecord]:
+def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[Stratum]:
     """Returns the pairs and the drawn ones by stratum, for a manifest."""
     drawn = sample["stratum"].value_counts()
     return [

@@ -1,7 +1,4 @@
-"""`querytruth build`: a set of each kind from its definition.
-
-`querytruth labels`: names of labels in another language, by a chat model and then by people; tags from dates.
-"""
+"""`querytruth build` and `querytruth labels`: sets from definitions, and the names and tags they need."""
 
 from __future__ import annotations
 

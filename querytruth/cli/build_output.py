@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
+from querytruth.sets.manifest import Counts
+from querytruth.sets.manifest_notes import Collection
 
 if TYPE_CHECKING:
     from builders.publication import BuildResult
@@ -100,13 +103,14 @@ PLAN_PRINTERS = {
 
 def summarize_build(result: BuildResult) -> dict[str, Any]:
     """Return the outcome of a build as JSON values."""
+    stated: Mapping[str, object] = result.manifest
     keys = ("name", "version", "kind", "content_digest", "build_digest", "counts", "funnel", "decisions")
     return {
         "path": str(result.path),
         "published": result.is_new,
         "page": result.page and str(result.page),
         "url": result.url,
-        **{key: result.manifest[key] for key in keys},
+        **{key: stated[key] for key in keys},
         "shared": result.shared_count,
         "disputed": [{"query_id": one.query_id, "image_id": one.image_id} for one in result.disputed],
         "disagreements": result.disagreement_count,
@@ -171,7 +175,7 @@ def _show_disputes(result: BuildResult) -> None:
         terminal.err.print(note, markup=False, soft_wrap=True)
 
 
-def _format_contents(counts: dict[str, Any]) -> str:
+def _format_contents(counts: Counts) -> str:
     parts = []
     if counts["queries"]:
         levels = " / ".join(f"{number:,}" for number in counts["by_level"].values())
@@ -181,7 +185,7 @@ def _format_contents(counts: dict[str, Any]) -> str:
     return ", ".join([f"{counts['images']:,} images", *parts])
 
 
-def format_collection_summary(figures: dict[str, Any]) -> str:
+def format_collection_summary(figures: Collection) -> str:
     """Return the figures of a collection in one line."""
     summary_text = f"{figures['queries']:,} queries keep {figures['pictures']:,} images"
     if figures["same_picture_at_other_addresses"]:

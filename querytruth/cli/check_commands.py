@@ -1,7 +1,4 @@
-"""`querytruth overlap SET` and `querytruth overlap index`: what a set shares with training data or with another set.
-
-`querytruth shortcuts`: whether a set can be answered without a look at its images.
-"""
+"""`querytruth overlap` and `querytruth shortcuts`: is a set seen elsewhere, or solved without looking?"""
 
 from __future__ import annotations
 

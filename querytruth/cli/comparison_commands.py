@@ -1,7 +1,4 @@
-"""`querytruth compare`: systems on one set, over time, and sets on the same systems.
-
-`querytruth leaderboard`: the systems of a set beside each other.
-"""
+"""`querytruth compare` and `querytruth leaderboard`: systems on one set, over time, and sets on the same systems."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from querytruth.cli.command_line import command, option, refuse_options
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UsageError
 from querytruth.evaluation.requests import CompareRequest
+from querytruth.evaluation.result_types import Latency
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +140,7 @@ def leaderboard(
             f"{one['mean']:.4f}",
             "" if one["low"] is None else f"{one['low']:.4f} to {one['high']:.4f}",
             *_format_languages(one, languages),
-            _format_latency(one),
+            _format_latency(one["latency_ms"]),
             *(f"{(one['encoding'] or {}).get(name, math.nan):.4g}".replace("nan", "") for name in _COSTS),
         ]
         for one in board["systems"]
@@ -180,7 +178,7 @@ def _show_history(set_: str, request: TypedComparison, json: bool) -> None:
         figure = "" if value is None else f"{value:.4f} [{low:.4f}, {high:.4f}]"
         mark = f"v{entry['version']}" + (" (changed)" if last not in (None, entry["content_digest"]) else "")
         last = entry["content_digest"]
-        rows.append([entry["at"], entry["system"], mark, figure, _format_latency(entry)])
+        rows.append([entry["at"], entry["system"], mark, figure, _format_latency(entry["latency_ms"])])
     terminal.print_table(f"{name} on {set_}", ["at", "system", "version", "figure", "p95 ms"], rows)
     if request.page is not None:
         terminal.out.print(f"written: {request.page}", markup=False, soft_wrap=True)
@@ -191,6 +189,5 @@ def _format_languages(one: dict[str, Any], languages: list[str]) -> list[str]:
     return [means.get(language, "") for language in languages]
 
 
-def _format_latency(entry: dict[str, Any]) -> str:
-    latency = entry["latency_ms"]
+def _format_latency(latency: Latency | None) -> str:
     return "" if not latency or latency["p95"] is None else f"{latency['p95']:.1f}"

@@ -1,7 +1,4 @@
-"""`querytruth export` and `querytruth import`: sets in and from the formats of others.
-
-`querytruth publish` and `querytruth fetch`: sets in object storage.
-"""
+"""`querytruth export`, `import`, `publish` and `fetch`: sets in other formats and in object storage."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""`querytruth gate`: may a candidate replace the baseline?
-
-`querytruth plan-size`: how many queries find a difference of two systems?
-"""
+"""`querytruth gate` and `querytruth plan-size`: may a candidate go out, and how many queries decide it?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`querytruth judge`: how far a model that judges can be trusted.
-
-`querytruth replies`: the stored replies of chat models.
-"""
+"""`querytruth judge` and `querytruth replies`: how far a judge can be trusted, and stored replies."""
 
 from __future__ import annotations
 

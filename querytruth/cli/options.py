@@ -1,9 +1,4 @@
-"""The arguments and options that several commands share.
-
-The options of a chat model on the command line.
-
-Groups of commands in which one command needs no name.
-"""
+"""The arguments and options that several commands share, and groups of commands in which one needs no name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`querytruth review` and `apply`: the review page on this machine, decisions as CSV, and their publication.
-
-The socket at which the review page listens, and how it is served there.
-"""
+"""`querytruth review` and `apply`: the page on this machine and its socket, decisions as CSV, and their publication."""
 
 from __future__ import annotations
 

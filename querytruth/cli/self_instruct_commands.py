@@ -1,7 +1,4 @@
-"""`querytruth topics`, `objects` and `collect`: the stages of a generated set, and the generator's health.
-
-`querytruth train`: trains a dual encoder on a set, as a reference for what such images allow.
-"""
+"""`querytruth topics`, `objects` and `collect` of generated sets, and `querytruth train`."""
 
 from __future__ import annotations
 
@@ -196,7 +193,7 @@ def _show_collection(result: CollectResult) -> None:
     terminal.print_funnel(result.ledger.funnel())
     figures = result.figures
     terminal.out.print(build_output.format_collection_summary(figures), markup=False, soft_wrap=True)
-    failed = sorted(figures["fetched"]["failed"].items(), key=lambda item: (-item[1], item[0]))
+    failed = sorted(figures["fetched"].get("failed", {}).items(), key=lambda item: (-item[1], item[0]))
     if failed:
         failure_counts = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in failed)
         terminal.out.print(f"no image: {failure_counts}", markup=False, soft_wrap=True)

@@ -1,7 +1,4 @@
-"""`querytruth show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets.
-
-`querytruth list`: the published sets.
-"""
+"""`querytruth list`, `show`, `verify`, `lint`, `diff` and `rebuild`: commands that read published sets."""
 
 import time
 from dataclasses import asdict
@@ -15,6 +12,7 @@ from querytruth.cli.command_line import argument, command, option
 from querytruth.cli.options import ImageRootsOption, JsonOption, OutOption, PageLanguageOption, SetArgument
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UsageError, UserError
+from querytruth.sets.manifest import Manifest
 
 _MOST_REJECTED = 100  # rows on a terminal
 
@@ -59,7 +57,7 @@ def show(
         terminal.err.print(f"page written: {page}")
 
 
-def _list_rejected(path: Path, manifest: dict[str, Any], reason: str, json: bool) -> None:
+def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> None:
     """Print the items of the ledger that were not accepted for a reason, or `all`. Raises UserError for a reason that
     none has."""
     from querytruth.records import list_rows
@@ -81,7 +79,7 @@ def _list_rejected(path: Path, manifest: dict[str, Any], reason: str, json: bool
         terminal.out.print(f"{len(found) - len(shown):,} more: --json lists all")
 
 
-def _show_card(path: Path, place: str, manifest: dict[str, Any]) -> None:
+def _show_card(path: Path, place: str, manifest: Manifest) -> None:
     from querytruth.sets.leaked_queries import describe_overlap
 
     counts = manifest["counts"]

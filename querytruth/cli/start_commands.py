@@ -1,7 +1,4 @@
-"""`querytruth init`: writes a commented definition to start from.
-
-`querytruth doctor`: compares the libraries with the tested ones, and checks a definition before a build.
-"""
+"""`querytruth init` and `querytruth doctor`: a commented definition to start from, and its checks before a build."""
 
 from __future__ import annotations
 

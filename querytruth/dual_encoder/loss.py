@@ -1,10 +1,8 @@
-"""The contrastive loss: InfoNCE with smoothed labels, and margins to the hardest negatives.
+"""The contrastive loss, InfoNCE with margins to the hardest negatives, and one step of a training by it.
 
 A batch has as many images as texts; the n-th of each are a pair. `is_relevant` (texts, images) marks the pairs and all
 other relevant ones (another caption of the same image, an image that shows the same). Those others are neither positive
 nor negative: a row leaves them out.
-
-One step of a training: forward, backward, clipped, and the optimizer moved on; and its learning rate.
 """
 
 import math

@@ -1,12 +1,8 @@
-"""The dual encoder as a whole: two towers, a map to a common width, two projection heads, vectors of length one.
+"""The dual encoder: two towers, a map to a common width, two projection heads, vectors of length one.
 
-The two towers: models of transformers by one interface, and a recurrent network in place of BERT.
-
-`width` is the length of what comes out; `layers` are the parts that are frozen from the bottom up.
-
-The vocabulary of a text encoder that is trained from scratch.
-
-The unfreezing of pretrained towers from the top down, in four stages.
+The towers are models of transformers by one interface, or a recurrent network with a vocabulary of its own in place of
+BERT: `width` is the length of what comes out, `layers` the parts that are frozen from the bottom up. Pretrained ones
+unfreeze from the top down, in four stages.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Runs a training from its last saved state to its end.
-
-Creates the model of a definition before training, and its description for checkpoints.
-"""
+"""Runs a training from a definition's new model, or from its last saved state, to its end."""
 
 import math
 import time

@@ -1,7 +1,4 @@
-"""The data of a training: a set split into three parts, its images as pixels and its texts as token ids.
-
-The split of a set into parts for training, validation and test.
-"""
+"""The data of a training: a set split into three parts, its images as pixels, its texts as token ids."""
 
 import hashlib
 import re

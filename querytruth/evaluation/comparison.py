@@ -1,7 +1,7 @@
-"""Comparison of systems on the same queries, and warnings about figures that show little.
+"""Comparison of systems on the same queries, and warnings: figures that show little, words that a system ignores.
 
-Shortcuts: a system answers a question of a family as if its number, size, place, absence or attribute were not
-there.
+A system takes a shortcut where it answers a question of a family as if its number, size, place, absence or attribute
+were not there.
 """
 
 from collections.abc import Mapping, Sequence

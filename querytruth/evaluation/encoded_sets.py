@@ -6,11 +6,9 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +24,7 @@ from querytruth.backends.steps import Advance, current_run, step
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.evaluation.ground_truth import to_id_array
 from querytruth.evaluation.judged_sets import JudgedSet
+from querytruth.evaluation.result_types import SystemDescription
 from querytruth.sets.image_vectors import DecodedImages, embed_texts, encode_with_cache
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.set_files import ImageLocation, locate_images
@@ -50,7 +49,7 @@ class EncodedSet:
 
     texts: EncodedItems
     images: EncodedItems
-    description: dict[str, Any]
+    description: SystemDescription
     ledger: Ledger
 
 
@@ -69,8 +68,10 @@ def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
     queries = stored.tables.queries
     text_vectors = embed_texts(embedder, queries["text"].tolist(), vector_folder)
     texts = EncodedItems(to_id_array(queries["query_id"]), text_vectors, np.ones(len(queries), dtype=bool))
-    described = {"kind": "model", "name": embedder.name, "revision": embedder.revision}
-    return EncodedSet(texts, images, {**described, "dimensions": embedder.dimensions}, ledger)
+    described = SystemDescription(
+        kind="model", name=embedder.name, revision=embedder.revision, dimensions=embedder.dimensions
+    )
+    return EncodedSet(texts, images, described, ledger)
 
 
 @step("read vectors")
@@ -88,7 +89,7 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
         _record_missing(ledger, f"read vectors of {name}", kind, ids, known, [("no_vector", "")] * len(ids))
         encoded_parts.append(EncodedItems(ids, vectors, known))
     parts = " ".join(hub_models.resolve_model_revision(str(folder / name), None)[1] for name in ("images", "queries"))
-    described = {
+    described: SystemDescription = {
         "kind": "vectors",
         "name": folder.resolve().name,
         "revision": f"files:{hashlib.sha256(parts.encode()).hexdigest()}",
@@ -138,7 +139,7 @@ def _record_cost(folder: Path, embedder: ImageTextEmbedder, images: int, seconds
         append_lines(handle, [json.dumps(entry)])
 
 
-def read_encoding_cost(folder: Path, system: Mapping[str, Any]) -> dict[str, float] | None:
+def read_encoding_cost(folder: Path, system: SystemDescription) -> dict[str, float] | None:
     """Returns what a model costs, by what its result states of it: milliseconds an image (decoding included, on the
     machine that encoded most at once; NaN where nothing was measured), and megabytes of vectors for 100,000 images.
     None for what is no model and no vectors."""

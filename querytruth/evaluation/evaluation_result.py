@@ -1,10 +1,8 @@
-"""The result of an evaluation, which result files hold and report pages show.
+"""The result of an evaluation, which result files hold and report pages show, phrasings of one question included.
 
 Tables are in a fixed order, so that the same evaluation gives the same bytes: `per_query` by query_id, `figures` in the
 order of the metrics, `slices` by aspect, value and metric, `ranked` by query and rank. NaN stands where nothing is
 known; result files leave it out.
-
-How far a system's figures differ between phrasings of one question.
 
 The phrasings of a question are its queries in one language: the same labels or the same question of a family, in
 several styles or by a chat model. They have one ground truth, so that what differs is the system's answer alone.
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.open_set import OpenSetThreshold
+from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
 from querytruth.evaluation.statistics import correct_holm, estimate_interval, permutation_test
 from querytruth.evaluation.traffic import TRAFFIC_COLUMNS
 from querytruth.sets.query_texts import list_meanings
@@ -135,8 +134,8 @@ class EvaluationResult:
     the queries were drawn from; no row where they were drawn from none. `counts["absent"]`: see `open_set`.
     """
 
-    system: dict[str, Any]
-    set: dict[str, Any]
+    system: SystemDescription
+    set: EvaluatedSet
     direction: str
     conventions: dict[str, str]
     figures: pd.DataFrame

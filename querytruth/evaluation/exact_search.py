@@ -1,11 +1,9 @@
-"""Exact search for the nearest images of every query by the inner product of vectors.
+"""Runs by exact search: the nearest images by the inner product of vectors, or by a matrix.
 
 FAISS proposes candidates in single precision; their scores are computed again in double precision and rounded, so that
 the order does not depend on batch size, threads or the order of the gallery. Ties go to the highest id, as in
 ranking.py. Where FAISS may have omitted an image that ties at the cut, the query is compared with the whole gallery in
 blocks. Nothing is copied: a million vectors of 512 dimensions take 2 GB.
-
-A run from a matrix of similarities.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,11 +1,7 @@
-"""The judgments of a set as numbers, which every metric uses.
+"""The judgments of a set as numbers, which every metric uses, with each duplicate group as one image.
 
-Ids as numbers: tables hold millions of rows, but few distinct ids. The ids stay in Arrow, as Python strings would
-cost more than all computations with them.
-
-Counts every image of a duplicate group as one image of the gallery, in judgments and in runs.
-
-A search that returns a copy of an image has found that image, but not twice.
+Tables hold millions of rows, but few distinct ids. The ids stay in Arrow, as Python strings would cost more than all
+computations with them. A search that returns a copy of an image has found that image, but not twice.
 """
 
 from dataclasses import dataclass, replace

@@ -1,10 +1,7 @@
-"""What systems are evaluated on: a published set or the judgments of a file, in either direction.
+"""What systems are evaluated on: a published set, a part of it, or the judgments of a file, in either direction.
 
-Slices of a set's queries that a user names: aspect=value.
-
-Parts of a set for an evaluation: its queries of one language, level, style, topic or family, and all its images.
-
-The names by which other programs know the images of a set, its copies included.
+A part is its queries of one language, level, style, topic or family, and all its images; a slice is named by
+aspect=value. Other programs know images by names of their own, copies included.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +19,7 @@ from querytruth.errors import UserError, suggest_choice
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, describe_part
 from querytruth.evaluation.ground_truth import find_representatives, fold_tables, index_qrels, to_id_array
 from querytruth.evaluation.metric_scores import transpose_qrels
+from querytruth.evaluation.result_types import EvaluatedSet
 from querytruth.evaluation.run_evaluation import EvaluationSpec, find_query_aspects
 from querytruth.evaluation.run_files import read_trec_qrels
 from querytruth.evaluation.traffic import select_log_sample
@@ -42,7 +40,7 @@ class JudgedSet:
     where `querytruth overlap` compared this version. `outside_queries`: those of the set that do not count, where only
     a part of it is evaluated."""
 
-    description: dict[str, Any]
+    description: EvaluatedSet
     qrels: pd.DataFrame
     stored: StoredSet | None = None
     representatives: pd.Series = field(default_factory=lambda: pd.Series(dtype="str"))
@@ -113,7 +111,13 @@ def load_judged_set(path: Path) -> JudgedSet:
         raise UserError("evaluate", name, "has no judgment yet", f"{next_step} {manifest['name']}")
     if not len(stored.tables.queries) or not len(stored.tables.qrels):
         raise UserError("evaluate", name, "holds no judged queries", "name a recall, precision or generated set")
-    described = {key: manifest[key] for key in ("name", "version", "content_digest", "kind", "title")}
+    described: EvaluatedSet = {
+        "name": manifest["name"],
+        "version": manifest["version"],
+        "content_digest": manifest["content_digest"],
+        "kind": manifest["kind"],
+        "title": manifest["title"],
+    }
     if certificate := manifest["notes"].get("certificate"):
         described["certificate"] = certificate
     tables = stored.tables
@@ -127,7 +131,7 @@ def load_judged_set(path: Path) -> JudgedSet:
 def load_judged_qrels(path: Path) -> JudgedSet:
     """Loads judgments in TREC's form alone."""
     qrels = read_trec_qrels(path)
-    described = {"name": path.name.split(".")[0], "version": 0, "content_digest": file_sha256(path)[0]}
+    described: EvaluatedSet = {"name": path.name.split(".")[0], "version": 0, "content_digest": file_sha256(path)[0]}
     return JudgedSet({**described, "kind": "qrels", "title": path.name}, qrels)
 
 
@@ -155,9 +159,11 @@ def build_evaluation_view(
     )
     view = EvaluationView(judged, spec, qrels)
     # A part of a set has other totals than the log.
-    notes = {} if judged.stored is None or "part" in judged.description else judged.stored.manifest["notes"]
+    drawn = (
+        None if judged.stored is None or "part" in judged.description else judged.stored.manifest["notes"].get("log")
+    )
     counted = [*view.query_ids.to_pylist(), *view.list_absent()]
-    sample = select_log_sample(spec.queries, counted, notes.get("log", {}).get("strata", ()))
+    sample = select_log_sample(spec.queries, counted, drawn["strata"] if drawn else ())
     return replace(view, spec=replace(spec, log_sample=sample))
 
 

@@ -1,11 +1,9 @@
-"""Orders systems by a metric, with rank intervals that hold for all systems at once.
+"""Orders systems by a metric, with rank intervals that hold for all at once; compares two such orders.
 
 A system's rank is at least one more than the number of systems that are better by a test, and at most the number of
 systems less those that are worse. The test is that of `compare`, a permutation of whole clusters, which holds whatever
-their sizes are. The tests of all pairs are corrected together (Holm), so all intervals hold the true
-ranks in 95% of boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks", 2022).
-
-Whether two versions or sizes of a set order systems alike, and how many systems each of them distinguishes.
+their sizes are. The tests of all pairs are corrected together (Holm), so all intervals hold the true ranks in 95% of
+boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks", 2022).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Search services as evaluated systems: asked once, recorded, and mapped to the images or texts of a set.
-
-The images of a set as queries of a search service.
-"""
+"""Search services as evaluated systems: asked once by texts or images, recorded, and mapped to what the set has."""
 
 import hashlib
 import json
@@ -27,6 +24,7 @@ from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.ground_truth import find_representatives
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_named_images
 from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
+from querytruth.evaluation.result_types import SystemDescription
 from querytruth.evaluation.system_answers import AnswerStore, SystemAnswer, answer_key, ask_system, parse_system_answer
 from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets.benchmark_set import canonical_json
@@ -121,7 +119,12 @@ def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptio
         raise UserError("evaluate", described.name, "cannot ask again offline", "choose --offline or --refresh")
     identity = described.system.identity
     digest = hashlib.sha256(canonical_json(identity.as_record())).hexdigest()
-    description = {"kind": "system", "name": described.name, "type": described.type, "sha256": digest}
+    description: SystemDescription = {
+        "kind": "system",
+        "name": described.name,
+        "type": described.type,
+        "sha256": digest,
+    }
     description["ids"] = described.system.options.ids
     return EvaluatedSystem(
         description, lambda view, k: _produce_run(described, view, k, options), is_of_this_version=True

@@ -1,9 +1,8 @@
-"""All figures of one system, per query and on average, with intervals and conventions.
+"""All figures of one system, per query and on average, with intervals, conventions and what a random order would give.
 
-Expected figures of a random order, in closed form.
-
-All orders of the gallery are equally likely. The image at a rank is relevant with probability R / N, and the images at
-two given ranks both are with R (R - 1) / (N (N - 1)); every mean below follows from these two.
+Of a random order, all orders of the gallery are equally likely. The image at a rank is relevant with probability R / N,
+and the images at two given ranks both are with R (R - 1) / (N (N - 1)); every mean in closed form follows from these
+two.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,8 @@
-"""The metrics, a function each. A metric is of one query; means are over all queries with a relevant image.
+"""The metrics, a function each, and their names with options: `ndcg@10`, `ap@50(norm=min)`, `p@r`.
 
-A function takes the hits within the cut (of `Hits.within_cut`) and the cut: k, R (the number of relevant images of the
-query), or None for all results. It returns a value per query, 0 where nothing was returned. To add one, write it and
-add a line to METRIC_FUNCTIONS.
-
-Names of metrics with all their options: `ndcg@10`, `ap@50(norm=min)`, `p@r`.
+A metric is of one query; means are over all queries with a relevant image. A function takes the hits within the cut (of
+`Hits.within_cut`) and the cut: k, R (the number of relevant images of the query), or None for all results. It returns a
+value per query, 0 where nothing was returned. To add one, write it and add a line to METRIC_FUNCTIONS.
 """
 
 import re

@@ -1,12 +1,9 @@
-"""Precision and recall over a score threshold, all queries together.
+"""What scores say beyond order: precision over a threshold, queries without an answer, and distances read as likeness.
 
 A product may show no result rather than a wrong one. Shown are the pairs with a score of at least the threshold;
 precision is the share of relevant pairs among them, recall the share of all relevant pairs that is shown. Unjudged
-pairs count as wrong, for `precision_upper` as right. Only pairs that the run returned can be shown.
-
-Whether the scores tell queries that the gallery has no answer to from the others.
-
-Whether a system's scores are distances: then its order is a good one, read backwards.
+pairs count as wrong, for `precision_upper` as right. Only pairs that the run returned can be shown. Where scores are
+distances, the order is a good one, read backwards.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -14,6 +14,7 @@ from querytruth.errors import UserError
 from querytruth.evaluation.encoded_sets import EncodedItems, EncodedSet
 from querytruth.evaluation.ground_truth import find_positions, to_id_array
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet
+from querytruth.evaluation.result_types import SystemDescription
 from querytruth.evaluation.run_files import RUN_COLUMNS, check_run_table
 from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
 from querytruth.sets.ledger import Ledger
@@ -26,13 +27,13 @@ RunTable: TypeAlias = pd.DataFrame | Mapping[str, Mapping[str, float]]  # or sco
 def make_table_system(run: RunTable, name: str) -> EvaluatedSystem:
     """Returns a system of known results. Raises UserError for a table that is no run."""
     table = _check_table(_tabulate(run) if isinstance(run, Mapping) else run, name)
-    described = {"kind": "run", "name": name, "sha256": _digest(table)}
+    described: SystemDescription = {"kind": "run", "name": name, "sha256": _digest(table)}
     return EvaluatedSystem(described, lambda _view, _k: SystemRun(table), is_renamed=True)
 
 
 def make_search_system(search: SearchFunction, name: str) -> EvaluatedSystem:
     """Returns a system that asks the function about every query; it finds images by texts only."""
-    described = {"kind": "search", "name": name}
+    described: SystemDescription = {"kind": "search", "name": name}
     return EvaluatedSystem(described, lambda view, k: SystemRun(_ask(search, name, view, k)), is_renamed=True)
 
 
@@ -51,7 +52,7 @@ def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any
         raise UserError("read vectors", "vectors of the queries", reason, "encode both with one model")
     texts = _select(queries, all_ids[0], to_id_array(judged.queries["query_id"]))
     gallery = _select(images, all_ids[1], to_id_array(judged.images["image_id"]))
-    described = {"kind": "vectors", "name": name, "dimensions": int(queries.shape[1])}
+    described: SystemDescription = {"kind": "vectors", "name": name, "dimensions": int(queries.shape[1])}
     return EncodedSet(texts, gallery, described, Ledger())
 
 

@@ -20,6 +20,7 @@ from querytruth.errors import UserError
 from querytruth.evaluation import judged_sets, result_files, systems
 from querytruth.evaluation.bounds import bound_mean, find_p_value
 from querytruth.evaluation.metrics import parse_metric
+from querytruth.evaluation.result_types import EvaluatedSet
 from querytruth.evaluation.statistics import correct_holm, estimate_standard_error, find_extremes, sum_by_cluster
 
 Verdict = Literal["PASS", "FAIL", "UNDECIDED", "IDENTICAL"]
@@ -101,7 +102,7 @@ class LatencyCheck:
 class GateReport:
     """All checks of a gate and their common verdict; printed, a table. `set`: as in EvaluationResult."""
 
-    set: dict[str, Any]
+    set: EvaluatedSet
     candidate: str
     baseline: str
     checks: list[GateCheck]
@@ -118,7 +119,7 @@ class GateReport:
         return f"{self.verdict}: {self.candidate} against {self.baseline}, {GATE_INTERVAL} intervals\n{figures}"
 
 
-def require_certificate(description: Mapping[str, Any]) -> None:
+def require_certificate(description: EvaluatedSet) -> None:
     """Raises UserError for a set (the description of its JudgedSet) that is not certified as far as was wanted."""
     certificate = description.get("certificate")
     if certificate is not None and certificate["is_reached"]:
@@ -270,11 +271,12 @@ def check_latency(candidate: systems.EvaluatedSystem, budget: Mapping[str, float
         return []
     folder = candidate.result_folder
     measured = result_files.read_result(folder)["counts"].get("latency_ms") if folder is not None else None
-    if not measured:
+    known: Mapping[str, Any] = measured or {}
+    if any(known.get(name) is None for name in budget):
         reason = "has no measured latency"
         next_step = "gate the result folder of `querytruth evaluate --system`"
         raise UserError(GATE_STAGE, str(candidate.description["name"]), reason, next_step)
     return [
-        LatencyCheck(name, float(measured[name]), limit, "PASS" if measured[name] <= limit else "FAIL")
+        LatencyCheck(name, float(known[name]), limit, "PASS" if known[name] <= limit else "FAIL")
         for name, limit in budget.items()
     ]

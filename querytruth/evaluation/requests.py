@@ -97,7 +97,8 @@ class EvaluationRequest(EvaluationOptions, JudgedRequest):
         default_factory=list, description="A model's name on the hub, or its folder."
     )
     run: Annotated[list[Path], ONE_OR_MORE] = Field(
-        default_factory=list, description="TREC, JSON, Parquet, CSV, a result's folder, or a folder of runs."
+        default_factory=list,
+        description="TREC, JSON, JSON lines, Parquet, CSV, a result's folder, or a folder of runs.",
     )
     ids: str = Field(
         "image_id",

@@ -10,8 +10,6 @@ report.html          the report page, if requested
 result.json holds the digests of the tables and its own, which are checked whenever it or a table is read back.
 
 An evaluation result as the plain data of result.json, the same for the same figures on every machine.
-
-The types of the keys of result.json and history.jsonl that are read again. Further keys are allowed.
 """
 
 import hashlib
@@ -19,14 +17,13 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from querytruth.backends.files.durable_files import file_sha256, write_atomically
 from querytruth.backends.files.parquet_files import read_stated_table
@@ -35,15 +32,12 @@ from querytruth.backends.files.text_formats import encode_csv, parse_bounded_jso
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.evaluation.evaluation_result import DIRECTIONS, EvaluationResult
 from querytruth.evaluation.metric_scores import average_directions
+from querytruth.evaluation.result_types import ResultFile
 from querytruth.records import list_rows
 from querytruth.sets.benchmark_set import canonical_json
 
 SCHEMA_VERSION = 1
 _DECIMALS = 12  # further ones depend on the processor
-Text = Annotated[str, Meta(max_length=4096)]
-Count = Annotated[int, Meta(ge=0)]
-Time = Annotated[str, Meta(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\+00:00\Z")]
-Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 RESULT_FILE, RUN_FILE, PER_QUERY_FILE, PER_QUERY_CSV_FILE, LEDGER_FILE, LEFT_OUT_FILE, PAGE_FILE = RESULT_FILE_NAMES = (
     "result.json",
     "run.parquet",
@@ -107,105 +101,6 @@ def _rounded(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-class Latency(Struct):
-    """Milliseconds of a live system."""
-
-    p50: float | None
-    p95: float | None
-    p99: float | None
-
-
-class EvaluatedSet(Struct):
-    """`set`: what was evaluated on."""
-
-    name: Text
-    content_digest: Text
-    version: int | None = None
-    part: dict[str, Text] | None = None
-
-
-class SystemDescription(Struct):
-    """`system`."""
-
-    name: Text
-    kind: Text
-    file: Text | None = None
-    revision: Text | UnsetType = UNSET
-    index: Text | UnsetType = UNSET
-    type: Text | UnsetType = UNSET
-
-
-class Figure(Struct):
-    """A row of `figures`."""
-
-    metric: Text
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-class SliceFigure(Struct):
-    """A row of `slices`."""
-
-    slice: Text
-    value: Text
-    metric: Text
-    mean: float | None
-    low: float | None
-    high: float | None
-    queries: Count
-
-
-class ResultCounts(Struct):
-    """`counts`."""
-
-    queries_missing: Count = 0
-    queries_with_a_tie_at_the_cut: dict[str, Count] = field(default_factory=dict)
-    latency_ms: Latency | None = None
-
-
-class ResultWarning(Struct):
-    """One of `warnings`."""
-
-    code: Text
-    detail: Text = ""
-    metric: Text | None = None
-
-
-class ResultTable(Struct):
-    """One of `files`."""
-
-    rows: Count
-    sha256: Digest
-
-
-class ResultFile(Struct):
-    """result.json."""
-
-    system: SystemDescription
-    set: EvaluatedSet
-    direction: Text
-    counts: ResultCounts
-    figures: list[Figure]
-    slices: list[SliceFigure]
-    warnings: list[ResultWarning]
-    files: dict[str, ResultTable]
-    result_digest: Digest
-    conventions: dict[str, Any] = field(default_factory=dict)
-
-
-class HistoryEntry(Struct):
-    """A line of history.jsonl. `figures`: by metric the value and the ends of its interval."""
-
-    at: Time
-    system: Text
-    version: Count
-    content_digest: Text
-    queries: Count
-    figures: dict[Text, tuple[float, float | None, float | None]]
-    latency_ms: Latency | None
-
-
 def write_result(
     folder: Path, content: dict[str, Any], tables: Mapping[str, pd.DataFrame], envelope: dict[str, Any]
 ) -> None:
@@ -223,16 +118,14 @@ def write_result(
         write_atomically(folder / RESULT_FILE, canonical_json({**whole, "result_digest": digest_result(whole)}))
 
 
-def read_result(folder: Path) -> dict[str, Any]:
+def read_result(folder: Path) -> ResultFile:
     """Reads result.json and checks its keys and its own digest. Raises UserError where there is none, or a wrong
     one."""
     file = folder / RESULT_FILE
     if not file.exists():
         raise UserError(_STAGE, folder, f"holds no {RESULT_FILE}", "give a folder that evaluate wrote")
     with translate_read_errors(_STAGE, file, _NEXT_STEP, also=(ValueError,)):
-        content: dict[str, Any] = parse_bounded_json(
-            read_regular(contained_file(folder, RESULT_FILE, _STAGE), _MAX_BYTES)
-        )
+        content: ResultFile = parse_bounded_json(read_regular(contained_file(folder, RESULT_FILE, _STAGE), _MAX_BYTES))
     try:
         msgspec.convert(content, ResultFile)
     except msgspec.ValidationError as error:
@@ -243,7 +136,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     return content
 
 
-def check_result_table(folder: Path, name: str, content: Mapping[str, Any]) -> Path:
+def check_result_table(folder: Path, name: str, content: ResultFile) -> Path:
     """Returns the file of a table of the result in the folder, after a check that its bytes are those that result.json,
     `content`, states. Raises UserError."""
     stated = content["files"].get(name)
@@ -261,7 +154,7 @@ def find_run_file(path: Path) -> Path:
     return check_result_table(path, RUN_FILE, read_result(path)) if path.is_dir() else path
 
 
-def read_per_query(folder: Path, content: Mapping[str, Any]) -> pd.DataFrame:
+def read_per_query(folder: Path, content: ResultFile) -> pd.DataFrame:
     """Reads the figures of each query, indexed by query_id; `content` is result.json. Raises UserError."""
     file = folder / PER_QUERY_FILE
     if PER_QUERY_FILE not in content["files"]:
@@ -276,7 +169,7 @@ def read_per_query(folder: Path, content: Mapping[str, Any]) -> pd.DataFrame:
     return table.set_index("query_id")
 
 
-def digest_result(content: Mapping[str, Any]) -> str:
+def digest_result(content: Mapping[str, object]) -> str:
     """The digest of result.json without the key that holds it and the envelope, in which equal evaluations differ."""
     kept = {key: value for key, value in content.items() if key not in ("result_digest", "envelope")}
     return hashlib.sha256(canonical_json(kept)).hexdigest()

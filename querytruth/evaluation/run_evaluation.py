@@ -23,6 +23,7 @@ from querytruth.evaluation.metrics import (
 from querytruth.evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
 from querytruth.evaluation.query_origins import find_origin_warnings
 from querytruth.evaluation.ranking import RankedRun
+from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
 from querytruth.evaluation.statistics import ConfidenceInterval, estimate_interval
 from querytruth.evaluation.system_differences import compare_leaked, find_leaked_warnings
 from querytruth.evaluation.traffic import measure_traffic
@@ -44,7 +45,7 @@ class EvaluationSpec:
     query id the topic, image or labels that it shares with others; `log_sample`: see
     `select_log_sample`. `precisions`: those to find a threshold for."""
 
-    set: dict[str, Any]
+    set: EvaluatedSet
     truth: GroundTruth
     direction: str = evaluation_result.TEXT_TO_IMAGE
     queries: pd.DataFrame | None = None
@@ -57,7 +58,7 @@ class EvaluationSpec:
 def evaluate_run(
     ranked: RankedRun,
     spec: EvaluationSpec,
-    system: dict[str, Any],
+    system: SystemDescription,
     *,
     warnings: Sequence[EvaluationWarning] = (),
     counts: Mapping[str, Any] | None = None,

@@ -1,4 +1,4 @@
-"""Readers for run files in four formats, by suffix or else by content, also gzipped, and for TREC qrels.
+"""Readers for run files in five formats, by suffix or else by content, also gzipped, and for TREC qrels.
 
 JSON {query: [image, …]} and tables with a column rank in place of score state an order alone: the score is then the
 negative rank. Where a run states both, and its scores rise along its ranks (distances that stand for likeness), the
@@ -18,7 +18,7 @@ import re
 import tempfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ import pyarrow.compute as pc
 
 from querytruth.backends.files.parquet_files import read_parquet, read_parquet_schema
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, open_regular, read_regular
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_files import find_csv_delimiter
 from querytruth.backends.files.text_formats import refuse_repeated_columns, require_text
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.evaluation.run_formats import read_plain_trec
@@ -37,6 +39,7 @@ _STAGE = "read run file"
 RUN_COLUMNS = ("query_id", "image_id", "score")
 _QUERY_NAMES = ("query_id", "query", "text")
 _IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")
+_LINES = 'write {"query_id": …, "image_id": …, "score": …} or {"query_id": …, "results": [image, …]} a line'
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -146,7 +149,8 @@ def _read_json(path: Path) -> pd.DataFrame:
     except UnicodeDecodeError:
         raise
     except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
-        raise UserError(_STAGE, path, f"is no JSON ({error})", "write it again") from None
+        next_step = "name it .jsonl if each line is an object" if "Extra data" in str(error) else "write it again"
+        raise UserError(_STAGE, path, f"is no JSON ({error})", next_step) from None
     rows = _RowCollector()
     for query, images in _pairs(path, "file", whole):
         if isinstance(images, list) and images and all(isinstance(image, str) for image in images):
@@ -161,6 +165,35 @@ def _read_json(path: Path) -> pd.DataFrame:
                 reason = f"query {query}, image {image}: too large a score"
                 raise UserError(_STAGE, path, reason, "fix it") from None
     return rows.build_table("score")
+
+
+def _read_json_lines(path: Path) -> pd.DataFrame:
+    """Reads {query_id, image_id, score} a line, or {query_id, results: [image, …]}, whose results may each be an object
+    with score. Raises UserError with the line."""
+    rows = _RowCollector()
+    for place, record in iterate_rows(path, (), stage=_STAGE):
+        query = _find_id(place, record, _QUERY_NAMES)
+        results = record.get("results", [record])
+        if not isinstance(results, list):
+            raise UserError(_STAGE, place, "has results that are no list", _LINES)
+        for rank, result in enumerate(results, start=1):
+            if not isinstance(result, dict):
+                rows.add(query, _find_id(place, {"image_id": result}, _IMAGE_NAMES), -rank)
+                continue
+            image = _find_id(place, result, _IMAGE_NAMES)
+            score = result.get("score", -result["rank"] if isinstance(result.get("rank"), int) else None)
+            if isinstance(score, bool) or not isinstance(score, int | float):
+                raise UserError(_STAGE, place, "has a result without a score", _LINES)
+            rows.add(query, image, float(score))
+    return rows.build_table("score")
+
+
+def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
+    """Returns the text or number by which a record names a query or an image. Raises UserError."""
+    found = next((record[name] for name in names if name in record), None)
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        raise UserError(_STAGE, place, f"names no {names[0].removesuffix('_id')}", _LINES)
+    return str(found)
 
 
 def _pairs(path: Path, name: str, value: Any) -> list[tuple[str, Any]]:
@@ -237,7 +270,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _find_delimiter(path: Path) -> str:
     if path.suffix.lower() in (".csv", ".tsv"):
-        return "\t" if path.suffix.lower() == ".tsv" else ","
+        return find_csv_delimiter(path)
     with open_regular(path) as file:
         return "\t" if b"\t" in file.readline(4096) else ","
 
@@ -267,6 +300,8 @@ _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".run": _read_trec,
     ".txt": _read_trec,
     ".json": _read_json,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
     ".parquet": _read_parquet,
     ".csv": _read_csv,
     ".tsv": _read_csv,

@@ -1,8 +1,8 @@
-"""Similarity matrices: a .npy file, and two lists of ids, one per line, for its rows and columns.
+"""Forms of runs and texts that need a reader of their own: similarity matrices, usual TREC runs, tables of texts.
 
-TREC runs as nearly all tools write them, read by Arrow: six fields with one blank, or one tab, between them.
-
-Texts of images from a table, for text-only search.
+A matrix is a .npy file, and two lists of ids, one per line, for its rows and columns. TREC runs as nearly all tools
+write them, six fields with one blank, or one tab, between them, are read by Arrow. Texts of images are for text-only
+search.
 """
 
 import re

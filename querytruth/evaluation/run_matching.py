@@ -1,8 +1,8 @@
-"""Matches the ids of a run with those of a set: what neither the set nor an earlier version of it knows is left out of
-the figures, counted and listed, up to a stated share.
+"""Matches runs with a set: ids that nothing knows are left out and counted, results that nobody judged are pooled.
 
-The pool of results to judge: what several runs returned first and nobody judged (Sparck Jones and van Rijsbergen,
-"Report on the need for and provision of an 'ideal' information retrieval test collection", 1975).
+What neither the set nor an earlier version of it knows is left out of the figures, up to a stated share. The pool is
+what several runs returned first and nobody judged (Sparck Jones and van Rijsbergen, "Report on the need for and
+provision of an 'ideal' information retrieval test collection", 1975).
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set

@@ -1,11 +1,8 @@
-"""The reliability of means over queries: intervals, tests and detectable differences.
+"""The reliability of means, proportions, sums and ratios: intervals, tests and detectable differences.
 
 The queries are a sample of those that people might ask; these functions estimate what another sample could show.
 Queries that share a topic or an image are not independent: as one cluster, they are sampled and swapped together.
-
-Intervals of proportions, and of sums and ratios of independent estimates.
-
-All arguments are arrays of one shape; the strata are the last axis where a function sums over them.
+Strata are the last axis where a function sums over them; all arguments are arrays of one shape.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Finds the version of a set that a run was made for.
-
-The history of evaluations: a line for each, beside the results, over all versions of a set.
-"""
+"""The steps around an evaluation: the version that a run was made for, and the history of evaluations."""
 
 import json
 import re
@@ -26,7 +23,8 @@ from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries, read_named_images
 from querytruth.evaluation.published_names import translate_run
-from querytruth.evaluation.result_files import HistoryEntry, read_per_query, read_result, result_to_json
+from querytruth.evaluation.result_files import read_per_query, read_result, result_to_json
+from querytruth.evaluation.result_types import HistoryEntry, ResultFile
 from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
 from querytruth.evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, RunVersion, match_run
 from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
@@ -96,7 +94,7 @@ def _read_other_versions(path: Path, view: EvaluationView) -> Iterator[tuple[Run
         yield version, frozenset(representatives.get(name, name) for name in relevant)
 
 
-def read_history(results_folder: Path, system: str | None = None) -> list[dict[str, Any]]:
+def read_history(results_folder: Path, system: str | None = None) -> list[HistoryEntry]:
     """Returns the evaluations on all versions of a set in the order of time, of one system where it is named. Raises
     UserError for a set without evaluations, and for a system without one."""
     file = _locate(results_folder)
@@ -111,9 +109,9 @@ def read_history(results_folder: Path, system: str | None = None) -> list[dict[s
     return [entry for entry in entries if system in (None, entry["system"])]
 
 
-def _parse_entry(line: str, item: str) -> dict[str, Any]:
+def _parse_entry(line: str, item: str) -> HistoryEntry:
     try:
-        entry: dict[str, Any] = parse_bounded_json(line)
+        entry: HistoryEntry = parse_bounded_json(line)
         msgspec.convert(entry, HistoryEntry)
         datetime.fromisoformat(entry["at"])
     except ValueError as error:  # msgspec's, too
@@ -133,13 +131,16 @@ def record_history(results_folder: Path, name: str, result: EvaluationResult) ->
         return
     file = _locate(results_folder)
     figures: Sequence[Any] = list(result.figures.itertuples())
-    entry = {
+    entry: HistoryEntry = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "system": name,
         "version": result.set["version"],
         "content_digest": result.set["content_digest"],
         "queries": len(result.per_query),
-        "figures": {row.metric: [round(float(one), 12) for one in (row.value, row.low, row.high)] for row in figures},
+        "figures": {
+            row.metric: (round(float(row.value), 12), round(float(row.low), 12), round(float(row.high), 12))
+            for row in figures
+        },
         "latency_ms": result.counts.get("latency_ms"),
     }
     with (
@@ -296,7 +297,7 @@ def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Pat
     result_files.write_result(folder, result_data, tables, describe_environment(_PACKAGES))
 
 
-def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str, tuple[dict[str, Any], pd.DataFrame]]:
+def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str, tuple[ResultFile, pd.DataFrame]]:
     """By the name of the system its result.json and its figures by query, of all results beside the version at
     `path`."""
     results_by_system = {}

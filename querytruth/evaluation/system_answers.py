@@ -1,8 +1,6 @@
-"""The recorded answers of search systems, by a digest of system, query and number of results.
+"""The answers of search systems: many queries at a time, with retries, measured and recorded.
 
-Asks a search system many queries at a time, with retries, and measures each answer.
-
-A search function as an HTTP service on 127.0.0.1, so that what asks a live service can be shown without one.
+A search function can be shown as an HTTP service on 127.0.0.1, so that what asks a live service works without one.
 """
 
 import hashlib

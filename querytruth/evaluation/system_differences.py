@@ -1,7 +1,4 @@
-"""Whether a system does better on the queries of a set that are leaked than on the clean ones.
-
-Pairwise comparison of evaluation results, query by query.
-"""
+"""Differences of systems, query by query: of two, and of one between leaked and clean queries."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations

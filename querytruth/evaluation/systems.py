@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -21,6 +21,7 @@ from querytruth.evaluation.ground_truth import build_run, find_positions, to_id_
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_named_images
 from querytruth.evaluation.open_set import ReversedScores, find_reversed_matrix, find_reversed_scores
 from querytruth.evaluation.result_files import RESULT_FILE, RUN_FILE, check_result_table, read_result
+from querytruth.evaluation.result_types import SystemDescription
 from querytruth.evaluation.run_formats import SimilarityMatrix, read_image_texts, read_similarity_matrix
 from querytruth.sets.ledger import Ledger
 
@@ -50,7 +51,7 @@ class EvaluatedSystem:
     `is_renamed`: whether a user gave the name; `is_of_this_version`: whether the run is made for the set's version that
     is evaluated, also where it lacks queries."""
 
-    description: dict[str, Any]
+    description: SystemDescription
     produce_run: Callable[[EvaluationView, int], SystemRun]
     ledger: Ledger = field(default_factory=Ledger)
     result_folder: Path | None = None
@@ -78,7 +79,12 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
             "read run", path, "is no run, but describes a search service", f"--system {path}, or system= in Python"
         )
     if not path.is_dir():
-        described = {"kind": "run", "name": path.name.split(".")[0], "file": path.name, "sha256": _digest(path)}
+        described: SystemDescription = {
+            "kind": "run",
+            "name": path.name.split(".")[0],
+            "file": path.name,
+            "sha256": _digest(path),
+        }
         if scores is not None:
             described["scores"] = scores
         return EvaluatedSystem(described, lambda _view, _k: _read_run_file(path, scores))
@@ -150,7 +156,7 @@ def name_images(system: EvaluatedSystem, judged: JudgedSet, ids: str) -> Evaluat
 def rename_system(system: EvaluatedSystem, name: str) -> EvaluatedSystem:
     """Returns the system under a user's name; its description keeps the other one under the system's kind."""
     described = system.description
-    renamed = {**described, described["kind"]: described["name"], "name": name}
+    renamed = cast(SystemDescription, {**described, described["kind"]: described["name"], "name": name})
     return replace(system, description=renamed, is_renamed=True)
 
 
@@ -171,18 +177,24 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str 
             find_reversal=lambda _ranked: reversed_scores,
         )
 
-    shape = {"rows": len(similarities.row_ids), "columns": len(similarities.column_ids)}
-    described = {"kind": "similarities", "name": matrix.stem, "file": matrix.name, "sha256": _digest(matrix)}
+    described: SystemDescription = {
+        "kind": "similarities",
+        "name": matrix.stem,
+        "file": matrix.name,
+        "sha256": _digest(matrix),
+        "rows": len(similarities.row_ids),
+        "columns": len(similarities.column_ids),
+    }
     if scores is not None:
         described["scores"] = scores
-    return EvaluatedSystem({**described, **shape}, produce_run)
+    return EvaluatedSystem(described, produce_run)
 
 
 def make_baseline(name: str, seed: int = 0, texts: Path | None = None) -> EvaluatedSystem:
     """Returns one of BASELINES; `texts` replaces the texts of the set for `lexical`."""
     if name not in BASELINES:
         raise UserError("evaluate", name, "is no baseline", suggest_choice(name, list(BASELINES)))
-    described: dict[str, Any] = {"kind": "baseline", "name": name}
+    described: SystemDescription = {"kind": "baseline", "name": name}
     if name == "random":
         return EvaluatedSystem(described | {"seed": seed}, lambda view, k: _random(view, k, seed))
     if name == "oracle":

@@ -1,8 +1,6 @@
-"""The layout of MUGE and Chinese-CLIP: texts as JSON lines, images as base64 in a TSV.
+"""Layouts that several importers share: MUGE's and Chinese-CLIP's, caption sets, and our own exports with all columns.
 
-Imports of our own exports, with all columns of a set.
-
-Caption sets: texts that each describe one image, from any files.
+The first has texts as JSON lines and images as base64 in a TSV; texts of a caption set each describe one image.
 """
 
 from collections.abc import Iterable, Sequence

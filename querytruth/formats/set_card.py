@@ -1,7 +1,4 @@
-"""The card of a set: a README.md in the format of Hugging Face.
-
-Texts about ambiguous captions for the card and the set page, from the notes of a manifest.
-"""
+"""The card of a set: a README.md in the format of Hugging Face, ambiguous captions included."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +11,15 @@ from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.errors import make_visible
 from querytruth.evaluation.query_origins import TYPED_STYLE
 from querytruth.sets.benchmark_set import Tables, make_canary
-from querytruth.sets.manifest_notes import describe_certificate
+from querytruth.sets.manifest import Counts, Manifest
+from querytruth.sets.manifest_notes import (
+    Ambiguity,
+    AmbiguityExample,
+    AmbiguityShare,
+    Collection,
+    JudgeFigures,
+    describe_certificate,
+)
 
 POLICY_TEXTS = {
     "drop": "A caption that also fits another image is left out.",
@@ -69,27 +74,27 @@ def list_biases(kind: str, by_style: Mapping[str, int]) -> list[str]:
     return [_SYNTHETIC] if kind in ("precision", "recall", "generated") else []
 
 
-def describe_policy(ambiguity: dict[str, Any]) -> str:
+def describe_policy(ambiguity: Ambiguity) -> str:
     """Returns how the policy resolved ambiguous captions."""
     parts = (POLICY_TEXTS.get(ambiguity["policy"], ""), _THEN.get(ambiguity["then"] or "", ""))
     return " ".join(part for part in parts if part)
 
 
-def describe_outcome(example: dict[str, Any], ledger: pd.DataFrame) -> str:
+def describe_outcome(example: AmbiguityExample, ledger: pd.DataFrame) -> str:
     """Returns the outcome of an ambiguous query, with the reason from the ledger where the query was rejected."""
     reasons = ledger.loc[(ledger["item"] == example["query_id"]) & (ledger["stage"] == "ambiguity"), "reason"]
-    outcome = OUTCOME_TEXTS.get(example["outcome"], str(example["outcome"]).replace("_", " "))
+    outcome = OUTCOME_TEXTS.get(example["outcome"], example["outcome"].replace("_", " "))
     return _LEFT_OUT.get(str(reasons.iloc[0]), outcome) if len(reasons) else outcome
 
 
-def describe_comparisons(ambiguity: dict[str, Any]) -> list[str]:
+def describe_comparisons(ambiguity: Ambiguity) -> list[str]:
     """Returns the comparisons that found confusable images; the captions are always compared."""
     seen = ambiguity["seen"]
     ways = {"captions": "nearness of captions", "pictures": "nearness of images", "descriptions": "descriptions"}
     return ["what the captions say", *[f"{ways[name]} ({seen[name]})" for name in ways if seen.get(name)]]
 
 
-def format_share(part: dict[str, Any]) -> str:
+def format_share(part: AmbiguityShare) -> str:
     """Returns the share of ambiguous queries in percent; it is never rounded to 0%."""
     if not part["ambiguous"]:
         return "0%"
@@ -99,13 +104,13 @@ def format_share(part: dict[str, Any]) -> str:
     return f"{percent:.2g}%" if percent >= 0.01 else "under 0.01%"
 
 
-def describe_measurement(ambiguity: dict[str, Any]) -> list[str]:
+def describe_measurement(ambiguity: Ambiguity) -> list[str]:
     """Returns a sentence or two per language: what the scores were fitted to, and what is expected of them."""
-    judged = [describe_judge(ambiguity["judge"])] if ambiguity.get("judge") else []
+    judged = [describe_judge(ambiguity["judge"])] if "judge" in ambiguity else []
     return [*judged, *(describe_language(one) for one in ambiguity.get("measured", ()))]
 
 
-def describe_judge(judged: dict[str, Any]) -> str:
+def describe_judge(judged: JudgeFigures) -> str:
     """Returns what a judge decided of a set's pairs, and how far it can be believed."""
     asked = f"{judged['name']} was asked about {judged['asked']:,} pairs"
     found = judged["reliability"]
@@ -172,12 +177,12 @@ def licence_family(licence: str) -> str:
     return match[0] if match else plain
 
 
-def render_set_card(manifest: dict[str, Any], tables: Tables) -> str:
+def render_set_card(manifest: Manifest, tables: Tables) -> str:
     """Returns the card as Markdown: counts, examples, funnel, provenance, known limitations and licences."""
     return "\n".join([*_front_matter(manifest), *_body(manifest, tables)]) + "\n"
 
 
-def _front_matter(manifest: dict[str, Any]) -> Iterator[str]:
+def _front_matter(manifest: Manifest) -> Iterator[str]:
     size = next((name for limit, name in _SIZES if manifest["counts"]["images"] < limit), "n>1M")
     configs = ("images", "duplicates") if manifest["kind"] == "gallery" else ("queries", "images", "qrels")
     fields = {
@@ -198,7 +203,7 @@ def _front_matter(manifest: dict[str, Any]) -> Iterator[str]:
     yield "---"
 
 
-def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
+def _body(manifest: Manifest, tables: Tables) -> Iterator[str]:
     counts = manifest["counts"]
     name = f"`{manifest['name']}/v{manifest['version']}`"
     yield f"# {_plain(manifest['title'])}\n"
@@ -239,7 +244,7 @@ def _body(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield from _licences(tables)
 
 
-def _collected(collection: dict[str, Any]) -> Iterator[str]:
+def _collected(collection: Collection) -> Iterator[str]:
     """Yields where the images of a search come from, and how many are relevant to several queries or found twice."""
     fetched, chosen = collection["fetched"], sum(topic["queries"] for topic in collection["by_topic"])
     yield "## Where the images come from\n"
@@ -254,7 +259,7 @@ def _collected(collection: dict[str, Any]) -> Iterator[str]:
         yield "stand in `images.parquet`.\n"
     else:
         yield "No image was fetched from the web: the search has them on this machine.\n"
-    figures = [collection[name] for name in ("pictures_of_several_queries", "same_picture_at_other_addresses")]
+    figures = [collection["pictures_of_several_queries"], collection["same_picture_at_other_addresses"]]
     columns = ["images right for several queries", "more addresses with the same image"]
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])
 
@@ -269,7 +274,7 @@ def _licences(tables: Tables) -> Iterator[str]:
         yield "\nWhose they are: column `creator` of `images.parquet`."
 
 
-def _images_alone(counts: dict[str, Any], tables: Tables) -> Iterator[str]:
+def _images_alone(counts: Counts, tables: Tables) -> Iterator[str]:
     images, duplicates = tables.images, tables.duplicates
     placed, dated = int(images["latitude"].notna().sum()), int(images["taken_at"].notna().sum())
     left_out = len(duplicates) - int(duplicates["is_representative"].sum())
@@ -278,13 +283,13 @@ def _images_alone(counts: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield from _table(columns, [[f"{figure:,}" for figure in figures]])
 
 
-def _judged(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
+def _judged(manifest: Manifest, tables: Tables) -> Iterator[str]:
     counts = manifest["counts"]
     if nested := manifest["notes"].get("nested"):
         yield f"The first {nested['size']:,} images of `{nested['of']}`, and its queries that they answer.\n"
     spread = counts["relevant_per_query"]
     span = f"{spread['least']:,} to {spread['most']:,}, median {spread['median']:g}"
-    sizes = [f"{counts[part]:,}" for part in ("queries", "images", "judgments")]
+    sizes = [f"{counts['queries']:,}", f"{counts['images']:,}", f"{counts['judgments']:,}"]
     yield from _table(["queries", "images", "judgments", "right images a query"], [[*sizes, span]])
     yield "## Examples\n"
     traits = ["language", "level"] if manifest["kind"] == "precision" else ["language", "style"]
@@ -304,7 +309,7 @@ def _examples(tables: Tables, traits: list[str]) -> list[list[str]]:
     ]
 
 
-def _ambiguous(ambiguity: dict[str, Any], tables: Tables) -> Iterator[str]:
+def _ambiguous(ambiguity: Ambiguity, tables: Tables) -> Iterator[str]:
     """Yields how many captions fit other images, too, and examples with their outcomes."""
     before, after = ambiguity["before"], ambiguity["after"]
     yield "## Ambiguous captions\n"

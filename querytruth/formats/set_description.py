@@ -1,9 +1,6 @@
-"""Descriptions of a set in exports: querytruth.json, and README.md with Hugging Face's configs.
+"""What an export says of its set (querytruth.json, README.md), needs of it, and leaves out."""
 
-What an export format needs of a set, and what it leaves out.
-"""
-
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,8 +174,9 @@ class SetDescription(msgspec.Struct):
 
 def write_description(stored: StoredSet, out: Path) -> None:
     """Writes the description into an export's folder."""
-    fields = {name: stored.manifest[name] for name in SetDescription.__struct_fields__ if name != "render"}
-    render = get_render_options(stored.manifest)
+    stated: Mapping[str, Any] = stored.manifest
+    fields = {name: stated[name] for name in SetDescription.__struct_fields__ if name != "render"}
+    render: Mapping[str, Any] = get_render_options(stored.manifest)
     described = SetDescription(**fields, render=RenderDescription(**render) if render else None)
     (out / DESCRIPTION_FILE).write_bytes(canonical_json(msgspec.to_builtins(described)))
 

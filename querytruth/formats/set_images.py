@@ -1,7 +1,4 @@
-"""The images of a set as bytes, one at a time, for exports.
-
-Images from inside other files (base64, tar, Parquet), stored under the digest of their bytes.
-"""
+"""The images of a set as bytes, one at a time, for exports; images from inside other files, by digest, for imports."""
 
 import base64
 import binascii

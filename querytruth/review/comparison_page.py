@@ -1,11 +1,7 @@
-"""The page of two systems on one set: their differences, how certain these are, and on which queries.
-
-The queries on the page of a comparison: those on which two systems differ most, with the results of each.
-"""
+"""The page of two systems on one set: their differences, how certain these are, and the queries that differ most."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 
@@ -15,6 +11,7 @@ from querytruth.review.evaluation_page import describe_phrasings
 from querytruth.review.failure_causes import FailureContext, collect_failure_context
 from querytruth.review.page_parts import translate
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.manifest import Manifest
 
 ONE, OTHER = SIDES = ("one", "other")
 _RESULTS, _MISSED = 10, 4  # shown of a query
@@ -89,7 +86,7 @@ def _query_difference(
 def render_comparison_page(
     comparison: SystemComparison,
     tables: Tables | None,
-    manifest: Mapping[str, Any] | None,
+    manifest: Manifest | None,
     thumbnails: Mapping[str, bytes],
     selection: ComparisonSelection,
 ) -> str:

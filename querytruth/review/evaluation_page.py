@@ -1,7 +1,4 @@
-"""The page of one system on one set: figures with their bounds, curves, slices, and queries with their results.
-
-How far systems' figures differ between phrasings of one question: a drawing, and the questions that differ most.
-"""
+"""The page of one system on one set: figures with their bounds, curves, slices, phrasings, and queries."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,6 +15,7 @@ from querytruth.review.page_parts import translate
 from querytruth.review.query_selection import EvaluationSelection, draw_family_profile
 from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.manifest import Manifest
 
 _MOST_QUESTIONS = 8
 _EQUAL = 1e-9
@@ -97,7 +95,7 @@ def _draw(tables: Mapping[str, pd.DataFrame], metrics: list[str]) -> Markup:
 def render_evaluation_page(
     result: EvaluationResult,
     tables: Tables | None,
-    manifest: Mapping[str, Any] | None,
+    manifest: Manifest | None,
     thumbnails: Mapping[str, bytes],
     selection: EvaluationSelection,
     review_command: str = "",

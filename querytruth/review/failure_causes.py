@@ -1,8 +1,6 @@
-"""Likely causes of a query's failure, from the tables of its set: not proofs.
+"""Likely causes of a query's failure, from the facts that the tables of its set have: not proofs.
 
 They are about the results before the first relevant one, or the first five without one.
-
-Facts from a set's tables on the images and queries that an evaluation page shows.
 """
 
 from collections import Counter

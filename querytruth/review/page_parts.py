@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from querytruth.errors import make_visible
-from querytruth.sets.manifest import pluralize_kind
+from querytruth.sets.manifest import FunnelStage, pluralize_kind
 from querytruth.sets.manifest_notes import describe_certificate
 
 PAGES_FOLDER = Path(__file__).parent
@@ -27,7 +27,7 @@ _JPEG = Markup("data:image/jpeg;base64,")
 
 def render_page(
     template: str,
-    manifest: dict[str, Any],
+    manifest: Mapping[str, Any],
     image_table: pd.DataFrame,
     jpegs: Iterable[tuple[str, bytes]],
     **context: Any,
@@ -45,7 +45,7 @@ def render_page(
     )
 
 
-def render_report(template: str, funnel: Iterable[dict[str, Any]], **context: Any) -> str:
+def render_report(template: str, funnel: Iterable[FunnelStage], **context: Any) -> str:
     """Render a template as one HTML document with the stages of a funnel."""
     return render_template(template, funnel=[_stage_bar(stage) for stage in funnel], **context)
 
@@ -184,11 +184,12 @@ def _bytes(size: int) -> str:
     return translate("%(size)s bytes", size=f"{size:,}")
 
 
-def _stage_bar(stage: dict[str, Any]) -> dict[str, Any]:
+def _stage_bar(stage: FunnelStage) -> dict[str, Any]:
     """Return the stage with the segments of its bar, `parts`."""
     parts = [{"what": "kept", "bucket": "accepted", "count": int(stage["accepted"])}]
-    for bucket in ("rejected", "quarantined", "pending"):
-        reasons = sorted(stage[bucket].items(), key=lambda pair: (-pair[1], pair[0]))
+    left_out = {"rejected": stage["rejected"], "quarantined": stage["quarantined"], "pending": stage["pending"]}
+    for bucket, counts in left_out.items():
+        reasons = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         parts += [{"what": why.replace("_", " "), "bucket": bucket, "count": int(number)} for why, number in reasons]
     what = stage["kind"] if stage["entered"] == 1 else pluralize_kind(stage["kind"])
     return {**stage, "what": what, "parts": [part for part in parts if part["count"]]}

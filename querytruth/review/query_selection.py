@@ -1,9 +1,7 @@
-"""The queries on the page of an evaluation with their results: the same whenever the figures are.
+"""The queries that the page of an evaluation shows, the same whenever the figures are, and a drawing of where it fails.
 
 A query is a success where a relevant image ranks first, in the middle where one is among the first five, else a
-failure.
-
-The profile of systems: at which families and kinds of questions they fail, as one drawing.
+failure. The drawing has the families and kinds of questions.
 """
 
 import heapq

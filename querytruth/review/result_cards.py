@@ -1,7 +1,4 @@
-"""Cards of queries with their results as template data: images, or texts where texts are searched.
-
-Texts of the evaluation pages: warnings with their fix, causes of failure, directions, bins.
-"""
+"""Cards of queries with their results, images or texts, and the texts of evaluation pages."""
 
 import base64
 import hashlib
@@ -14,11 +11,13 @@ from markupsafe import Markup
 
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE
+from querytruth.evaluation.result_types import SystemDescription
 from querytruth.records import empty_frame
 from querytruth.review import page_parts, set_parts
 from querytruth.review.failure_causes import FailureContext, find_failure_causes
 from querytruth.review.query_selection import FAILURE, MIDDLE, MIDDLE_MAX_RANK, SUCCESS, RankedItem, SelectedQuery
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.manifest import Manifest
 
 DIRECTION_NAMES = {TEXT_TO_IMAGE: "text → image", IMAGE_TO_TEXT: "image → text"}
 _BIN_TEXTS = {  # bin: sign and description
@@ -125,7 +124,7 @@ def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def get_system_name(system: Mapping[str, Any]) -> str:
+def get_system_name(system: SystemDescription) -> str:
     """Return the name of a system; invalid characters of a file name are replaced."""
     name = str(system.get("name") or system.get("kind") or "system")
     return name.encode("utf-8", "replace").decode("utf-8")
@@ -158,22 +157,21 @@ def build_item_views(
     ids: Sequence[str],
     direction: str,
     tables: Tables | None,
-    manifest: Mapping[str, Any] | None,
+    manifest: Manifest | None,
     thumbnails: Mapping[str, bytes],
 ) -> dict[str, TemplateData]:
     """Return the text or the image of each id by id; without a set only the id itself."""
     query_ids = {one.query_id for one in selected_queries}
     texts = [name for name in ids if (name in query_ids) != (direction == IMAGE_TO_TEXT)]
-    known = manifest or {}
     queries = tables.queries if tables is not None else empty_frame("queries")
     images = tables.images if tables is not None else empty_frame("images")
     rows = queries[queries["query_id"].isin(texts)]
     views: dict[str, TemplateData] = {name: dict(_UNKNOWN, text=name) for name in texts}
     views |= {str(row.query_id): _text(row) for row in rows.itertuples(index=False)}
-    shown = set_parts.build_image_tiles(images, known, thumbnails, [name for name in ids if name not in views])
+    shown = set_parts.build_image_tiles(images, manifest, thumbnails, [name for name in ids if name not in views])
     for name, image in shown.items():
-        image["card"] = set_parts.get_covering_size(image, _BOX, known)
-        image["whole"] = set_parts.get_covering_size(image, image["true_ratio"], known)
+        image["card"] = set_parts.get_covering_size(image, _BOX, manifest)
+        image["whole"] = set_parts.get_covering_size(image, image["true_ratio"], manifest)
         views[name] = {"image": image}
     return views
 
@@ -250,7 +248,7 @@ def render_frame(
     tables: Tables | None,
     items: Mapping[str, TemplateData],
     thumbnails: Mapping[str, bytes],
-    manifest: Mapping[str, Any] | None,
+    manifest: Manifest | None,
     **context: Any,
 ) -> str:
     """Render a template that extends evaluation_frame.html; the content security policy allows its script by digest."""
@@ -264,6 +262,6 @@ def render_frame(
         script=Markup(script),
         script_digest="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
-        set_licence=(manifest or {}).get("licence") or page_parts.translate("not stated"),
+        set_licence=(manifest["licence"] if manifest else "") or page_parts.translate("not stated"),
         **context,
     )

@@ -1,7 +1,4 @@
-"""Exports review tables as CSV, and imports filled-in ones as a whole or not at all.
-
-The unjudged results of searches, from run files or the folders of evaluation results.
-"""
+"""Tables for people: exported as CSV, imported as a whole or not at all, and the unjudged results of searches."""
 
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The answers of a system to one query, as an HTML page.
-
-Fragments of HTML that a notebook shows: a set, a query with its images, tables of figures.
-"""
+"""HTML outside the review page: the answers of a system to one query, and the fragments that a notebook shows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

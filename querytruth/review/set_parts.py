@@ -1,7 +1,4 @@
-"""Parts of the pages of sets with queries: image tiles, grades, judges, languages.
-
-Reasons for rejections by stage, with examples that are the same whenever the set is.
-"""
+"""Parts of the pages of sets with queries: image tiles, grades, judges, languages, and reasons with fixed examples."""
 
 import heapq
 from collections.abc import Iterable, Mapping
@@ -15,6 +12,7 @@ from querytruth.records import stable_hash
 from querytruth.review import page_parts
 from querytruth.sets.benchmark_set import get_render_options
 from querytruth.sets.ledger import describe_rejection
+from querytruth.sets.manifest import Manifest
 
 _NARROWEST, _WIDEST = 0.7, 2.1  # limits of the aspect ratio in a strip of images
 _PROMINENCE = {"2": "prominent", "1": "present", "0": "near miss"}
@@ -45,7 +43,7 @@ class DisplayedWording:
 
 
 def build_image_tiles(
-    images: pd.DataFrame, manifest: Mapping[str, Any], thumbnails: Mapping[str, bytes], image_ids: Iterable[str]
+    images: pd.DataFrame, manifest: Manifest | None, thumbnails: Mapping[str, bytes], image_ids: Iterable[str]
 ) -> ImageTiles:
     """Return per image its name, licence, size, and class in the style sheet; `true_ratio` is the aspect ratio of its
     thumbnail, `ratio` the one of its tile."""
@@ -87,7 +85,7 @@ def list_thumbnails(images: ImageTiles, thumbnails: Mapping[str, bytes]) -> list
     return [(str(image["class"]), thumbnails[name]) for name, image in images.items() if image["has_thumbnail"]]
 
 
-def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: Mapping[str, Any]) -> str:
+def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: Manifest | None) -> str:
     """Return the CSS background size by which an image covers a box of another aspect ratio (width / height) without
     distortion; rendered padding lies outside the box."""
     true = image["true_ratio"]
@@ -97,7 +95,7 @@ def get_covering_size(image: dict[str, Any], box_ratio: float, manifest: Mapping
     return f"background-size:{100 * max(1, true / box_ratio):.1f}% {100 * max(1, box_ratio / true):.1f}%"
 
 
-def describe_grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+def describe_grades(manifest: Manifest) -> list[dict[str, Any]]:
     """Return every grade with its meaning and its number of judgments, the highest first."""
     counts, meanings = manifest["counts"]["by_grade"], manifest["grades"]
     names = {"0": "not relevant"} | (_PROMINENCE if manifest["kind"] == "precision" else {})
@@ -110,7 +108,7 @@ def describe_grades(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def count_judges(manifest: dict[str, Any], names: Mapping[str, str] = _JUDGES) -> list[tuple[str, int]]:
+def count_judges(manifest: Manifest, names: Mapping[str, str] = _JUDGES) -> list[tuple[str, int]]:
     """Return the names of the judges and their numbers of judgments."""
     return [(names.get(judge, judge), number) for judge, number in manifest["counts"]["by_judge"].items()]
 

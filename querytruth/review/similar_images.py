@@ -1,6 +1,6 @@
-"""Images of a set that resemble another one: by stored vectors of a model if there are any, else by perceptual hash.
+"""Images that resemble another one, by stored vectors or else by hash, and the files of rejected items on this machine.
 
-Locates the files of rejected items on this machine, by the names in the ledger; nothing is fetched.
+Nothing is fetched: items are located by their names in the ledger.
 """
 
 import hashlib

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from builders.publication import publish_decisions
 from querytruth.audit import judge, steps
@@ -25,6 +24,7 @@ from querytruth.sample_album.query_evaluation import find_fitting_images
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_agreement import AUDIT_VIEW
 from querytruth.sets.decision_records import QueryDecision
+from querytruth.sets.manifest_notes import Certificate
 
 _NAME, _DEPTH, _UNTIL, _AT_ONCE, _SECONDS = "audit", 10, "recall=0.9", 40, 6
 _SENSITIVITY, _SPECIFICITY = 0.85, 0.95  # of the scripted judge, where a score over .5 is a yes
@@ -37,7 +37,7 @@ class SampleCertificate:
     """What was certified, and the page of the audit. `recall`, `wrong_share`: of the next version, by the album's
     scenes; `is_held`: whether the certificate is true of these."""
 
-    stated: dict[str, Any]
+    stated: Certificate
     page: Path
     recall: float
     wrong_share: float

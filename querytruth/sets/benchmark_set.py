@@ -1,13 +1,10 @@
-"""A benchmark set in memory, its two digests, and its manifest.
+"""A benchmark set in memory: its tables, sizes of images, two digests, manifest, and the canary made of them.
 
-The canary of a version: a text by which copies of its card or manifest are found in a text corpus.
-
-The sizes of a set's rendered images, beside those of their originals.
+The canary is a text by which copies of a card or manifest are found in a text corpus.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -19,7 +16,9 @@ import pyarrow as pa
 from querytruth.backends.files.text_formats import canonical_json as canonical_json
 from querytruth.errors import UserError
 from querytruth.records import empty_frame, rank_texts, to_arrow
+from querytruth.sets.manifest import Counts, Manifest
 from querytruth.sets.manifest import manifest_digest as manifest_digest
+from querytruth.sets.manifest_notes import Render
 
 SCHEMA_VERSION = 2
 _NOT_CONTENT = {"path", "file_name", "source_id"}  # where a file is stored and what others call it is no content
@@ -134,7 +133,7 @@ def build_digest(content: str, configuration: Any, inputs: Any, code: str, model
     return hashlib.sha256(canonical_json(whole)).hexdigest()
 
 
-def count_set(tables: Tables) -> dict[str, Any]:
+def count_set(tables: Tables) -> Counts:
     """Returns the counts of the manifest and the card: sizes, and the judgments by grade and by judge."""
     qrels = tables.qrels
     positives = qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts()
@@ -182,12 +181,10 @@ def make_canary(content_digest: str) -> str:
     return f"querytruth-canary {uuid5(NAMESPACE_URL, f'querytruth:{content_digest}')}"
 
 
-def get_render_options(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def get_render_options(manifest: Manifest | None) -> Render:
     """Returns `size` and `mode` by which the set's images were rendered, by its own build or by that of its gallery;
     nothing where they were not."""
-    own = manifest.get("configuration", {}).get("render")
-    options: dict[str, Any] = own or manifest.get("notes", {}).get("render") or {}
-    return options
+    return {} if manifest is None else manifest["configuration"].get("render") or manifest["notes"].get("render") or {}
 
 
 def is_square_mode(mode: str | None) -> bool:
@@ -195,7 +192,7 @@ def is_square_mode(mode: str | None) -> bool:
     return mode in _SQUARE_MODES
 
 
-def find_rendered_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.DataFrame:
+def find_rendered_sizes(images: pd.DataFrame, manifest: Manifest | None) -> pd.DataFrame:
     """Returns rendered_width and rendered_height in pixels per row of the images table; missing where an image was not
     rendered."""
     if all(name in images and images[name].notna().any() for name in RENDERED_SIZE_COLUMNS):
@@ -210,14 +207,14 @@ def find_rendered_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> pd
     return sizes.astype("int32") if len(sizes) and sizes.notna().all(axis=None) else sizes
 
 
-def list_squashed_sizes(images: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+def list_squashed_sizes(images: pd.DataFrame, manifest: Manifest) -> dict[str, tuple[int, int]]:
     """Returns width and height of the original by the id of each image that was squashed to a square."""
     known = images[is_squashed(images, manifest)]
     sizes = zip(known["width"].tolist(), known["height"].tolist(), strict=True)
     return dict(zip(known["image_id"].tolist(), sizes, strict=True))
 
 
-def is_squashed(images: pd.DataFrame, manifest: Mapping[str, Any]) -> pd.Series:
+def is_squashed(images: pd.DataFrame, manifest: Manifest) -> pd.Series:
     """Returns by row of the images table whether the image was squashed to a square from another size that is known."""
     is_known: pd.Series = images["path"].notna() & (images["width"] > 0) & (images["height"] > 0)
     return is_known & (get_render_options(manifest).get("mode") == "squash")

@@ -21,7 +21,7 @@ from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, contained_p
 from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.decision_log import LOG_NAMES
-from querytruth.sets.manifest import MAX_MANIFEST_BYTES, is_undamaged_manifest, parse_manifest
+from querytruth.sets.manifest import MAX_MANIFEST_BYTES, Manifest, is_undamaged_manifest, parse_manifest
 from querytruth.sets.published_files import (
     CHECKSUMS,
     MAX_SIGNATURE_BYTES,
@@ -42,7 +42,7 @@ class RemoteVersion:
     bucket: Bucket
     url: SetUrl
     raw: bytes
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     @property
     def folder(self) -> Path:
@@ -80,7 +80,7 @@ def find_newest_version(asked: SetUrl) -> RemoteVersion | None:
     return None
 
 
-def _parse(raw: bytes, version: SetUrl) -> dict[str, Any]:
+def _parse(raw: bytes, version: SetUrl) -> Manifest:
     place = Path(str(version)) / "manifest.json"
     manifest = parse_manifest(raw, place)
     if not is_undamaged_manifest(raw):

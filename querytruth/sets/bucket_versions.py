@@ -1,8 +1,7 @@
-"""Publishing of a version to a bucket: its files first, then its manifest, on the condition that none is there.
+"""Publishing of a version to a bucket, its files first, then its manifest if none is there; and its verification.
 
 A reader sees no version before the manifest is stored, and a whole one after it. Nothing is renamed or replaced.
-
-Verification of a version in a bucket: every object is read again, whatever the cache holds.
+Verification reads every object again, whatever the cache holds.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from querytruth.backends.files.bucket import Bucket, map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl, object_path
@@ -21,7 +19,7 @@ from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.bucket_reading import RemoteVersion, download_object, find_remote_version, place_version, run_all
 from querytruth.sets.decision_log import LOG_NAMES, check_no_decision_is_lost
-from querytruth.sets.manifest import MAX_MANIFEST_BYTES, parse_manifest, read_manifest, read_manifest_bytes
+from querytruth.sets.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, read_manifest, read_manifest_bytes
 from querytruth.sets.partial_reading import PartialReading
 from querytruth.sets.published_files import (
     CHECKSUMS,
@@ -78,7 +76,7 @@ def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
     return StoredVersion(str(target), is_new, len(missing), sent_bytes)
 
 
-def _list_files(path: Path, manifest: dict[str, Any]) -> list[PublishedFile]:
+def _list_files(path: Path, manifest: Manifest) -> list[PublishedFile]:
     """Returns the files of a version; of several with the same bytes only one."""
     files = list_published_files(manifest)
     if any(file.path == CHECKSUMS for file in files):
@@ -101,7 +99,7 @@ def _send(bucket: Bucket, target: SetUrl, path: Path, file: PublishedFile, advan
     advance(file.size)
 
 
-def _put_manifest(bucket: Bucket, target: SetUrl, raw: bytes, manifest: dict[str, Any]) -> bool:
+def _put_manifest(bucket: Bucket, target: SetUrl, raw: bytes, manifest: Manifest) -> bool:
     """Makes the version visible. False where another publisher stored the same content meanwhile."""
     for _ in range(_ANSWERS_TO_A_RACE):
         if bucket.put_new(target.manifest_key, raw):
@@ -144,7 +142,7 @@ def _check_conditions(bucket: Bucket, target: SetUrl, path: Path, files: list[Pu
         raise UserError(_STAGE, target, f"the service {reason}; nothing was published", "choose another service")
 
 
-def _check_same_content(stored: bytes, manifest: dict[str, Any], target: SetUrl) -> None:
+def _check_same_content(stored: bytes, manifest: Manifest, target: SetUrl) -> None:
     """Raises UserError where the stored manifest is that of other content."""
     known = parse_manifest(stored, Path(f"{target}/manifest.json"))["content_digest"]
     if known != manifest["content_digest"]:

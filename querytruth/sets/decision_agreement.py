@@ -1,11 +1,8 @@
-"""Decisions on judgments, shared by equivalent queries: a decision on one holds for all of them.
+"""Where decisions agree: shared by equivalent queries, compared between reviewers, and disputed in audits.
 
-A query with a decision of its own on an image keeps that one. Where such decisions differ, each holds for its own query
-only, and the difference is a conflict for people to resolve.
-
-Agreement of the reviewers of a set: Cohen's kappa of each two, and the targets on which they disagree.
-
-Disputes in audits: answers on which people differ change no set.
+A decision on a judgment holds for all queries that ask the same. A query with a decision of its own on an image keeps
+that one. Where such decisions differ, each holds for its own query only, and the difference is a conflict for people to
+resolve. Reviewers have Cohen's kappa of each two; answers of an audit on which people differ change no set.
 """
 
 from collections import Counter

@@ -1,6 +1,4 @@
-"""Applies people's decisions on queries and judgments to the tables of a set.
-
-What an edited text does to the truth of its query: judgments that were made from the old text die with it.
+"""Applies people's decisions to the tables of a set; an edited text loses the truth of the old one.
 
 A caption's own image, and images that it was found to fit, were judged by its words. Under other words they are
 candidate judgments, which wait for a person. Judgments of people and of rules on labels do not rest on the text and

@@ -1,13 +1,8 @@
-"""The logs of a set's decisions: datasets/<name>/decisions.jsonl and, for captions, captions.jsonl.
+"""The logs of a set's decisions (decisions.jsonl, captions.jsonl), and what shows that nothing was lost.
 
-The chain of a decision log: each line holds a digest of itself and of the chain before it.
-
-A changed, missing, added or moved line breaks the chain at that place. The end of a log that is cut off leaves no
-break; a version lists its decisions for that. A log that is older than chains is covered by the first line with one.
-
-What a manifest records of a decision log, so that a log that lost its end is noticed: a cut leaves a valid chain.
-
-Decisions that a version holds and that the logs beside it lost.
+Each line holds a digest of itself and of the chain before it: a changed, missing, added or moved line breaks the chain
+at that place. A log that is older than chains is covered by the first line with one. The end of a log that is cut off
+leaves a valid chain; a manifest records for that how many lines the log had, and which decisions its version holds.
 """
 
 import hashlib
@@ -24,7 +19,7 @@ from querytruth.backends.files.durable_files import append_lines, open_log, read
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.errors import LintFinding, UserError, first_line, translate_read_errors
 from querytruth.sets.decision_records import Decision, DecisionT, HumanCaption, latest_by_target, parse_decision
-from querytruth.sets.manifest import read_manifest
+from querytruth.sets.manifest import LogRecord, read_manifest
 from querytruth.sets.published_files import describe_lost_versions, is_own_version
 
 _CHAINED = re.compile(r', "chain": "([0-9a-f]{32})"\}\Z')  # in a string of the line, the quotes would be escaped
@@ -79,7 +74,7 @@ def _link(previous: str, line: str) -> str:
     return hashlib.sha256(f"{previous}\n{line}".encode()).hexdigest()[:32]
 
 
-def make_log_record(lines: Sequence[str]) -> dict[str, Any]:
+def make_log_record(lines: Sequence[str]) -> LogRecord:
     """Returns the number of lines of a log, its chain at the end, and the number of its breaks."""
     return {"lines": len(lines), "chain": _chain_at(lines), "breaks": sum(1 for _ in find_chain_breaks(lines))}
 
@@ -259,7 +254,7 @@ class LogLoss:
         return f"{self.log}: {'; '.join(self.problems)}"
 
 
-def make_log_records(folder: Path) -> dict[str, dict[str, Any]]:
+def make_log_records(folder: Path) -> dict[str, LogRecord]:
     """Returns the records of the logs of the set at `folder` for a manifest, by file name; of those that hold a line.
     Raises UserError for a log that cannot be read."""
     lines_by_name = {name: read_log_lines(folder, name) for name in LOG_NAMES}

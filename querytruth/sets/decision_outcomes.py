@@ -1,16 +1,14 @@
-"""Which rejections a person can override, and what to do about the others.
-
-The outcome of people's decisions in a build.
-"""
+"""The outcome of people's decisions in a build, and which rejections a person can override."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from querytruth.sets.decision_agreement import DecisionConflict
 from querytruth.sets.decision_records import ImagePairDecision, Override, SetDecision, latest_by_target
+from querytruth.sets.manifest import Decisions, StaleDecision
 
 # By stage and kind of the ledger, the reasons that an override lifts; None: all of them.
 _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
@@ -58,12 +56,16 @@ class DecisionOutcome:
         gave."""
         return sorted({decision.decision_id for decision in (*self.applied, *self.earlier, *self.superseded)})
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> Decisions:
         """Returns the manifest's `decisions`; `conflicts` only where there are some."""
-        stale = [{"decision": decision.decision_id, **decision.about, "why": reason} for decision, reason in self.stale]
-        record = {"in_effect": self.in_effect, "stale": sorted(stale, key=lambda row: row["decision"])}
-        conflicts = [conflict.as_record() for conflict in self.conflicts]
-        return record | ({"conflicts": conflicts} if conflicts else {})
+        stale = [
+            cast(StaleDecision, {"decision": decision.decision_id, **decision.about, "why": reason})
+            for decision, reason in self.stale
+        ]
+        record: Decisions = {"in_effect": self.in_effect, "stale": sorted(stale, key=lambda row: row["decision"])}
+        if self.conflicts:
+            record["conflicts"] = [conflict.as_record() for conflict in self.conflicts]
+        return record
 
 
 def carry_over(

@@ -1,9 +1,7 @@
-"""Decisions of people, as lines of a set's logs.
+"""Decisions of people, as lines of a set's logs, and which of them are effective: those that nobody undid.
 
-A line's id is the digest of its text, so the stored names and values never change: `images` for the images of a
-pair, `rescue` for an override.
-
-Effective decisions of a log: those that nobody undid.
+A line's id is the digest of its text, so the stored names and values never change: `images` for the images of a pair,
+`rescue` for an override.
 """
 
 from __future__ import annotations

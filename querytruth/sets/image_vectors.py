@@ -1,13 +1,8 @@
-"""Images and texts as vectors: encoded once, kept beside the set; and images compared by their cosine.
+"""Images and texts as vectors: encoded once, kept beside the set or in a bucket, compared by cosine.
 
-What a cosine means for an embedder: the cosines of random pairs of a set's own texts or images.
-
-The median of random pairs is 0.06 for one model and 0.84 for another, so a cut on a cosine belongs to its embedder. A
-cut that is stated for another model is derived from the background; one that lies among random pairs is refused.
-
-Exchanges the vectors of a model, which this machine computes, with a bucket.
-
-Decodes a set's images for encoders in worker processes, a few in memory at a time.
+Images are decoded in worker processes, a few in memory at a time. The median of random pairs is 0.06 for one model and
+0.84 for another, so a cut on a cosine belongs to its embedder. A cut that is stated for another model is derived from
+the set's own random pairs; one that lies among them is refused.
 """
 
 import hashlib
@@ -32,7 +27,7 @@ from querytruth.backends.steps import Advance, current_run, step
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.records import digest_start_of_image_id
 from querytruth.sets.kept_work import KeptObject, KeptObjects
-from querytruth.sets.manifest import ModelRecord, Provenance, ThresholdRecord
+from querytruth.sets.manifest import Model, Provenance, Threshold, describe_threshold
 
 MIN_ITEMS = 20  # whose pairs are a background
 MAX_SHARE_ABOVE = 0.01  # of random pairs that a cut may take for the same
@@ -62,11 +57,11 @@ class CosineBackground:
         """Returns a cut for this embedder: half way from `high` to 1."""
         return round((self.high + 1) / 2, 4)
 
-    def as_thresholds(self, name: str) -> list[ThresholdRecord]:
+    def as_thresholds(self, name: str) -> list[Threshold]:
         """Returns the background as records of the manifest, beside the cut `name`."""
         return [
-            ThresholdRecord(f"{name}.background.median", "over", self.median),
-            ThresholdRecord(f"{name}.background.high", "over", self.high),
+            describe_threshold(f"{name}.background.median", "over", self.median),
+            describe_threshold(f"{name}.background.high", "over", self.high),
         ]
 
 
@@ -207,19 +202,19 @@ def find_similar_pairs(
     image_vectors = _embed_with_cache(embedder, images, folder)
     known = image_vectors.vectors[image_vectors.is_known]
     thresholds = choose_image_cut("near_duplicates.cosine", cosine, _NEAR_DUPLICATE_COSINE, embedder, known)
-    pairs = find_pairs_above(known, thresholds[0].value, threads=current_run().workers)[0]
-    model = ModelRecord("near-duplicates", embedder.name, embedder.revision)
+    pairs = find_pairs_above(known, thresholds[0]["value"], threads=current_run().workers)[0]
+    model = Model(role="near-duplicates", name=embedder.name, revision=embedder.revision, parameters={})
     return rows[image_vectors.is_known][pairs], Provenance(models=[model], thresholds=thresholds)
 
 
 def choose_image_cut(
     key: str, given: float | None, usual: float, embedder: ImageTextEmbedder, vectors: Vectors
-) -> list[ThresholdRecord]:
+) -> list[Threshold]:
     """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else the
     `usual` one, or the embedder's own where that is higher. Raises UserError for a cut among random pairs."""
     background = measure_image_background(vectors)
     cut = choose_cosine_cut("embed images", key, given, usual, background, embedder.name)
-    return [ThresholdRecord(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
+    return [describe_threshold(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
 
 
 @step("embed images")

@@ -1,7 +1,4 @@
-"""Judgments that a person adds to an exported table: rows for pairs that the export does not hold.
-
-A sample of judgments for people, chosen by hash.
-"""
+"""Rows of judgments for people: a sample chosen by hash, and pairs that a person adds to the exported table."""
 
 import unicodedata
 from collections.abc import Mapping

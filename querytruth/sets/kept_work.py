@@ -1,11 +1,9 @@
-"""What builds keep in a bucket: objects that are named by the digest of their bytes.
+"""What builds keep in a bucket, rendered images above all: objects that are named by the digest of their bytes.
 
 Two builds never write different bytes to one key. Nothing is renamed or replaced, and a killed upload leaves nothing to
 see. An object with other bytes than its name states counts as none: its content is computed again.
 
-Rendered images in a bucket: those of a part in one object, and a list of them in another.
-
-    FOLDER/<sha256 of the pack>.pack            the bytes of the images, one after another
+    FOLDER/<sha256 of the pack>.pack            the rendered images of a part, one after another
     FOLDER/<sha256 of the pack>/<sha256>.list   a line `<path in the set> <sha256> <bytes>` per image; stored last
 
 Reading or writing a thousand images takes two requests. A pack without a list is that of a worker that was killed.

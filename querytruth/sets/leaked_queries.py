@@ -1,7 +1,4 @@
-"""Which queries of a set are leaked: their text, or an image that is relevant for them, is in the other collection.
-
-The result of `querytruth overlap` beside a version, <set>/overlap/v<N>: overlap.json, two tables and a page.
-"""
+"""Which queries of a set are leaked to another collection, as <set>/overlap/v<N> has it."""
 
 from __future__ import annotations
 

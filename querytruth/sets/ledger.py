@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from pandas.api.types import union_categoricals
 
 from querytruth.array_types import AnyArray
 from querytruth.records import LEDGER_SCHEMA, empty_frame
+from querytruth.sets.manifest import FunnelStage
 
 BUCKETS = ("rejected", "quarantined", "pending")
 
@@ -155,6 +156,6 @@ class Ledger:
         rows |= {name: nulls for name in LEDGER_SCHEMA.names if name not in rows}
         return pd.DataFrame({name: rows[name] for name in LEDGER_SCHEMA.names}, copy=False)
 
-    def funnel(self) -> list[dict[str, Any]]:
+    def funnel(self) -> list[FunnelStage]:
         """Returns the stages as the manifest stores them."""
-        return [asdict(stage) for stage in self.stages]
+        return [cast(FunnelStage, asdict(stage)) for stage in self.stages]

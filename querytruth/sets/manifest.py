@@ -1,26 +1,25 @@
-"""The types of a manifest's keys, by which every manifest is checked when it is read. Further keys are allowed.
-
-Records of a manifest: the inputs, models, prompts and thresholds of a build.
-
-Reads manifest.json of a version, and checks every key of it, as it may be a stranger's.
-"""
+"""A version's manifest: the types of its keys, by which it is written and read, and its checks, as it may be a
+stranger's. It stays the plain data of manifest.json: a version may have further keys, and keeps them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from querytruth.backends.files.safe_paths import contained_file, read_regular
 from querytruth.backends.files.text_formats import canonical_json, parse_bounded_json
 from querytruth.errors import UserError, first_line
 from querytruth.sets.manifest_notes import Count, Notes, Number, Render
+
+if TYPE_CHECKING:
+    from querytruth.backends.plugins import ModelIdentity  # loads pydantic, which is slow
 
 Direction = Literal["over", "at least", "under", "at most"]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
@@ -36,92 +35,7 @@ _STAGE = "read set"
 MAX_MANIFEST_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdRecord:
-    """A threshold, named as the definition's key: an item passes if its value is `direction` the threshold."""
-
-    name: str
-    direction: Direction
-    value: float
-
-    @property
-    def inclusive(self) -> bool:
-        """Whether an item with exactly this value passes."""
-        return self.direction in ("at least", "at most")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the record as the manifest stores it."""
-        return {"name": self.name, "passes": self.direction, "value": self.value, "inclusive": self.inclusive}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRecord:
-    """A model or a service that a build uses, and its role there."""
-
-    role: str
-    name: str
-    revision: str
-    parameters: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class InputRecord:
-    """A file or a published set that a build reads. `sha256` is the file's digest or the set's content digest; `counts`
-    is the number of items by kind."""
-
-    file: str
-    sha256: str
-    counts: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of_set(cls, manifest: Mapping[str, Any]) -> InputRecord:
-        """Returns the record of a published set."""
-        counts = {"images": manifest["counts"]["images"], "queries": manifest["counts"]["queries"]}
-        counts = {kind: count for kind, count in counts.items() if count}  # a gallery has no queries
-        return cls(f"{manifest['name']}/v{manifest['version']}", manifest["content_digest"], counts)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptRecord:
-    """A prompt template, or a file of rules for replies."""
-
-    name: str
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Everything that a build depends on; `+` joins two."""
-
-    inputs: list[InputRecord] = field(default_factory=list)
-    models: list[ModelRecord] = field(default_factory=list)
-    prompts: list[PromptRecord] = field(default_factory=list)
-    thresholds: list[ThresholdRecord] = field(default_factory=list)
-
-    def __add__(self, other: Provenance) -> Provenance:
-        return Provenance(
-            self.inputs + other.inputs,
-            self.models + other.models,
-            self.prompts + other.prompts,
-            self.thresholds + other.thresholds,
-        )
-
-    def as_dict(self) -> dict[str, list[dict[str, Any]]]:
-        """Returns the four lists as the manifest stores them."""
-        return asdict(self) | {"thresholds": [record.as_dict() for record in self.thresholds]}
-
-    @classmethod
-    def from_dict(cls, manifest: Mapping[str, Any]) -> Provenance:
-        """Returns the provenance that a manifest or the summary of a stage stores."""
-        return cls(
-            [InputRecord(**entry) for entry in manifest["inputs"]],
-            [ModelRecord(**entry) for entry in manifest["models"]],
-            [PromptRecord(**entry) for entry in manifest["prompts"]],
-            [ThresholdRecord(one["name"], one["passes"], one["value"]) for one in manifest["thresholds"]],
-        )
-
-
-class Spread(Struct):
+class Spread(TypedDict):
     """Relevant images per query."""
 
     least: Count
@@ -129,7 +43,7 @@ class Spread(Struct):
     most: Count
 
 
-class Counts(Struct):
+class Counts(TypedDict):
     """`counts`, as `count_set` makes them."""
 
     queries: Count
@@ -143,7 +57,7 @@ class Counts(Struct):
     relevant_per_query: Spread
 
 
-class FunnelStage(Struct):
+class FunnelStage(TypedDict):
     """A stage of `funnel`."""
 
     stage: str
@@ -155,21 +69,22 @@ class FunnelStage(Struct):
     pending: dict[str, Count]
 
 
-class StaleDecision(Struct):
-    """A decision that no longer fits, and why."""
+class StaleDecision(TypedDict):
+    """A decision that no longer fits, what it is about, and why."""
 
     decision: str
     why: str
 
 
-class Decisions(Struct):
+class Decisions(TypedDict):
     """`decisions`."""
 
     in_effect: list[str]
     stale: list[StaleDecision]
+    conflicts: NotRequired[list[dict[str, Any]]]
 
 
-class LogRecord(Struct):
+class LogRecord(TypedDict):
     """A decision log when the version was published: its lines, its chain at the end, and the breaks of the chain."""
 
     lines: Count
@@ -177,25 +92,26 @@ class LogRecord(Struct):
     breaks: Count
 
 
-class ListedFile(Struct):
+class ListedFile(TypedDict):
     """A file of the version."""
 
     path: FileName
     bytes: Count
     sha256: Digest
-    rows: Count | None = None
+    rows: NotRequired[Count | None]
 
 
-class Input(Struct):
-    """An input of the build."""
+class Input(TypedDict):
+    """A file or a published set that a build reads: `sha256` is the file's digest or the set's content digest, `counts`
+    the number of items by kind."""
 
     file: str
     sha256: str
-    counts: dict[str, Count] = msgspec.field(default_factory=dict)
+    counts: NotRequired[dict[str, Count]]
 
 
-class Model(Struct):
-    """A model of the build."""
+class Model(TypedDict):
+    """A model or a service that a build uses, and its role there."""
 
     role: str
     name: str
@@ -203,73 +119,130 @@ class Model(Struct):
     parameters: dict[str, Any]
 
 
-class Prompt(Struct):
-    """A prompt of the build."""
+class Prompt(TypedDict):
+    """A prompt template, or a file of rules for replies."""
 
     name: str
     sha256: str
 
 
-class Threshold(Struct):
-    """A threshold of the build."""
+class Threshold(TypedDict):
+    """A threshold, named as the definition's key: an item passes if its value is `passes` the threshold, with exactly
+    this value if it is `inclusive`."""
 
     name: str
-    passes: Literal["over", "at least", "under", "at most"]
+    passes: Direction
     value: Number
     inclusive: bool
 
 
-class Parent(Struct):
+class Parent(TypedDict):
     """The version before."""
 
     version: Version
     content_digest: Digest
 
 
-class Envelope(Struct):
-    """What no digest covers."""
+class Envelope(TypedDict):
+    """What no digest covers, besides the versions of the code and its libraries."""
 
-    definition: dict[str, Any] | None = None
-    calls: dict[str, Any] = msgspec.field(default_factory=dict)
+    created: NotRequired[str]
+    definition: NotRequired[dict[str, Any] | None]
+    calls: NotRequired[dict[str, Any]]
 
 
-class Configuration(Struct):
+class Configuration(TypedDict):
     """`configuration`: those keys of the resolved definition that readers use."""
 
-    render: Render | None = None
-    captions: dict[str, Any] | None = None
-    gallery: str | None = None
-    near_duplicates: dict[str, Any] | None = None
+    render: NotRequired[Render | None]
+    captions: NotRequired[dict[str, Any] | None]
+    gallery: NotRequired[str | None]
+    near_duplicates: NotRequired[dict[str, Any] | None]
 
 
-class Manifest(Struct):
-    """manifest.json of schema version 2, and of version 1 after its upgrade."""
+class ProvenanceLists(TypedDict):
+    """What a build depends on."""
 
-    schema_version: Annotated[int, Meta(ge=2, le=2)]
-    name: Name
-    version: Version
-    kind: Name
-    title: str
-    licence: str
-    content_digest: Digest
-    build_digest: str
-    manifest_digest: Digest
-    parent: Parent | None
-    configuration: Configuration
     inputs: list[Input]
     models: list[Model]
     prompts: list[Prompt]
     thresholds: list[Threshold]
-    counts: Counts
+
+
+class BuildRecord(ProvenanceLists):
+    """What a build states of its set."""
+
+    name: Name
+    kind: Name
+    title: str
+    licence: str
+    configuration: Configuration
     funnel: list[FunnelStage]
     grades: dict[Grade, str]
     notes: Notes
     known_limitations: list[str]
+
+
+class Manifest(BuildRecord):
+    """manifest.json of schema version 2. A version may have further keys."""
+
+    schema_version: Annotated[int, Meta(ge=2, le=2)]
+    version: Version
+    content_digest: Digest
+    build_digest: str
+    manifest_digest: Digest
+    parent: Parent | None
+    counts: Counts
     decisions: Decisions
     files: list[ListedFile]
     envelope: Envelope
-    decision_logs: dict[str, LogRecord] = msgspec.field(default_factory=dict)
-    canary: Canary | None = None  # versions from before it have none
+    decision_logs: NotRequired[dict[str, LogRecord]]
+    canary: NotRequired[Canary | None]  # versions from before it have none
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Everything that a build depends on, as its manifest stores it; `+` joins two."""
+
+    inputs: list[Input] = field(default_factory=list)
+    models: list[Model] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
+    thresholds: list[Threshold] = field(default_factory=list)
+
+    def __add__(self, other: Provenance) -> Provenance:
+        return Provenance(
+            self.inputs + other.inputs,
+            self.models + other.models,
+            self.prompts + other.prompts,
+            self.thresholds + other.thresholds,
+        )
+
+    def as_dict(self) -> ProvenanceLists:
+        """Returns the four lists as the manifest stores them."""
+        return {"inputs": self.inputs, "models": self.models, "prompts": self.prompts, "thresholds": self.thresholds}
+
+    @classmethod
+    def from_dict(cls, lists: ProvenanceLists) -> Provenance:
+        """Returns the provenance that a manifest or the summary of a stage stores."""
+        return cls(lists["inputs"], lists["models"], lists["prompts"], lists["thresholds"])
+
+
+def describe_model(role: str, identity: ModelIdentity) -> Model:
+    """Returns the record of a model or a search in a role."""
+    return {"role": role, "name": identity.name, "revision": identity.revision, "parameters": identity.parameters}
+
+
+def describe_threshold(name: str, passes: Direction, value: Number) -> Threshold:
+    """Returns the record of a threshold, named as the definition's key."""
+    return {"name": name, "passes": passes, "value": value, "inclusive": passes in ("at least", "at most")}
+
+
+def describe_input_set(manifest: Manifest) -> Input:
+    """Returns the record of a published set that a build reads."""
+    counts = {"images": manifest["counts"]["images"], "queries": manifest["counts"]["queries"]}
+    counts = {kind: count for kind, count in counts.items() if count}  # a gallery has no queries
+    name = f"{manifest['name']}/v{manifest['version']}"
+    return {"file": name, "sha256": manifest["content_digest"], "counts": counts}
 
 
 def pluralize_kind(kind: str) -> str:
@@ -277,7 +250,7 @@ def pluralize_kind(kind: str) -> str:
     return _PLURALS.get(kind, f"{kind}s")
 
 
-def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
+def tabulate_funnel(funnel: Iterable[FunnelStage]) -> list[list[Any]]:
     """Returns the stages of a manifest as rows of FUNNEL_COLUMNS for display, with the most frequent reasons first."""
     rows = []
     for stage in funnel:
@@ -289,12 +262,12 @@ def tabulate_funnel(funnel: Iterable[dict[str, Any]]) -> list[list[Any]]:
     return rows
 
 
-def manifest_digest(manifest: dict[str, Any]) -> str:
+def manifest_digest(manifest: Mapping[str, object]) -> str:
     """Returns the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
     return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> Manifest:
     """Reads a version's manifest, with the keys of the current schema version. Raises UserError with file and key, and
     where the manifest is damaged."""
     data, file = read_manifest_bytes(path), path / "manifest.json"
@@ -313,7 +286,7 @@ def read_manifest_bytes(path: Path) -> bytes:
         raise _wrong(file, f"cannot be read ({error.strerror or error})") from None
 
 
-def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
+def parse_manifest(data: bytes, file: Path) -> Manifest:
     """Returns the manifest in these bytes; `file` is for messages. Raises UserError with file and key. Its digest is
     not checked."""
     try:
@@ -326,7 +299,7 @@ def parse_manifest(data: bytes, file: Path) -> dict[str, Any]:
         raise _wrong(file, f"is not as expected: {str(error).replace('`$.', '`')[:300]}") from None
     if manifest["kind"] not in KINDS:
         raise _wrong(file, f"is not as expected: Invalid value {manifest['kind']!r} - at `kind`")
-    checked: dict[str, Any] = manifest
+    checked: Manifest = manifest
     return checked
 
 

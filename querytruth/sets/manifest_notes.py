@@ -1,23 +1,25 @@
 """The types of a manifest's `notes`: what the kinds of sets add."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from __future__ import annotations
 
-from msgspec import Meta, Struct, field
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 Number = int | float
 _VersionName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}/v[0-9]{1,9}\Z")]
 
 
-class Render(Struct):
+class Render(TypedDict):
     """How the images are rendered; no size where the publisher does not state it."""
 
-    size: Annotated[int, Meta(ge=1, le=100_000)] | None = None
-    mode: str | None = None
+    size: NotRequired[Annotated[int, Meta(ge=1, le=100_000)] | None]
+    mode: NotRequired[str | None]
 
 
-class AmbiguityShare(Struct):
+class AmbiguityShare(TypedDict):
     """Ambiguous queries before or after they were resolved."""
 
     queries: Count
@@ -25,7 +27,32 @@ class AmbiguityShare(Struct):
     share: Number
 
 
-class ConfusableImage(Struct):
+class Reliability(TypedDict):
+    """How well a judge's probabilities agree with people's answers: the area under the ROC curve, the expected
+    calibration error, and the curve itself by tenths of the pairs."""
+
+    answers: Count
+    area: Number
+    expected_error: Number
+    curve: list[dict[str, Number]]
+
+
+class JudgeFigures(TypedDict):
+    """What a judge decided of a set's pairs: asked, merged into the truth, waiting for people; `reliability` None where
+    people answered too few to believe it."""
+
+    name: str
+    asked: Count
+    without_score: Count
+    answers: Count
+    at_least: Number
+    merged: Count
+    waiting: Count
+    reliability: Reliability | None
+    record: NotRequired[dict[str, Any]]
+
+
+class ConfusableImage(TypedDict):
     """An image that an ambiguous caption fits."""
 
     image_id: str
@@ -34,7 +61,7 @@ class ConfusableImage(Struct):
     text: str | None
 
 
-class AmbiguityExample(Struct):
+class AmbiguityExample(TypedDict):
     """An ambiguous caption, and its outcome."""
 
     query_id: str
@@ -43,10 +70,10 @@ class AmbiguityExample(Struct):
     language: str
     outcome: str
     new_text: str | None
-    confusable_images: Annotated[list[ConfusableImage], Meta(min_length=1)] = field(name="rivals")
+    rivals: Annotated[list[ConfusableImage], Meta(min_length=1)]
 
 
-class Ambiguity(Struct):
+class Ambiguity(TypedDict):
     """The ambiguity of a recall set's captions."""
 
     before: AmbiguityShare
@@ -55,11 +82,14 @@ class Ambiguity(Struct):
     seen: dict[str, str | None]
     examples: list[AmbiguityExample]
     rounds: list[dict[str, Any]]
-    max_confusable_images: Count = field(name="rivals")
+    rivals: Count
+    candidates: NotRequired[Count]
+    measured: NotRequired[list[dict[str, Any]]]
+    judge: NotRequired[JudgeFigures]
     then: str | None
 
 
-class CommonStart(Struct):
+class CommonStart(TypedDict):
     """A frequent beginning of captions."""
 
     text: str
@@ -68,15 +98,18 @@ class CommonStart(Struct):
     example: str
 
 
-class Captions(Struct):
+class Captions(TypedDict):
     """The captions of a recall set."""
 
     asked: Count
+    replies: NotRequired[Count]
+    rejected: NotRequired[dict[str, Count]]
+    written_by_people: NotRequired[Count]
     openings: dict[str, list[CommonStart]]
     stripped: dict[str, list[Any]]
 
 
-class FetchedHost(Struct):
+class FetchedHost(TypedDict):
     """Images of a host."""
 
     host: str
@@ -84,7 +117,7 @@ class FetchedHost(Struct):
     failed: Count
 
 
-class Fetched(Struct):
+class Fetched(TypedDict):
     """Where and when the images of a generated set were fetched."""
 
     hosts: Count
@@ -92,16 +125,17 @@ class Fetched(Struct):
     last: str | None
     most: list[FetchedHost]
     there: Count
+    failed: NotRequired[dict[str, Count]]
 
 
-class CollectedTopic(Struct):
+class CollectedTopic(TypedDict):
     """The queries of a topic that people chose."""
 
     topic: str
     queries: Count
 
 
-class Collection(Struct):
+class Collection(TypedDict):
     """The collection of a generated set."""
 
     search: str
@@ -112,16 +146,18 @@ class Collection(Struct):
     pictures: Count
     pictures_of_several_queries: Count
     same_picture_at_other_addresses: Count
+    queries_that_share_images: NotRequired[Count]
+    choices_of_people: NotRequired[Count]
 
 
-class Nested(Struct):
+class Nested(TypedDict):
     """The set that this one is a part of."""
 
     of: _VersionName
-    size: Count = 0
+    size: NotRequired[Count]
 
 
-class Frequent(Struct):
+class Frequent(TypedDict):
     """The most frequent values of a column of a gallery."""
 
     distinct: Count
@@ -132,11 +168,11 @@ class Frequent(Struct):
 class Days(Frequent):
     """Images by day."""
 
-    first: str | None = None
-    last: str | None = None
+    first: NotRequired[str | None]
+    last: NotRequired[str | None]
 
 
-class Shapes(Struct):
+class Shapes(TypedDict):
     """Images by shape."""
 
     landscape: Count
@@ -151,7 +187,7 @@ class Sizes(Frequent):
     megapixels: dict[str, Number]
 
 
-class Place(Struct):
+class Place(TypedDict):
     """A cell of the map with many images."""
 
     latitude: Number
@@ -159,7 +195,7 @@ class Place(Struct):
     pictures: Count
 
 
-class Places(Struct):
+class Places(TypedDict):
     """Images by place."""
 
     cell_degrees: Number
@@ -168,7 +204,7 @@ class Places(Struct):
     rest: Count
 
 
-class Score(Struct):
+class Score(TypedDict):
     """A quality score of the images."""
 
     pictures: Count
@@ -176,7 +212,7 @@ class Score(Struct):
     histogram: list[Count]
 
 
-class KnownMetadata(Struct):
+class KnownMetadata(TypedDict):
     """Images by what their files say."""
 
     place_and_time: Count
@@ -185,7 +221,7 @@ class KnownMetadata(Struct):
     neither: Count
 
 
-class Scores(Struct):
+class Scores(TypedDict):
     """The quality scores."""
 
     brightness: Score
@@ -194,7 +230,7 @@ class Scores(Struct):
     flatness: Score
 
 
-class GallerySummary(Struct):
+class GallerySummary(TypedDict):
     """The figures of a gallery's page."""
 
     pictures: Count
@@ -208,7 +244,7 @@ class GallerySummary(Struct):
     scores: Scores
 
 
-class LogStratum(Struct):
+class LogStratum(TypedDict):
     """A part of a search log, by how often its queries were asked: how many it has, and how many were drawn."""
 
     stratum: str
@@ -217,14 +253,30 @@ class LogStratum(Struct):
     drawn: Count
 
 
-class DrawnLog(Struct):
+class DrawnLog(TypedDict):
     """The log that own queries were drawn from: the name of its file, and its strata."""
 
     file: str
     strata: list[LogStratum]
 
 
-class Certificate(Struct):
+class AcceptedLabelsRecord(TypedDict):
+    """What a rebuild needs to find the accepted labels of a judge again: the audit, its grades, and how often it had
+    been extended."""
+
+    audit: str
+    grades: list[int]
+    extensions: Count
+
+
+class FurtherJudgments(TypedDict):
+    """What more judgments would give."""
+
+    judgments: Count
+    recall_at_least: Number
+
+
+class Certificate(TypedDict):
     """What people's answers to an audit certify of a version, with this confidence, all together: at least so much of
     the pool's relevant pairs is in the truth, at most so much of the truth is wrong, at most so many relevant pairs a
     query lie outside the pool (none: not known). It holds for the version with this content digest."""
@@ -240,7 +292,10 @@ class Certificate(Struct):
     pool: Count
     asked: Count
     drawn: Count
-    content_digest: str = ""
+    outside_at_most: NotRequired[Number | None]
+    further: NotRequired[FurtherJudgments | None]
+    to_goal: NotRequired[Count | None]
+    content_digest: NotRequired[str]
 
 
 def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -> str:
@@ -278,17 +333,24 @@ CERTIFICATE_TEXTS = {
 }
 
 
-class Notes(Struct):
+class Notes(TypedDict):
     """`notes`: what the kinds of sets add."""
 
-    summary: GallerySummary | None = None
-    ambiguity: Ambiguity | None = None
-    captions: Captions | None = None
-    collection: Collection | None = None
-    nested: Nested | None = None
-    held_out: dict[str, Any] | None = None
-    render: Render | None = None
-    parents: list[str] = field(default_factory=list)
-    stages: dict[str, dict[str, Any]] | None = None
-    certificate: Certificate | None = None
-    log: DrawnLog | None = None
+    summary: NotRequired[GallerySummary]
+    ambiguity: NotRequired[Ambiguity]
+    captions: NotRequired[Captions]
+    collection: NotRequired[Collection]
+    nested: NotRequired[Nested]
+    held_out: NotRequired[dict[str, Any]]
+    judge: NotRequired[JudgeFigures]
+    accepted_labels: NotRequired[list[AcceptedLabelsRecord]]
+    accepted_pairs_declared: NotRequired[Count]
+    accepted_pairs_closed: NotRequired[Count]
+    format: NotRequired[str]
+    title: NotRequired[str]
+    licence: NotRequired[str]
+    render: NotRequired[Render | None]
+    parents: NotRequired[list[str]]
+    stages: NotRequired[dict[str, dict[str, Any]]]
+    certificate: NotRequired[Certificate]
+    log: NotRequired[DrawnLog]

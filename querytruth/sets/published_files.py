@@ -1,14 +1,11 @@
-"""The files of a version, as its manifest and its list of images name them.
+"""What lies in the folder of a set: the numbers of its versions, the files of one, and what it may name outside.
 
-The numbers of a set's versions: the newest one, and those that something names and that are not there any more.
+A number is never used twice: results, exports and people know a version by it. A lost version is one that something
+names and that is after the newest that is there; that somebody removed an older one changes nothing.
 
-A number is never used twice: results, exports and people know a version by it. A lost version is one after the newest
-that is there; that somebody removed an older one changes nothing.
-
-What a set may name outside its own folder: nothing, unless this user published it here or gives the folder.
-
-A record per published version is stored in the user's state folder, named by the digest of its manifest file. It is
-outside every set, so that no set from elsewhere can claim to be the user's own.
+Outside its own folder a set may name nothing, unless this user published it here or gives the folder. A record per
+published version is stored in the user's state folder, named by the digest of its manifest file, outside every set, so
+that no set from elsewhere can claim to be the user's own.
 """
 
 import os
@@ -23,6 +20,7 @@ from typing import Any
 from querytruth.backends.files import durable_files, safe_paths
 from querytruth.backends.images.source_names import is_allowed_url, is_url
 from querytruth.errors import UserError, translate_read_errors
+from querytruth.sets.manifest import Manifest
 
 _HISTORY = "evaluations/history.jsonl"
 _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
@@ -94,7 +92,7 @@ class PublishedFile:
     sha256: str
 
 
-def list_published_files(manifest: Mapping[str, Any]) -> list[PublishedFile]:
+def list_published_files(manifest: Manifest) -> list[PublishedFile]:
     """Returns the files that a manifest lists itself: all but the images. Raises UserError for an impossible one."""
     return [_checked(row, "manifest.json") for row in manifest["files"]]
 

@@ -1,18 +1,13 @@
-"""Finding, reading and verifying sets on disk (querytruth/sets/set_publishing.py writes them).
+"""Finding, reading and verifying sets on disk (querytruth/sets/set_publishing.py writes them), images included.
 
 <name>/v<N>/…           immutable; manifest.json is written last, its presence means complete
 <name>/latest           names the newest version
 <name>/decisions.jsonl  querytruth/sets/decision_log.py
 <name>/.rendered/       images rendered so far; versions hold hard links to them
 
-The record of rendered images: the sha256 of each file below a folder of rendered images, as it was written.
-
-A file of the record is a line `<path> <sha256>` per rendering; a path may have several. What is not in the record is
-rendered again.
-
-Locations and checksums of a set's images, in the set and in its source.
-
-The digests that the image files of a folder must have before a version or a question carries them on.
+An image lies in the set or in its source; its file must have its digest before a version or a question carries it on.
+The record of rendered images has a line `<path> <sha256>` per rendering, as it was written; a path may have several.
+What is not in the record is rendered again.
 """
 
 import json
@@ -34,7 +29,14 @@ from querytruth.backends.images.source_names import decode_item, is_url, is_web_
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.records import TABLE_SCHEMAS, check_ids, check_rows, from_arrow
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, make_canary
-from querytruth.sets.manifest import is_undamaged_manifest, parse_manifest, read_manifest, read_manifest_bytes
+from querytruth.sets.manifest import (
+    ListedFile,
+    Manifest,
+    is_undamaged_manifest,
+    parse_manifest,
+    read_manifest,
+    read_manifest_bytes,
+)
 from querytruth.sets.partial_reading import PartialReading
 from querytruth.sets.published_files import CHECKSUMS, is_allowed_image_path, is_own_version
 from querytruth.sets.set_places import describe_place as describe_place
@@ -70,7 +72,7 @@ class StoredSet:
 
     path: Path
     tables: Tables
-    manifest: dict[str, Any]
+    manifest: Manifest
     is_own: bool = False
     hides_places: bool = False
 
@@ -105,7 +107,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
     return StoredSet(path, Tables(**tables), manifest, is_own)
 
 
-def read_image_digests(path: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
+def read_image_digests(path: Path, manifest: Manifest) -> dict[str, str]:
     """Returns the sha256 of each image file in the version with this manifest, by its path there; empty where it holds
     none. Raises UserError where the list is damaged or cannot be read."""
     listed = {file["path"]: file["sha256"] for file in manifest["files"]}
@@ -187,7 +189,7 @@ def verify_set(
 
 
 def _check_file(
-    folder: Path, name: str, listed: dict[str, Any], progress: Callable[[int], None], *, is_read: bool = True
+    folder: Path, name: str, listed: ListedFile, progress: Callable[[int], None], *, is_read: bool = True
 ) -> str:
     try:
         file = contained_file(folder, name, "verify")

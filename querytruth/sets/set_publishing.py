@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,7 +35,7 @@ from querytruth.backends.files.safe_paths import contained_file, contained_path,
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from querytruth.sets.decision_log import LOG_NAMES
-from querytruth.sets.manifest import read_manifest
+from querytruth.sets.manifest import ListedFile, Manifest, read_manifest
 from querytruth.sets.published_files import (
     CHECKSUMS,
     MAX_SIGNATURE_BYTES,
@@ -67,8 +67,8 @@ class PublishedVersion:
 
 def publish_set(
     tables: Tables,
-    manifest: Callable[[str, int, dict[str, Any] | None], dict[str, Any]],
-    card: Callable[[dict[str, Any]], str],
+    manifest: Callable[[str, int, Manifest | None], Manifest],
+    card: Callable[[Manifest], str],
     folder: Path,
     *,
     images: Path | None = None,
@@ -76,15 +76,15 @@ def publish_set(
 ) -> PublishedVersion:
     """Writes the next version, unless the newest has the same content digest.
 
-    `manifest(digest, version, parent)` returns the manifest without its files; `images` is a folder of rendered images
-    by the images' `path`. Readers see the old version or the new one. Raises UserError for a name that no set may have
-    and where the version cannot be written.
+    `manifest(digest, version, parent)` returns the manifest, whose files are listed here; `images` is a folder of
+    rendered images by the images' `path`. Readers see the old version or the new one. Raises UserError for a name that
+    no set may have and where the version cannot be written.
     """
     _check_set_folder(folder)
     arrow = tables.to_arrow_tables()
     digest = content_digest(arrow)
 
-    def write(staging: Path, version: int, parent: dict[str, Any] | None) -> None:
+    def write(staging: Path, version: int, parent: Manifest | None) -> None:
         content = manifest(digest, version, parent)
         written = {name: table for name, table in arrow.items() if table.num_rows or name not in _LEFT_OUT_IF_EMPTY}
         with ThreadPoolExecutor(max_workers=1) as other_core:  # Arrow encodes without the interpreter
@@ -93,7 +93,7 @@ def publish_set(
         if images is not None:
             files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
         files.append(_write(staging, "README.md", lambda file: file.write(readme.result())))
-        content["files"] = sorted(files, key=lambda file: str(file["path"]))
+        content["files"] = sorted(files, key=lambda file: file["path"])
         content["manifest_digest"] = manifest_digest(content)
         _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))
         _sync_folders(staging)
@@ -170,9 +170,7 @@ def _install_logs(source: Path, folder: Path) -> None:
             sync_folder(folder)
 
 
-def _publish_next(
-    folder: Path, digest: str, write: Callable[[Path, int, dict[str, Any] | None], None]
-) -> PublishedVersion:
+def _publish_next(folder: Path, digest: str, write: Callable[[Path, int, Manifest | None], None]) -> PublishedVersion:
     """Writes the next version and puts it in place. No build replaces another's version, even without a lock: a rename
     to a folder that holds files fails. Then this one follows the other."""
     while True:
@@ -223,13 +221,13 @@ def _point_to_newest(folder: Path) -> None:
         sync_folder(folder)
 
 
-def _write_table(staging: Path, name: str, table: pa.Table) -> dict[str, Any]:
+def _write_table(staging: Path, name: str, table: pa.Table) -> ListedFile:
     ordered = [column for column in table.column_names if column not in _WITHOUT_STATISTICS]
     options = {"compression": "zstd", "row_group_size": _ROWS, "write_statistics": ordered}
     return _write(staging, name, lambda file: write_readable(file, table, **options), table.num_rows)
 
 
-def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any]:
+def _link_images(staging: Path, source: Path, names: list[str]) -> ListedFile:
     """Hard-links the rendered images (or copies them), and writes their checksums. Raises UserError for an image that
     is not as it was rendered, or as the version of `source` lists it."""
     intact = read_intact_digests(source)
@@ -249,7 +247,7 @@ def _link_images(staging: Path, source: Path, names: list[str]) -> dict[str, Any
     return _write(staging, CHECKSUMS, lambda file: pq.write_table(table, file, compression="zstd"), len(rows))
 
 
-def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: int | None = None) -> dict[str, Any]:
+def _write(staging: Path, name: str, write: Callable[[BinaryIO], object], rows: int | None = None) -> ListedFile:
     """Writes a file to disk, and returns its entry for the manifest."""
     path = staging / name
     with path.open("wb") as file:

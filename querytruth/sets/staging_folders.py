@@ -1,10 +1,8 @@
-"""Folders in which runs write before they put the result in place: one for each run, so that none removes another's.
+"""Folders in which runs write before they put the result in place, one for each run, and what interrupted runs left.
 
 The name holds the machine and the process. A folder is abandoned when its process has ended, or, where that is on
-another machine, after a day.
-
-Files below a set's folder that no run reads any more: unfinished writes, versions of killed builds that were never
-put in place, and bodies of pages without a row.
+another machine, after a day. Left are unfinished writes, versions of killed builds that were never put in place, and
+bodies of pages without a row.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Differences between two versions of a set, and whether figures on them are comparable.
-
-The items that a build does not have any more, and what took them: reasons of its ledger, and folders or topics.
-"""
+"""Differences between two versions of a set: whether figures stay comparable, what a build lost, and what took it."""
 
 from collections import Counter
 from collections.abc import Iterator

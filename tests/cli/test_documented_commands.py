@@ -46,8 +46,6 @@ def unknown_parts(words: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_documented_commands_and_options_exist(page: Path) -> None:
-    if page.name == "CHANGELOG.md":
-        pytest.skip("tells of commands that were renamed")
     faults = [(" ".join(words), unknown) for words in documented(page) if (unknown := unknown_parts(words))]
     assert not faults
 
@@ -99,6 +97,30 @@ def test_a_section_that_is_null_is_told_without_a_python_class(key: str, tmp_pat
     with pytest.raises(UserError, match=f"key '{key}': is a section of keys.*cannot be null") as caught:
         load_definition(file, [], "precision")
     assert "Options" not in str(caught.value)
+
+
+def list_anchors(page: Path) -> set[str]:
+    """The anchors of a page's headlines, as GitHub makes them."""
+    text = re.sub(r"(?ms)^```.*?^```", "", page.read_text("utf-8"))
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"[`*]", "", headline)).strip().lower().replace(" ", "-")
+        for headline in re.findall(r"(?m)^#+ (.+)$", text)
+    }
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.suffix == ".md" and page.name != "reference.md"], ids=lambda page: page.name
+)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    lost = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?m)^    .*$", "", page.read_text("utf-8"))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in list_anchors(file)):
+            lost.append(target)
+    assert not lost
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

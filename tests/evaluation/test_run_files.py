@@ -32,6 +32,9 @@ def written(folder: Path, form: str) -> Path:
         table.assign(rank=1)[["score", "rank", "image_id", "query_id"]].to_parquet(path)
     elif form in ("csv", "tsv"):
         table.assign(note="a, b").to_csv(path, sep="\t" if form == "tsv" else ",", index=False, encoding="utf-8-sig")
+    elif form == "jsonl":
+        lines = [{"query_id": query, "image_id": image, "score": score, "rank": 1} for query, image, score in ROWS]
+        path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8-sig")
     elif form == "json":
         whole: dict[str, dict[str, float]] = {}
         for query, image, score in ROWS:
@@ -113,7 +116,7 @@ def test_runs_of_most_tools_are_plain(tmp_path: Path, blank: str) -> None:
     pd.testing.assert_frame_equal(table, _read_trec_lines(tmp_path / "run.trec"), check_exact=True)
 
 
-@pytest.mark.parametrize("form", ["trec", "run", "txt", "json", "parquet", "csv", "tsv", "CSV"])
+@pytest.mark.parametrize("form", ["trec", "run", "txt", "json", "jsonl", "parquet", "csv", "tsv", "CSV"])
 def test_all_forms_say_the_same(tmp_path: Path, form: str) -> None:
     table = read_run(written(tmp_path, form.lower()).rename(tmp_path / f"mine.{form}"))
     assert list(table.columns) == ["query_id", "image_id", "score"]
@@ -122,7 +125,27 @@ def test_all_forms_say_the_same(tmp_path: Path, form: str) -> None:
     assert list(table.itertuples(index=False, name=None)) == ROWS
 
 
+def test_a_line_may_hold_all_results_of_a_query(tmp_path: Path) -> None:
+    """As search services log them: an order, or objects with scores; ids may be numbers."""
+    lines = [{"query": "a dog", "results": ["b.jpg", 7]}, {"query": 12, "results": [{"file_name": "c", "score": 3}]}]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    table = read_run(tmp_path / "log.jsonl")
+    assert list(table.itertuples(index=False, name=None)) == [
+        ("a dog", "b.jpg", -1),
+        ("a dog", "7", -2),
+        ("12", "c", 3),
+    ]
+
+
 BROKEN = [
+    ("run.jsonl", '{"query_id": "q"}', "line 1 .*: names no image"),
+    ("run.jsonl", '{"image_id": "a", "score": 1}', "line 1 .*: names no query"),
+    ("run.jsonl", '{"query": "q", "image_id": "a"}', "line 1 .*: has a result without a score"),
+    ("run.jsonl", '{"query": "q", "image_id": "a", "score": true}', "has a result without a score"),
+    ("run.jsonl", '{"query": "q", "results": "a"}', "has results that are no list"),
+    ("run.jsonl", '{"query": "q", "results": [null]}', "names no image"),
+    ("run.jsonl", '{"query": "q", "query": "p", "results": []}', "twice|repeat|is no JSON"),
+    ("run.json", '{"q": ["a"]}\n{"p": ["b"]}', r"is no JSON .*name it \.jsonl"),
     ("run.txt", "q Q0 a 1 0.5 t\nq Q0 b\n", "run.txt line 2 .*: has 3 fields"),
     ("run.txt", "q Q0 a 1 high t\n", "line 1 .*: has 'high' where a number is wanted"),
     ("run.txt", "q Q0 a 1 1_0 t\n", "line 1 .*: has '1_0'"),

@@ -156,7 +156,15 @@ def test_the_reviewer_meets_the_candidates_first_with_the_detected_box(
 
 @pytest.mark.parametrize(
     ("results", "reason"),
-    [("{}", "holds no list"), ("[", "is not JSON"), (None, "cannot be read")],
+    [
+        ("{}", "holds no list"),
+        ("[", "is not JSON"),
+        (None, "cannot be read"),
+        (
+            '[{"image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9], "confidence": 0.9}]',
+            r"holds none that can be read \(bad score\)",
+        ),
+    ],
 )
 def test_what_is_no_list_of_results_is_one_line(
     make_world: Callable[..., Path], tmp_path: Path, results: str | None, reason: str

@@ -1,5 +1,5 @@
 """Caption sets in miniature, in the layouts that their publishers ship: Flickr8k, Flickr8k-CN, Flickr30K-CN, COCO-CN,
-COCO captions, Karpathy's splits, ECCV Caption, Noah-Wukong, TaiSu and Zero."""
+COCO captions, Karpathy's splits, ECCV Caption, Noah-Wukong, TaiSu and Zero; and tables of one's own."""
 
 import json
 from pathlib import Path
@@ -242,3 +242,58 @@ def test_a_folder_with_nothing_in_it_is_refused_in_a_line(name: str, tmp_path: P
 def test_an_unknown_format_answers_with_the_nearest() -> None:
     with pytest.raises(UserError, match="did you mean 'flickr30k_cn'"):
         read("flickr30kcn", Path("nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("captions.csv", "image,caption\n1.jpg,a dog\n2.jpg,a dog\n2.jpg,a boat\n"),
+        ("captions.csv", "image;caption\n1.jpg;a dog\n2.jpg;a dog\n2.jpg;a boat\n"),
+        ("openclip.tsv", "filepath\ttitle\n1.jpg\ta dog\n2.jpg\ta dog\n2.jpg\ta boat\n"),
+        ("metadata.jsonl", "".join(
+            json.dumps({"file_name": image, "text": text}) + "\n"
+            for image, text in (("1.jpg", "a dog"), ("2.jpg", "a dog"), ("2.jpg", "a boat"))
+        )),
+    ],
+)  # fmt: skip
+def test_a_text_beside_two_images_is_one_query_with_two_right_ones(tmp_path: Path, name: str, text: str) -> None:
+    said = read("pairs", write(tmp_path / "own", {name: text}) / name)
+    assert pairs(said) == [("a boat", "2.jpg"), ("a dog", "1.jpg"), ("a dog", "2.jpg")]
+    assert len(said.queries) == 2 and set(said.queries["style"]) == {"caption"}
+
+
+def test_grades_and_splits_of_a_table_are_taken_and_empty_cells_are_listed(tmp_path: Path) -> None:
+    rows = "红色的车,1.jpg,2,test\n红色的车,2.jpg,0,test\n红色的车,3.jpg,1,train\n,4.jpg,1,test\nboat,,1,test\n"
+    table = write(tmp_path / "own", {"pairs.csv": "query,image,grade,split\n" + rows})
+    said = read("pairs", table, "test")
+    assert said.qrels[["image", "relevance"]].to_numpy().tolist() == [["1.jpg", 2], ["2.jpg", 0]]
+    assert set(said.queries["style"]) == {"query"} and set(said.queries["language"]) == {"zh"}
+    assert list(said.grades) == ["2", "0"]
+    assert [(kind, reason) for kind, _, reason, _ in said.rejections] == [
+        ("query", "empty_text"),
+        ("image", "missing_file_name"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a,b\n1,2\n", r"has no column of images \(it has a, b\)"),
+        ("image,b\n1,2\n", "has no column of texts"),
+        ("image,text,grade\n1,2,high\n", "line 2 .*has the grade 'high'"),
+        ("image,text,grade\n1,2,0.5\n", "line 2 .*has the grade '0.5'"),
+        ("image,text,grade\n1,2,nan\n", "line 2 .*has the grade 'nan'"),
+    ],
+)
+def test_a_table_without_pairs_is_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(UserError, match=problem):
+        read("pairs", write(tmp_path, {"own.csv": text}) / "own.csv")
+
+
+def test_captions_of_coco_that_are_empty_or_missing_do_not_refuse_the_file(tmp_path: Path) -> None:
+    whole = {
+        "images": [{"id": 1, "file_name": "1.jpg"}],
+        "annotations": [{"id": 1, "image_id": 1, "caption": "a dog"}, {"id": 2, "image_id": 1, "caption": None}],
+    }
+    said = read("coco_captions", write(tmp_path, {"c.json": json.dumps(whole)}) / "c.json")
+    assert said.queries["text"].tolist() == ["a dog", ""], "the second goes into the ledger as empty"

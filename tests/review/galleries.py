@@ -81,9 +81,7 @@ def make_manifest(tables: Tables, **changes: Any) -> dict[str, Any]:
         "kind": "gallery",
         "licence": "",
         "configuration": {"render": {"size": 512, "mode": "squash"}},
-        "thresholds": [
-            rule.threshold_record().as_dict() for rule in build_filter_rules(min_sharpness=0.25, max_brightness=0.85)
-        ],
+        "thresholds": [rule.threshold_record() for rule in build_filter_rules(min_sharpness=0.25, max_brightness=0.85)],
         "funnel": [{**stage, "stage": "scan", "entered": 60, "accepted": 57, "quarantined": {"truncated": 3}}],
         "known_limitations": ["Clocks may be wrong."],
         "parent": None,

@@ -45,7 +45,7 @@ def test_a_million_places_are_a_few_thousand_dots() -> None:
 
 
 def test_bars_beyond_a_cut_are_marked() -> None:
-    cuts = [build_filter_rules(min_sharpness=0.25)[-1].threshold_record().as_dict()]
+    cuts = [build_filter_rules(min_sharpness=0.25)[-1].threshold_record()]
     plot = plot_geometry.draw_histogram("sharpness", [3, 0, 5, 1], cuts)
     assert plot is not None and [bar["out"] for bar in plot["bars"]] == [True, False, False, False]
     assert plot["cuts"] == ["at least 0.25"] and "var(--mark)" in plot["svg"]

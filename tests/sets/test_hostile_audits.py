@@ -14,6 +14,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no set": (lambda one: one.update(set=None), "`set`"),
     "no id": (lambda one: one.update(audit_id=None), "`audit_id`"),
     "systems by number": (lambda one: one.update(systems=[7]), r"`systems\[0\]`"),
+    "a judge without a name": (lambda one: one.update(judge={"prompts": {}}), "`judge`"),
     "a missing depth": (lambda one: one.pop("depth"), "`depth`"),
 }
 

@@ -25,7 +25,7 @@ def test_listed_sizes_come_first_and_unrendered_images_have_none() -> None:
     listed = IMAGES.assign(rendered_width=[64, 21], rendered_height=[16, 64])
     assert find_rendered_sizes(listed, manifest("longer_side")).to_numpy().tolist() == [[64, 16], [21, 64]]
     assert find_rendered_sizes(IMAGES, manifest(None)).isna().all(axis=None)
-    assert find_rendered_sizes(IMAGES, {}).isna().all(axis=None)
+    assert find_rendered_sizes(IMAGES, None).isna().all(axis=None)
 
 
 def test_a_recall_set_knows_how_its_gallery_squashed_its_images() -> None:

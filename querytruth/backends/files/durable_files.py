@@ -1,14 +1,9 @@
-"""Atomic, durable writes, and digests of files.
+"""Durable writes: files that are replaced atomically, logs and journals of lines, folders that a task leaves clean.
 
-Append-only logs of lines; every line is on disk before the call returns.
-
-Lines that were appended together are separated by a carriage return, and the last one ends with a line feed. The line
-feed is written when everything before it is on disk. Whatever follows the last line feed is an unfinished write, after
-a power failure, too: readers skip it, and the next write replaces it.
-
-Folders of tasks that leave nothing on the machine that they run on.
-
-The journal of a stage on disk: a line per step, for one process at a time.
+Every line of a log is on disk before the call returns. Lines that were appended together are separated by a carriage
+return, and the last one ends with a line feed, written when everything before it is on disk. Whatever follows the last
+line feed is an unfinished write, after a power failure, too: readers skip it, and the next write replaces it. A journal
+has a line per step, for one process at a time.
 """
 
 import atexit

@@ -1,13 +1,11 @@
-"""Parquet files from outside, read in a worker process with little memory and no rights.
+"""Parquet files: a stranger's, read in a worker process with little memory and no rights, and ours, with a checksum.
 
 A few megabytes can hold gigabytes: pages compress, a dictionary repeats one long value for millions of rows, a run of
 equal values takes a few bytes however long it is. What the file states about this is not to be relied on: the worker
 finds out, and where it runs out of memory, or dies, the file is refused.
 
-Parquet files that contain a checksum.
-
-The digest of all other bytes is stored between the last page and the footer. Nothing in the file refers to that
-position, so every Parquet reader can read the file.
+Our checksum, the digest of all other bytes, is stored between the last page and the footer. Nothing in the file refers
+to that position, so every Parquet reader can read the file.
 """
 
 import errno

@@ -19,7 +19,13 @@ import pyarrow as pa
 from querytruth.backends.files.parquet_files import iterate_parquet, read_parquet_schema
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
-from querytruth.backends.files.text_files import FIX_FILE, MAX_LINE_BYTES, iterate_whole_lines, require_file
+from querytruth.backends.files.text_files import (
+    FIX_FILE,
+    MAX_LINE_BYTES,
+    find_csv_delimiter,
+    iterate_whole_lines,
+    require_file,
+)
 from querytruth.backends.files.text_formats import refuse_repeated_columns, refuse_repeated_keys
 from querytruth.errors import UserError, first_line, translate_read_errors
 
@@ -104,7 +110,7 @@ def _iterate_csv(path: Path, stage: str, encoding: str) -> _Records:
         for at, line in _iterate_texts(path, stage, encoding):  # noqa: B007 - the reader's position
             yield line
 
-    reader = csv.reader(lines(), delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+    reader = csv.reader(lines(), delimiter=find_csv_delimiter(require_file(path, stage)), strict=True)
     start = 1
     try:
         while (row := _next_row(reader)) is not None:

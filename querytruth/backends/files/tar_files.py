@@ -1,7 +1,6 @@
-"""The members of a tar from outside, as a stream: no header and no member makes the reader use much memory, and nothing
-is unpacked to a path that the tar names.
+"""The members of a tar from outside, as a stream, such as WebDataset shards, named by a file or by a pattern of names.
 
-WebDataset shards: tars of images and captions, named by a file or by a pattern of names.
+No header and no member makes the reader use much memory, and nothing is unpacked to a path that the tar names.
 """
 
 import glob

@@ -19,8 +19,9 @@ from querytruth.errors import UserError, translate_read_errors
 T = TypeVar("T")
 _STAGE = "import"
 _root: ContextVar[Path | None] = ContextVar("source_root", default=None)
+_HEAD = 1 << 16  # bytes in which a table's first row stands
 MAX_LINE_BYTES = 256 << 20  # bytes of a line, which can be an image in base64
-_CONVERT = "convert it first (iconv -f gb18030 -t utf-8), or give its encoding where there is an option"
+CONVERT = "convert it first (iconv -f gb18030 -t utf-8), or give its encoding where there is an option"
 FIX_FILE = "fix the file, or download it again"
 
 
@@ -76,6 +77,17 @@ def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
+def find_csv_delimiter(path: Path) -> str:
+    """Returns what separates the columns of a table: a tab in .tsv, a semicolon where the first row with a text has
+    some and no comma, as spreadsheets of many countries write it; else a comma. Raises OSError."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    rows = [row for row in head.splitlines() if row.strip() and not row.startswith(b"#")] or [b""]
+    return ";" if b";" in rows[0] and b"," not in rows[0] else ","
+
+
 def iterate_whole_lines(path: Path, stage: str) -> Iterator[tuple[int, str]]:
     """Yields number and text of every line, with its end."""
     require_file(path, stage)
@@ -90,7 +102,7 @@ def iterate_whole_lines(path: Path, stage: str) -> Iterator[tuple[int, str]]:
                 text = (data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data).decode("utf-8")
             except UnicodeDecodeError as error:
                 reason = f"is no UTF-8 (byte 0x{data[error.start]:02x} at column {error.start + 1}; GBK, perhaps)"
-                raise UserError(stage, f"{path} line {number}", reason, _CONVERT) from None
+                raise UserError(stage, f"{path} line {number}", reason, CONVERT) from None
             if "\x00" in text:
                 raise UserError(stage, f"{path} line {number}", "holds a NUL character", FIX_FILE)
             yield number, text

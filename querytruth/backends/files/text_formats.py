@@ -1,12 +1,8 @@
-"""CSV for spreadsheets: UTF-8 with BOM, CRLF line ends, and no cell that a spreadsheet runs as a formula, except links
-to files.
+"""CSV, JSON and YAML, each by one strict reader, and what a file is that is none of them.
 
-One reader of JSON from files and replies: a key that is there twice is an error; `json` keeps the last value.
-
-YAML from outside: small, shallow, and no larger by its aliases.
-
-Recognises a file of another format than the expected text (compressed, in UTF-16, a web page, a binary file), and a
-table whose header is ambiguous.
+CSV is for spreadsheets: UTF-8 with BOM, CRLF line ends, and no cell that a spreadsheet runs as a formula, except links
+to files. A key that a JSON object has twice is an error; `json` keeps the last value. YAML is small, shallow, and no
+larger by its aliases. A compressed file, UTF-16, a web page or a binary file is named as what it is.
 """
 
 import csv

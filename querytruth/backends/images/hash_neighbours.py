@@ -1,12 +1,9 @@
 """Connected components of 64-bit hashes, computed exactly: an edge joins hashes that differ in a few bits at most.
 
-Hashes that are connected already are not compared again, so that dense clusters, whose pairs would not fit into memory,
-cost little.
-
 The 64 bits are divided into m bands. Two hashes that differ in at most d bits agree in at least m - d bands: sorting by
-each choice of m - d bands puts them into one run of equal keys. More bands mean more choices, but shorter runs.
-
-Connected components, found by joining many pairs at once.
+each choice of m - d bands puts them into one run of equal keys. More bands mean more choices, but shorter runs. Hashes
+that are connected already are not compared again, so that dense clusters, whose pairs would not fit into memory, cost
+little; many pairs are joined at once.
 """
 
 from collections.abc import Callable, Iterator

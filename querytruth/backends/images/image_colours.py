@@ -1,13 +1,11 @@
-"""Conversion of any image to opaque 8-bit sRGB, which models and screens assume.
+"""Opaque 8-bit sRGB of any image, which models and screens assume, and its Lanczos resampling.
 
-The ground that transparent parts of an image are shown on: white, or black where white would lose the drawing.
+Transparent parts are shown on white, or on black where white would lose the drawing: a white drawing on a transparent
+ground is made for dark pages, and on white all of them are the same blank image.
 
-A white drawing on a transparent ground is made for dark pages. On white all of them are the same blank image.
-
-Lanczos resampling: Pillow's values within two levels, in a fifth of the time, by the library fast_image_resize.
-
-Its sums are of whole numbers, so that the result is the same whatever instructions a processor has. It is called once
-per direction, because the order decides where values are rounded: it always begins with columns, Pillow seldom does.
+Resampling has Pillow's values within two levels, in a fifth of the time, by the library fast_image_resize. Its sums are
+of whole numbers, so that the result is the same whatever instructions a processor has. It is called once per direction,
+because the order decides where values are rounded: it always begins with columns, Pillow seldom does.
 """
 
 import io

@@ -1,10 +1,8 @@
-"""Decoding of images for a scan: completeness check, small grey image, some colours, digest of the pixels.
+"""Decodes an image, a local file or one at a URL, for a scan: whole or not, small and grey, a digest.
 
 Every frame is decoded, although only the first is used: an animation that breaks off is an interrupted copy. A JPEG is
-decoded at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that
-truncated and damaged files are found.
-
-The bytes of a local file or an fsspec URL, up to a limit.
+decoded at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that truncated
+and damaged files are found.
 """
 
 import errno

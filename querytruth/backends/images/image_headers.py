@@ -1,14 +1,10 @@
-"""Format, size and number of frames of an image file, read without decoding.
+"""Format, size and number of frames of an image file, and which directory of a TIFF is the image, without decoding.
 
 Two kinds of damage that Pillow accepts are found, too: a GIF cut between two frames, and a PNG with a damaged chunk or
-without its end.
-
-The directories of a TIFF: which of them is the image, and whether the file is a camera's raw data.
-
-The first directory of a file is usually its image. Cameras write raw data in TIFF's form (DNG, NEF, ARW, CR2, PEF):
-there the first directory is a thumbnail or a preview, and the image is what the sensor measured, behind a colour
-filter, in a directory below it. Which directory is a thumbnail stands in NewSubfileType, and what pixels mean in
-PhotometricInterpretation (TIFF 6.0; TIFF/EP, ISO 12234-2; DNG 1.7).
+without its end. The first directory of a TIFF is usually its image. Cameras write raw data in TIFF's form (DNG, NEF,
+ARW, CR2, PEF): there the first directory is a thumbnail or a preview, and the image is what the sensor measured, behind
+a colour filter, in a directory below it. Which directory is a thumbnail stands in NewSubfileType, and what pixels mean
+in PhotometricInterpretation (TIFF 6.0; TIFF/EP, ISO 12234-2; DNG 1.7).
 """
 
 import re

@@ -1,10 +1,11 @@
-"""The part of an image inside bars and borders of one colour, or inside bars of its own blurred surroundings.
+"""What a small copy of an image says of it: four quality scores, its colours, and the part inside bars and borders.
 
-Four quality scores of an image, each 0 to 1, from a small grey copy.
+Borders are of one colour; bars may be of the image's own blurred surroundings. The colours are those of 8 x 8 cells,
+and whether details are kept beside them is decided here, too (`hash_checks`).
 
-They hardly depend on the size of the image or of the copy: distances between pixels are shares of the longer side. The
-thresholds come from 249 photos of cameras and phones, the same photos blurred, darkened and washed out, and 33 pages,
-screens and charts.
+The scores, each 0 to 1 and of a grey copy, hardly depend on the size of the image or of the copy: distances between
+pixels are shares of the longer side. The thresholds come from 249 photos of cameras and phones, the same photos
+blurred, darkened and washed out, and 33 pages, screens and charts.
 
 brightness  Mean luma (Rec. 601, as stored). Below 0.1 (photos: 98% above 0.14) and above 0.9 little is visible.
 contrast    Standard deviation of luma as a share of the maximum (half black, half white). Below 0.05 nearly
@@ -17,8 +18,6 @@ sharpness   How fast grey values differ with distance: sqrt(1 - S(2d) / 4 S(d)),
 flatness    Geometric mean of two shares: exactly equal neighbours among all, hard steps among the steps there are. A
             page or a screenshot has both; a sky has neither, since its shades vary. Above 0.45 it is one (pages and
             screens: all above 0.47; photos: 98% below 0.43, the others have a blank white background).
-
-The colours of an image in 8 x 8 cells, and what decides whether its details are kept: see `hash_checks`.
 """
 
 import math

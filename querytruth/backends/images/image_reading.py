@@ -1,10 +1,6 @@
-"""Scanned image files: completeness, size, place, time, perceptual hash and quality.
+"""Scanned image files: completeness, size, place, time, quality, and hashes, of cropped copies, too.
 
 The header is read before anything is decoded; formats and pixels are limited. A file that fails has a reason.
-
-Perceptual hashes of an image with edges cut off, by which cropped copies of it are found.
-
-PDQ hashes of image files.
 """
 
 import errno

@@ -19,6 +19,7 @@ from querytruth.errors import UserError
 
 _LISTS = (".txt", ".lst")
 _TABLES = (".csv", ".parquet")
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".7z", ".rar")
 _VERSIONS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "CRC", "checksum")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
@@ -124,7 +125,9 @@ def _open_url(url: str, kind: str) -> ImageSource:
 
 def _unknown_kind(given: str) -> UserError:
     reason = f"is no folder, and no list or table ({', '.join((*_LISTS, *_TABLES))})"
-    return UserError(source_readers.LISTING_STAGE, given, reason, "fix `images` in the definition")
+    is_archive = given.lower().endswith(_ARCHIVES)
+    next_step = "unpack it, and name the folder" if is_archive else "fix `images` in the definition"
+    return UserError(source_readers.LISTING_STAGE, given, reason, next_step)
 
 
 @contextmanager

@@ -1,11 +1,9 @@
-"""Fast decoding of usual JPEG files to a small image, without Pillow's parser.
+"""Fast decoding of usual JPEG files to a small image, and the count of a JPEG's scans.
 
 Pillow's parser copies and parses every segment. Unusual files (padding, CMYK, 12 bits, two frames) are left to it.
 libjpeg decodes damaged data to the end with made-up pixels, and only warns; Pillow drops these warnings, simplejpeg
-reports them.
-
-The scans of a JPEG: each of them takes the time of a whole decode, and a few bytes are enough for one; and whether
-all of them are there in a file that ends without its mark.
+reports them. Each scan takes the time of a whole decode, and a few bytes are enough for one: they are counted. A file
+that ends without its mark is read where its scans are complete.
 """
 
 import re

@@ -1,28 +1,24 @@
-"""Perceptual hashes of parts of an image, which stay when it is cropped, framed or written on.
+"""Perceptual hashes of grey images: of the whole (64 bits, and 256 of PDQ), and of parts, which stay in edited copies.
 
-The parts lie around the points that stand out most from their surroundings (centre-surround extrema, as in Agrawal,
-Konolige, Blas, "CenSurE", 2008), each in three sizes: one of them shows nearly the same in a crop, which is larger. A
-part is large, so that its 64 bits, those of `perceptual_hash` without the brightness, say as much as those of a small
-image. All computation is in integers: every machine finds the same points and bits.
+All computation is in integers, for PDQ in integers that doubles hold exactly: every machine finds the same points and
+bits, also of an image that is its own mirror image.
 
-64-bit perceptual hashes of images, as they are and rotated or mirrored.
+The hash of the whole is `imagehash.phash`'s: DCT-II of the grey image resized to 32 x 32 with LANCZOS, the 8 x 8 lowest
+frequencies, one bit for each that is above their median, row by row from the highest bit. (Zauner, "Implementation and
+Benchmarking of Perceptual Image Hash Functions", 2010.) Resizing and DCT are both sums of pixels, so that two matrix
+products do both. Rotating or mirroring an image moves and negates its coefficients: mirrored left-right, the odd
+columns change sign, upside down the odd rows, and transposed it is transposed. So the seven other transforms cost next
+to nothing.
 
-The hash is `imagehash.phash`'s: DCT-II of the grey image resized to 32 x 32 with LANCZOS, the 8 x 8 lowest frequencies,
-one bit for each that is above their median, row by row from the highest bit. (Zauner, "Implementation and Benchmarking
-of Perceptual Image Hash Functions", 2010.) Resizing and DCT are both sums of pixels, so that two matrix products do
-both. All computation is in integers: every machine finds the same bits, also of an image that is its own mirror image.
+Parts stay when an image is cropped, framed or written on. They lie around the points that stand out most from their
+surroundings (centre-surround extrema, as in Agrawal, Konolige, Blas, "CenSurE", 2008), each in three sizes: one of them
+shows nearly the same in a crop, which is larger. A part is large, so that its 64 bits, those of `perceptual_hash`
+without the brightness, say as much as those of a small image.
 
-Rotating or mirroring an image moves and negates its DCT coefficients: mirrored left-right, the odd columns change sign,
-upside down the odd rows, and transposed it is transposed. So the seven other transforms cost next to nothing.
-
-256-bit PDQ hashes of grey images.
-
-The image is averaged twice along both sides by windows of 1/128 of the side, sampled at 64 x 64 points, and transformed
-by the DCT. The hash has one bit for each of the frequencies 1 to 16 x 1 to 16 that is above their median. All of this
+PDQ averages the image twice along both sides by windows of 1/128 of the side, samples it at 64 x 64 points, and
+transforms it by the DCT: one bit for each of the frequencies 1 to 16 x 1 to 16 that is above their median. All of this
 but the median is linear, so that two matrix products do it. (Meta, "The TMK+PDQF video-hashing algorithm and the PDQ
 image-hashing algorithm", 2019.)
-
-All computation is in integers that doubles hold exactly: every machine finds the same bits.
 """
 
 from functools import lru_cache

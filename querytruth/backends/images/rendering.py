@@ -1,9 +1,8 @@
-"""Rendered images of sets (JPEG, upright, in sRGB on white, without metadata) and thumbnails.
+"""Rendered images of sets (JPEG, upright, in sRGB on white, without metadata), thumbnails, and contact sheets of them.
 
 The result is that of a full decode and Pillow's LANCZOS. A JPEG far larger than the result is decoded at 1/2, 1/4 or
-1/8 of its size, where the difference is not visible (SSIM over 0.99; see `_SCALES`).
-
-JPEG thumbnails for a page, made in worker processes, in all small enough to be mailed; contact sheets of them.
+1/8 of its size, where the difference is not visible (SSIM over 0.99; see `_SCALES`). The thumbnails of a page are in
+all small enough to be mailed.
 """
 
 import hashlib

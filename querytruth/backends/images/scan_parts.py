@@ -2,9 +2,7 @@
 
 A part holds the items whose hash begins with its number, up to 2000 on average. Its file is replaced as a whole. Where
 two builds scan at once, the later file stays; if they listed different items, the build whose file was replaced asks to
-be run again. A damaged file is scanned again.
-
-Parts of a scan that others may have written: what they hold is checked before anything uses it.
+be run again. A damaged file is scanned again, and what others may have written is checked before anything uses it.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Item names: file names, which are bytes, as text; the entries that a list may hold; URLs.
-
-The listing of a source, in little more memory than the names take: a source may hold millions.
-"""
+"""Item names: file names, which are bytes, as text, entries of a list, and URLs; millions of them in little memory."""
 
 import posixpath
 import re

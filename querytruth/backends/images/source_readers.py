@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import chain
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -237,7 +238,9 @@ def _columns(name: str, names: list[str]) -> list[str]:
 def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
     """Yields the columns, then the rows, each with its place in the file."""
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
-    rows = csv.reader(text, strict=True)
+    first = text.readline()
+    delimiter = ";" if ";" in first and "," not in first else ","  # as spreadsheets of many countries write it
+    rows = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
     header = next(rows, [])
     columns = _columns(name, header)
     yield name, columns

@@ -1,8 +1,6 @@
-"""The worker's side of `querytruth.backends.images.worker_processes`: processes items one by one and answers each.
+"""The worker's side of `querytruth.backends.images.worker_processes`: gives up its rights, then answers item by item.
 
 It imports little besides the standard library, because every worker holds its imports in memory.
-
-What a worker process gives up before it gets the first file: the user's files, starting programs, and the network.
 
 Landlock (Linux 5.13 and later) forbids writing except below one folder, and reading except there and in Python's own
 folders; the parent hands the files of the items over as open descriptors. seccomp (Linux on x86-64 and aarch64) forbids

@@ -1,10 +1,9 @@
-"""Answers of worker processes as plain data: MessagePack, whatever a file has made of the worker that sends them.
+"""What passes between a worker and its parent: open files of items to it, answers as plain data from it.
 
-Numbers, texts, bytes, None and lists stand for themselves. Everything else is a map with one key that names its kind:
-a tuple, a record (a named tuple by its module and name), an array, a dict, an exception of Python's own, a text that is
-not UTF-8, a large integer.
-
-The files of a worker's items: the parent opens them, because the worker may read no other file of the user.
+The parent opens the files, because the worker may read no other file of the user. Answers are MessagePack, whatever a
+file has made of the worker. Numbers, texts, bytes, None and lists stand for themselves. Everything else is a map with
+one key that names its kind: a tuple, a record (a named tuple by its module and name), an array, a dict, an exception of
+Python's own, a text that is not UTF-8, a large integer.
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""Starts worker processes, and keeps those that have answered everything for the next caller.
-
-One worker process and the pipes to it.
-"""
+"""Starts worker processes, each with its pipes, and keeps those that have answered everything for the next caller."""
 
 import atexit
 import contextlib

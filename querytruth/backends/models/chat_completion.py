@@ -1,8 +1,7 @@
-"""Responses of OpenAI-compatible endpoints, parsed to a reply or a failure.
+"""Responses of OpenAI-compatible endpoints, parsed to a reply or a failure with its likely cause.
 
-Endpoints differ, and gateways and proxies change answers: only a complete, unambiguous answer is a reply.
-
-The likely cause of an endpoint's failure, with its address: what a user can correct.
+Endpoints differ, and gateways and proxies change answers: only a complete, unambiguous answer is a reply. A failure has
+the endpoint's address and what a user can correct.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""The device on which a torch model runs.
-
-Encoding of images and texts in batches.
-"""
+"""The device on which a torch model runs, and the encoding of images and texts in batches on it."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice

@@ -1,11 +1,8 @@
-"""Leases on questions in the reply store: of several builds that need the same reply, one asks for it.
+"""What builds share beside replies: leases on questions, the measured pace of models, and what a budget has left.
 
-A lease ends when its holder releases it, when its process is gone (seen on the same machine), or when it was not
-renewed for a minute (seen from other machines, whose clocks must agree to some seconds).
-
-The measured pace of models: what a run of questions took, for plans. No build depends on it.
-
-What a run spends on questions to chat models, against its budget.
+Of several builds that need the same reply, one asks for it. A lease ends when its holder releases it, when its process
+is gone (seen on the same machine), or when it was not renewed for a minute (seen from other machines, whose clocks must
+agree to some seconds). The pace is for plans; no build depends on it.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Strips the envelope of a reply, tags, Markdown, numbering, quotes and line breaks from a model's reply.
+"""The plain text of a model's reply, without envelope, tags, Markdown, numbering and quotes, and checks of that text.
 
-Checks of the text of a reply: words, language, repetition, and an echo of the prompt.
+Checked are words, language, repetition, and an echo of the prompt.
 """
 
 import json

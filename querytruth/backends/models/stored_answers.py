@@ -1,8 +1,7 @@
-"""Keys of questions and digests of answers: what makes two questions, or two answers, the same; and what of an answer
-is stored. Replies that a refresh has set aside are those of an earlier moment: a rebuild of an older version uses them.
+"""Keys of questions, digests of answers, and transcripts: recorded answers as JSON lines.
 
-Transcripts: recorded answers as JSON lines beside a definition. The model is on the first line, then each line holds
-a question and its answer.
+Replies that a refresh has set aside are those of an earlier moment: a rebuild of an older version uses them. The first
+line of a transcript names the model; each further one holds a question and its answer.
 """
 
 import hashlib

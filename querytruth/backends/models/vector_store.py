@@ -1,11 +1,9 @@
-"""Vectors that a model computed, in files that are only added, so that no image is encoded twice.
+"""Vectors of models: our own, in files that are only added, and another program's Parquet parts.
 
-Vectors of another program: a folder of Parquet parts with a million rows and more.
-
-FOLDER/images/*.parquet has the columns image_id and vector, FOLDER/queries/*.parquet query_id and vector; a vector is a
-list of numbers of the same length in every row. Rows are read in batches into one array.
-
-Decoded images of one size in two .npy files, which are memory-mapped.
+No image is encoded twice. FOLDER/images/*.parquet of another program has the columns image_id and vector,
+FOLDER/queries/*.parquet query_id and vector; a vector is a list of numbers of the same length in every row. A million
+rows and more are read in batches into one array. Decoded images of one size lie in two .npy files, which are
+memory-mapped.
 """
 
 import hashlib

@@ -1,9 +1,7 @@
-"""Limits per host: requests at a time, the interval between them, and the pauses that the host asks for.
+"""What hosts ask of a crawler: robots.txt (RFC 9309), X-Robots-Tag, pauses, and few requests at a time.
 
-A host that cannot be reached, or that refuses everything for minutes, is given up for the rest of the run; the next
-run tries it again.
-
-Rules of a site for crawlers: robots.txt (RFC 9309) and the header X-Robots-Tag.
+A host that cannot be reached, or that refuses everything for minutes, is given up for the rest of the run; the next run
+tries it again.
 """
 
 import asyncio

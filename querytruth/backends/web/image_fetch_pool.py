@@ -1,9 +1,7 @@
-"""Concurrent image fetches: many at a time into files, a thread per core decodes and stores them.
+"""Concurrent image fetches: many at a time into files, a thread per core decodes and stores them with their facts.
 
 A few files wait in between; those that are not stored when the process stops are fetched again. The next fetch goes to
 the host that has waited longest among those that are open.
-
-Fetched images and their facts, decoded in worker processes.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
-"""Image searches through the store: stored result pages are read again, and only the others are fetched.
+"""Image searches and images through the store: what is stored is read again, and only the rest is fetched.
 
-Images fetched through the store: stored ones are not fetched again, and are replayed without the web.
-
-The result of an image depends only on its addresses, never on which host answers first.
+The result of an image depends only on its addresses, never on which host answers first, and is replayed without the
+web.
 """
 
 from collections.abc import Callable, Sequence

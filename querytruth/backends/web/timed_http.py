@@ -1,10 +1,8 @@
-"""HTTP calls with a deadline for the whole call and a limit on bytes.
+"""HTTP calls with a deadline for the whole call and a limit on bytes, bodies as streams.
 
 The timeouts of `requests` limit only the wait for the next byte, so that a slow server can hold a call for ever. Here a
 watch shuts the connection down when the call's time is over: in the TLS handshake, the headers or the body. (The
-look-up of the host's name has the system's own limit.)
-
-Response bodies as streams: limited as sent and again as decompressed, never held whole.
+look-up of the host's name has the system's own limit.) A body is limited as sent and again as decompressed.
 """
 
 from __future__ import annotations

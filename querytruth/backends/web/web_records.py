@@ -1,6 +1,4 @@
-"""Requests to the web, their limits and their results.
-
-Strict parsing of web addresses: ambiguous ones are rejected, all others have one spelling.
+"""Requests to the web, their limits and results, and strict addresses, which have one spelling each.
 
 Parsers differ on backslashes, user names, unusual numbers and control characters, and attacks use the difference. Here
 an address is parsed once; the connection and the request use only the parts.

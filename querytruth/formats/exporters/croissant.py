@@ -15,6 +15,7 @@ from querytruth.backends.files.durable_files import file_sha256
 from querytruth.formats.exporters import huggingface
 from querytruth.formats.set_card import list_biases
 from querytruth.sets.benchmark_set import canonical_json
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.manifest_notes import describe_certificate
 from querytruth.sets.set_files import StoredSet
 
@@ -87,7 +88,7 @@ def export(stored: StoredSet, out: Path) -> None:
     (out / "croissant.json").write_bytes(canonical_json(described))
 
 
-def _describe_truth(manifest: dict[str, Any]) -> dict[str, Any]:
+def _describe_truth(manifest: Manifest) -> dict[str, Any]:
     """Returns how the set was made and judged, what is certified of it, and what it is no good for."""
     certificate = manifest["notes"].get("certificate")
     judges = [f"{judge}: {count:,} judgments" for judge, count in manifest["counts"].get("by_judge", {}).items()]

@@ -14,6 +14,7 @@ import pandas as pd
 
 from querytruth.formats.set_description import FormatLimits, families_and_twins
 from querytruth.formats.set_images import describe_sizes, write_images
+from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet
 
 TASKS_PER_FILE = 20_000  # Label Studio recommends at most 100,000 tasks a project, imported in parts
@@ -50,7 +51,7 @@ def _judgments_with_texts(stored: StoredSet) -> pd.DataFrame:
     return qrels.merge(tables.queries[["query_id", "text", "language"]], on="query_id", how="inner", sort=False)
 
 
-def _task(row: Any, place: str, sizes: dict[str, int], manifest: dict[str, Any]) -> dict[str, Any]:
+def _task(row: Any, place: str, sizes: dict[str, int], manifest: Manifest) -> dict[str, Any]:
     evidence = row.evidence if isinstance(row.evidence, str) else ""
     grade = {"from_name": "grade", "to_name": "image", "type": "choices", "value": {"choices": [str(row.relevance)]}}
     return {

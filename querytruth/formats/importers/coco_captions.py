@@ -17,7 +17,7 @@ class CocoCaption(msgspec.Struct):
 
     id: int | str
     image_id: int | str
-    caption: str
+    caption: str | None = None  # some have none
 
 
 class CocoCaptionImage(msgspec.Struct):
@@ -70,5 +70,5 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
         for row in data.images
     ]
     images = importers.build_image_table(rows, ("width", "height", "licence", "source_url"))
-    caption_lines = [(str(row.id), row.caption.strip(), str(row.image_id)) for row in data.annotations]
+    caption_lines = [(str(row.id), (row.caption or "").strip(), str(row.image_id)) for row in data.annotations]
     return import_layouts.build_caption_set(caption_lines, images, [path], "en", path.stem)

@@ -51,6 +51,6 @@ def _read_coco_captions(source: Path) -> tuple[dict[str, str], dict[int, str], l
     names: dict[int, str] = {}
     for path in files:
         data = read_json_file(path, CocoCaptionsFile)
-        texts |= {str(row.id): row.caption.strip() for row in data.annotations}
+        texts |= {str(row.id): (row.caption or "").strip() for row in data.annotations}
         names |= {row.id: row.file_name for row in data.images if isinstance(row.id, int)}
     return texts, names, files

@@ -61,6 +61,14 @@ def test_a_table_is_read_alike_in_every_format(tmp_path: Path, suffix: str) -> N
         list(iterate_rows(path, ["score"], stage="rank"))
 
 
+def test_a_table_of_a_spreadsheet_that_separates_by_semicolons_is_read(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('id;text\n1;"a, b; c"\n2;3,5\n', "utf-8-sig")
+    assert [row for _, row in iterate_rows(tmp_path / "t.csv", ["id", "text"])] == [
+        {"id": "1", "text": "a, b; c"},
+        {"id": "2", "text": "3,5"},
+    ]
+
+
 WRONG = {
     "short.csv": (b"id,text\n1,a\n2\n", r"short\.csv line 3.*has 1 cells, the header 2"),
     "long.tsv": (b"id\ttext\n1\ta\tb\n", r"long\.tsv line 2.*has 3 cells, the header 2"),

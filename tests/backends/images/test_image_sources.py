@@ -233,6 +233,12 @@ def test_a_table_carries_what_it_says_of_its_items(tmp_path: Path) -> None:
     ]
 
 
+def test_a_table_that_separates_by_semicolons_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('\ufeffpath;licence\n"a, b.jpg";CC0\n', "utf-8")
+    listing = open_source(str(tmp_path / "a.csv")).list_items()
+    assert listing.items.to_pylist() == ["a, b.jpg"]
+
+
 def test_a_parquet_table_says_the_same_as_the_csv(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("path,taken_at,latitude,longitude,page_url\nx.jpg,2024-05-03T10:12:44,1.5,2,\n")
     rows = {"path": ["x.jpg"], "taken_at": [datetime(2024, 5, 3, 10, 12, 44)], "latitude": [1.5], "longitude": [2]}  # noqa: DTZ001
@@ -256,6 +262,7 @@ def test_a_parquet_table_says_the_same_as_the_csv(tmp_path: Path) -> None:
         ("a.csv", b"path\n" + b"x" * 200_000, "cannot be read"),
         ("a.parquet", b"PAR1 rubbish PAR1", "cannot be read"),
         ("a.jpg", b"", "is no folder, and no list or table (.txt, .lst, .csv, .parquet)"),
+        ("a.zip", b"", "Next: unpack it, and name the folder"),
     ],
 )
 def test_a_table_that_is_no_good_says_where(tmp_path: Path, name: str, text: bytes, says: str) -> None:

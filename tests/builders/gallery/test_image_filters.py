@@ -114,7 +114,7 @@ def test_what_is_not_known_does_not_pass() -> None:
 
 
 def test_the_manifest_says_every_cut_and_whether_it_is_inclusive() -> None:
-    said = [rule.threshold_record().as_dict() for rule in build_filter_rules(min_side=64, max_flatness=0.8)]
+    said = [rule.threshold_record() for rule in build_filter_rules(min_side=64, max_flatness=0.8)]
     assert said[0] == {"name": "filter.min_side", "passes": "at least", "value": 64, "inclusive": True}
     assert said[1] == {"name": "filter.max_side", "passes": "under", "value": 5000, "inclusive": False}
     assert said[-1] == {"name": "filter.max_flatness", "passes": "at most", "value": 0.8, "inclusive": True}

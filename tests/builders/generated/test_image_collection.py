@@ -102,7 +102,7 @@ def truth(collected: CollectionResult) -> dict[str, list[str]]:
 
 
 def test_the_article_s_figures_are_the_defaults() -> None:
-    cuts = {cut.name: cut.value for cut in list_collection_thresholds(CollectionRules())}
+    cuts = {cut["name"]: cut["value"] for cut in list_collection_thresholds(CollectionRules())}
     assert cuts == {
         "collect.min_results": 100,
         "collect.first": 24,

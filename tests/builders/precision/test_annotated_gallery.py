@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from builders.precision import annotated_gallery
 from builders.precision.annotated_gallery import AnnotatedGallery
 from builders.precision.annotation_files import read_annotations
+from querytruth.errors import UserError
 from querytruth.records import image_id_of_source
 from querytruth.sets.ledger import Ledger
 
@@ -69,6 +70,16 @@ def test_boxes_get_their_image_label_and_share(tmp_path: Path) -> None:
     assert gallery.box_label.tolist() == [1, 0, 1]
     assert gallery.box_share.tolist() == [0.25, 50 * 40 / 8000, 10 * 20 / 8000], "clipped to the image"
     assert len(ledger.rows()) == 0
+
+
+@pytest.mark.parametrize(("key", "place"), [("image_id", "images"), ("category_id", "categories")])
+def test_annotations_that_write_all_ids_as_another_type_are_refused_in_one_line(
+    tmp_path: Path, key: str, place: str
+) -> None:
+    """Some exporters write the ids of images as texts and name them by numbers."""
+    boxes = [BOX | {key: str(BOX[key])}]
+    with pytest.raises(UserError, match=rf"\(number\) among the ids of {place}, its annotations '\d+' \(text\)"):
+        join(tmp_path, coco([IMAGE], boxes))
 
 
 @pytest.mark.parametrize(

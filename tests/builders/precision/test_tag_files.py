@@ -45,6 +45,20 @@ def keys(album: Path, tags: Path, *more: str) -> list[str]:
     return [*places, *rules, "render.size=64", *more]
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('image,tags\np0.png,"dog, red car"\np1.png,dog\n', ["dog", "red car"]),
+        ("image;tags\np0.png;dog, red car\np1.png;dog\n", ["dog", "red car"]),
+        ("image,tag\np0.png,dog|red car\np1.png,dog\n", ["dog", "red car"]),
+        ("图片,标签\np0.png,狗、汽车\np1.png,狗\n", ["狗", "汽车"]),
+        ('image,label\np0.png,"tench, Tinca tinca"\n', ["tench, Tinca tinca"]),
+    ],
+)
+def test_a_cell_may_hold_several_tags_and_a_label_may_hold_a_comma(album: Path, text: str, names: list[str]) -> None:
+    assert read_tags(write(album, "tags.csv", text)).categories["name"].tolist() == names
+
+
 def test_a_query_s_right_images_are_those_with_its_tag(album: Path) -> None:
     result = build_set(load_definition(None, keys(album, write(album, "tags.csv", TAGS)), "precision"))
 

@@ -111,8 +111,24 @@ def test_all_forms_of_a_log_hold_the_same_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "# ----\n# All data\n# 20261101-20261128\n\nSearch Term,Total Unique Searches\nred dog,3\nblue car,2\n",
+        "Top queries,Clicks,Impressions,CTR,Position\nred dog,1,3,33%,1.2\nblue car,1,2,50%,3\n",
+        "query;count\nred dog;3\nblue car;2\n",
+        "关键词,搜索量\nred dog,3\nblue car,2\n",
+    ],
+)
+def test_exports_of_analytics_services_and_spreadsheets_are_read_as_they_are(tmp_path: Path, text: str) -> None:
+    (tmp_path / "log.csv").write_text(text, "utf-8")
+    questions, _ = read(tmp_path / "log.csv")
+    assert dict(zip(questions["text"], questions["searches"], strict=True)) == {"red dog": 3, "blue car": 2}
+
+
+@pytest.mark.parametrize(
     ("name", "data", "problem"),
     [
+        ("log.csv", "搜索词,次数\ndog,3\n".encode("gb18030"), r"no UTF-8 \(GBK, perhaps\).*iconv -f gb18030"),
         ("log.csv", b"\x1f\x8b000", "gzip"),
         ("log.xlsx", b"no archive", "no readable .xlsx"),
         ("log.pdf", b"dog", "is none of"),

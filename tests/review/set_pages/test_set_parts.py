@@ -18,5 +18,5 @@ from querytruth.review.set_parts import get_covering_size
     ],
 )
 def test_an_image_covers_its_box_undistorted(mode: str | None, true: float, width: float, height: float) -> None:
-    manifest = {"configuration": {"render": mode and {"mode": mode}}}
+    manifest = {"configuration": {"render": mode and {"mode": mode}}, "notes": {}}
     assert get_covering_size({"true_ratio": true}, 4 / 3, manifest) == f"background-size:{width}% {height}%"

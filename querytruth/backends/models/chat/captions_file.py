@@ -1,7 +1,4 @@
-"""Captions that a person or another tool wrote beforehand, found by an image's name, id or digest.
-
-Files of existing captions: tables, JSON lines, COCO. Each record names its image.
-"""
+"""Captions that a person or another tool wrote (tables, JSON lines, COCO), found by an image's name or id."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Cross-encoders of sentence-transformers, in process: how well an image, or its captions, fit a query.
 
-What models in process that score pairs have in common: `PairModel`.
+`PairModel` is what models in process that score pairs have in common.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _decide(server: Server, seconds: float) -> list[float]:
         image = drawn.choice(card["images"])["image_id"]
         action = {"query_id": card["key"], "text": card["text"], "decision": "drop", "image_id": image, "view": "pairs"}
         start = time.perf_counter()
-        answer = server.session.post(f"{server.home}/api/decide", json=action)
+        answer = server.session.post(f"{server.home}/api/queries/decide", json=action)
         waits.append(time.perf_counter() - start)
         answer.raise_for_status()
     return waits

@@ -41,7 +41,7 @@ _FAMILIES = {
 }
 _MIX_INTRODUCTION = "%(level)s labels on one image, and the near misses that lack one."
 _RUN, _SLIM = 6, 1.2  # most images that share a caption; the sum of ratios below which a caption needs more width
-_OPEN, _OPEN_IN_ALL = 8, 16  # queries shown without unfolding: of a batch at most, and about as many of all
+_OPEN, _OPEN_IN_ALL = 8, 10  # queries shown without unfolding: of a batch at most, and about as many of all
 
 
 @dataclass(frozen=True, slots=True)

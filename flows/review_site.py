@@ -12,6 +12,7 @@ from querytruth.backends.files import safe_paths, text_formats
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
 from querytruth.review import (
+    decisions_page,
     gallery_cards,
     query_cards,
     query_queue,
@@ -20,10 +21,10 @@ from querytruth.review import (
     review_exports,
     similar_images,
 )
-from querytruth.review.gallery_views import caption_routes, duplicate_routes, rejection_routes
-from querytruth.review.pool_views import REVIEW_STAGE, PoolFile, PoolSession, compute_table_digest, pool_routes
+from querytruth.review.deck import deck_routes
+from querytruth.review.pool_views import REVIEW_STAGE, PoolFile, PoolSession, PoolView, compute_table_digest
+from querytruth.review.query_decisions import ReviewSession
 from querytruth.review.server import image_routes
-from querytruth.review.server_session import LogSession, ReviewSession
 from querytruth.sets import benchmark_set, published_files, set_files
 from querytruth.sets.decision_log import DecisionLog, find_lost_decisions
 from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Override, QueryDecision
@@ -100,8 +101,8 @@ def build_pool_routes(table: Path) -> tuple[list[APIRouter], dict[str, Any]]:
     session = PoolSession(PoolFile(table))
     name = session.table.export.set_name.partition("/")[0]
     views = [table.stem.title()]
-    page_context = {"name": name, "version": 0, "title": name, "grades": {}, "reviewer": "", "views": views}
-    return [pool_routes(session, page_context)], page_context
+    page_context = {"name": name, "version": 0, "title": name, "grades": {}, "kept_in": table.name, "views": views}
+    return [deck_routes(PoolView(session, table.stem), page_context)], page_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +168,9 @@ def _judging_site(
     render_mode = benchmark_set.get_render_options(stored.manifest).get("mode")
     cards = query_cards.QueryCards(stored.tables, stored.manifest["grades"], review_state, render_mode)
     session = ReviewSession(cards, DecisionLog(stored.path.parent, QueryDecision), pool.pairs)
-    judging = [
-        query_views.page_routes(session, about),
-        query_views.data_routes(session),
-        query_views.pair_routes(session),
-    ]
-    judging.append(query_views.csv_routes(stored, reviewer))
-    judging.append(query_views.decision_routes(stored, about, session))
+    judging = [deck_routes(view, about) for view in (query_views.QueriesView(session), query_views.PairsView(session))]
+    judging.append(decisions_page.csv_routes(stored, reviewer))
+    judging.append(decisions_page.decision_routes(stored, about, session))
     images = image_routes("/image", cards.has_image, image)
     similar = similar_images.SimilarImageSearch(stored)
     judging.append(query_views.image_finder_routes(session, stored.tables, similar))
@@ -190,10 +187,10 @@ def _judging_site(
 
 def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:
     cards = gallery_cards.CaptionCards(stored.tables.images, reviewer)
-    session = LogSession(cards.apply_entries, DecisionLog(stored.path.parent, HumanCaption))
+    view = cards.follow(DecisionLog(stored.path.parent, HumanCaption))
     images = image_routes("/image", cards.has_image, make_set_thumbnail_reader(stored))
-    decisions = query_views.decision_routes(stored, about)
-    return ReviewSite([caption_routes(session, cards, about), images, decisions], about)
+    decisions = decisions_page.decision_routes(stored, about)
+    return ReviewSite([deck_routes(view, about), images, decisions], about)
 
 
 def _audit_routes(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> list[APIRouter]:
@@ -218,7 +215,8 @@ def _duplicate_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
         DecisionLog(stored.path.parent, ImagePairDecision),
     )
     return [
-        duplicate_routes(LogSession(cards.apply_entries, log), cards, about),
+        deck_routes(cards.follow(log), about),
+        gallery_cards.pairing_routes(cards),
         image_routes("/duplicates/image", cards.has_image, make_source_thumbnail_reader(stored, items)),
     ]
 
@@ -232,12 +230,13 @@ def _rejection_routes(stored: set_files.StoredSet, reviewer: str, about: dict[st
         _reason_not_overridable(manifest),
         {stale["decision"]: stale["why"] for stale in manifest["decisions"]["stale"]},
         tables.duplicates if "Duplicates" in about["views"] else empty_frame("duplicates"),
+        files := similar_images.RejectedFiles(stored),
     )
     cards, log = (
         rejection_cards.RejectionCards(tables.ledger, context, reviewer),
         DecisionLog(stored.path.parent, Override),
     )
-    return rejection_routes(LogSession(cards.apply_entries, log), cards, similar_images.RejectedFiles(stored), about)
+    return [deck_routes(cards.follow(log), about), cards.image_routes(files)]
 
 
 def _reason_not_overridable(manifest: Manifest) -> str:

@@ -161,8 +161,9 @@ class HealthMonitor:
         if self._rows >= MIN_SOUND_ROWS and new < MIN_ACCEPTANCE:
             rejected = Counter(row.reason for row in self._recent if row.reason)
             reason, count = min(rejected.items(), key=lambda item: (-item[1], item[0]), default=("known", 0))
-            why = f"of the last {len(self._recent)}, {count} are {reason.replace('_', ' ')}"
-            yield HealthWarning("few_new", f"{new:.0%} of {self._rows} rows are new; {why}")
+            rows, recent, why = self._rows, len(self._recent), reason.replace("_", " ")
+            finding = f"{new:.0%} of {rows} rows are new; of the last {recent}, {count} are {why}"
+            yield HealthWarning("few_new", finding)
         poor = [
             topic
             for topic, (rounds, n) in sorted(self._topics.items())
@@ -261,9 +262,10 @@ def build_run_row(run: dict[str, Any]) -> _TemplateData:
 def _plots(course: Sequence[dict[str, float]], health: _TemplateData, unit: str) -> list[_TemplateData]:
     """Return the curves with points; each has a title, a note, and whether its values are shares."""
     people, named_most = health["length_of_people"], {"warned of": MAX_HEAD_SHARE}
+    sound = page_parts.translate("mean of the last 100 sound rows, in %(unit)s", unit=page_parts.translate(unit))
     curves: list[tuple[str, str, str, float, dict[str, float], bool]] = [
         ("acceptance", "New rows", "share of the last 100 rows", 1.0, {}, True),
-        ("length", "Length", f"mean of the last 100 sound rows, in {unit}",
+        ("length", "Length", sound,
          1.5 * people or 1.0, {"people's": people} if people else {}, False),
         ("head", "Named most", "share of the last 100 sound rows that name the same", 0.5, named_most, True),
         ("accepted", "Objects found", "in all, so far", 1.0, {}, False),

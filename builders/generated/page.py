@@ -253,7 +253,7 @@ def _query(query: GeneratedQuery, images: set_parts.ImageTiles) -> _TemplateData
 def _describe(image: RelevantImage, images: set_parts.ImageTiles) -> str:
     """Return an image and its judgment in one line, for screen readers and tooltips."""
     also = page_parts.translate(", right for another query, too") if image.is_shared else ""
-    return f"{images[image.image_id]['name']}, {image.evidence or image.judged_by}{also}"
+    return f"{images[image.image_id]['name']}, {page_parts.translate(image.evidence or image.judged_by)}{also}"
 
 
 def _rejection_groups(rejections: list[RejectionReason]) -> list[_TemplateData]:
@@ -270,5 +270,7 @@ def _rejection_groups(rejections: list[RejectionReason]) -> list[_TemplateData]:
 def _licence_families(tables: Tables) -> list[tuple[str, int]]:
     """Return the licences without version and country and their counts, the most frequent first."""
     licences = tables.images["licence"]
-    counts = Counter(licence_family(text) if isinstance(text, str) else "not stated" for text in licences)
+    counts = Counter(
+        licence_family(text) if isinstance(text, str) else page_parts.translate("not stated") for text in licences
+    )
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

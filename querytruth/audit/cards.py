@@ -5,19 +5,29 @@ A card has no grade of the set, of a judge or of another person, no system and n
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import APIRouter, Header, Query
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter
 from pydantic import BaseModel
 
 from querytruth.audit.answers import AuditAnswers, collect_answers
 from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, read_audit, read_audit_manifest
 from querytruth.audit.extension import CardAudit
 from querytruth.audit.pool import JsonRecord
-from querytruth.review import page_parts, query_cards, server_session
-from querytruth.review.deck import ActionError, clean_text
-from querytruth.review.query_queue import CardKeys, LongText, ShortText
+from querytruth.review import query_cards
+from querytruth.review.deck import (
+    ActionError,
+    LogView,
+    LongText,
+    ShortText,
+    Verdict,
+    choice_field,
+    clean_text,
+    deck_routes,
+    queue_of,
+    state_field,
+)
+from querytruth.review.page_parts import page_language, translate
 from querytruth.sets.decision_agreement import AUDIT_VIEW
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
@@ -40,9 +50,27 @@ class AuditSample:
     growing: CardAudit | None = None
 
 
-class AuditCards:
+class AuditFilter(BaseModel, extra="forbid", frozen=True):
+    """Which pairs of an audit are shown."""
+
+    audit: ShortText
+    state: Literal["all", "open", "decided", "disputed"] = "all"
+
+
+class AuditVerdict(Verdict):
+    """An answer to a pair; no grade: the person cannot tell."""
+
+    key: ShortText
+    grade: int | None
+    note: LongText = ""
+
+
+class AuditCards(LogView[AuditAnswer]):
     """The pairs of audits, one by one, with the reviewer's own answers. `samples`: by the name of the audit; `texts`:
     text and language by query id; `grades`: those of the set, and 0."""
+
+    name, filter_model, verdict_model = "audit", AuditFilter, AuditVerdict
+    promise = "What the set, a model or others say of a pair is not shown."
 
     def __init__(
         self,
@@ -75,6 +103,10 @@ class AuditCards:
         entries = list(entries)
         for name, sample in self.samples.items():
             self._states[name].apply_entries(one for one in entries if _audit_of(one) == sample.audit_id)
+
+    def build_cards(self, keys: Iterable[str]) -> list[JsonRecord]:
+        """Return the cards of these pairs; unknown keys are skipped."""
+        return [self.build_card(key) for key in keys if self.has_key(key)]
 
     def list_keys(self, name: str, state: str) -> list[str]:
         """Return the keys of an audit's pairs: all, those without (open) or with (decided) an answer of the reviewer,
@@ -163,6 +195,38 @@ class AuditCards:
         (name,) = [name for name, sample in self.samples.items() if sample.audit_id == _audit_of(answer)]
         return self.build_card(_SEPARATOR.join((name, answer.query_id, str(answer.image_id))))
 
+    def list_fields(self) -> list[JsonRecord]:
+        """Return the audits, and what is answered."""
+        names = {name: name for name in self.samples}
+        return [
+            choice_field("audit", "Audit", names),
+            state_field("Answered", disputed="two others differ: a third look"),
+        ]
+
+    def list_notes(self) -> list[str]:
+        """Return how far people agree."""
+        notes = []
+        for name, one in ((name, self.collect(name)) for name in self.samples):
+            if one.judged_twice:
+                about = {"name": name, "judged_twice": f"{one.judged_twice:,}", "same": f"{one.same:,}"}
+                note = translate("%(name)s: %(judged_twice)s by two people, %(same)s alike", **about)
+                notes.append(note + (translate(", kappa %(f)s", f=f"{one.kappa:.2f}") if one.kappa is not None else ""))
+        return notes
+
+    def describe_progress(self) -> str:
+        """Return what the first audit that certifies something has shown so far, or ""."""
+        stated = [self.hand_out(name, page_language())[1] for name in self.samples]
+        return next(filter(None, stated), "")
+
+    def build_queue(self, card_filter: AuditFilter) -> JsonRecord:
+        """Return the pairs of an audit that pass the filter."""
+        return queue_of(self.list_keys(card_filter.audit, card_filter.state), self.is_decided)
+
+    def decide(self, verdict: AuditVerdict) -> JsonRecord:
+        """Write the answer."""
+        fields = (verdict.key, verdict.grade, verdict.note)
+        return self.append_one(lambda at: self.create_answer(*fields, at))
+
     def _split(self, key: str) -> tuple[str, Pair]:
         if not self.has_key(key):
             raise ActionError("this pair is not in the sample of an audit")
@@ -180,62 +244,17 @@ def _audit_of(answer: AuditAnswer) -> str:
     return answer.source if answer.view == AUDIT_VIEW else ""
 
 
-class AuditAnswerRequest(BaseModel, extra="forbid", strict=True):
-    """An answer to a pair; no grade: the person cannot tell."""
-
-    view: ShortText
-    key: ShortText
-    grade: int | None
-    note: LongText = ""
-
-
-def audit_routes(session: server_session.LogSession[AuditAnswer], cards: AuditCards, about: JsonRecord) -> APIRouter:
-    """Return the routes of the page and its data; the cards follow the log of the session."""
+def next_card_routes(cards: AuditCards) -> APIRouter:
+    """Return the route of the cards that an audit until a goal hands out next."""
     routes = APIRouter()
 
-    @routes.get("/audit", response_class=HTMLResponse)
-    def page(accept_language: Annotated[str, Header()] = "") -> str:
-        session.refresh()
-        answers = {name: cards.collect(name) for name in cards.samples}
-        stated = {name: cards.hand_out(name, _choose_language(accept_language))[1] for name in cards.samples}
-        return page_parts.render_template(
-            "review_audit.html", about=about, grades=list(cards.grades), answers=answers, stated=stated
-        )
-
-    @routes.get("/api/audit/queue")
-    def queue(audit: ShortText, state: Literal["all", "open", "decided", "disputed"] = "all") -> JsonRecord:
-        session.refresh()
-        keys = cards.list_keys(audit, state)
-        return {"keys": keys, "done": [int(cards.is_decided(key)) for key in keys]}
-
     @routes.get("/api/audit/next")
-    def next_cards(audit: ShortText, accept_language: Annotated[str, Header()] = "") -> JsonRecord:
-        session.refresh()
-        keys, stated = cards.hand_out(audit, _choose_language(accept_language))
+    def next_cards(audit: ShortText) -> JsonRecord:
+        cards.refresh()
+        keys, stated = cards.hand_out(audit, page_language())
         return {"keys": keys, "stated": stated}
 
-    @routes.get("/api/audit/cards")
-    def some(key: Annotated[CardKeys, Query()]) -> JsonRecord:
-        session.refresh()
-        return {"cards": [cards.build_card(name) for name in key if cards.has_key(name)]}
-
-    @routes.post("/api/audit/decide")
-    def decide(request: AuditAnswerRequest) -> JsonRecord:
-        card = session.append_one(
-            lambda at: cards.create_answer(request.key, request.grade, request.note, at), cards.find_card
-        )
-        return {"card": card}
-
-    @routes.post("/api/audit/undo")
-    def undo() -> JsonRecord:
-        return {"card": session.append_one(cards.create_undo, cards.find_card) | {"undone": 1}}
-
     return routes
-
-
-def _choose_language(accepted: str) -> str:
-    """Return the language of a browser that prefers Chinese, else English."""
-    return "zh" if accepted.strip().lower().startswith("zh") else "en"
 
 
 def build_audit_routes(stored: StoredSet, reviewer: str, about: JsonRecord) -> list[APIRouter]:
@@ -257,4 +276,4 @@ def build_audit_routes(stored: StoredSet, reviewer: str, about: JsonRecord) -> l
     grades = sorted({0, *map(int, stored.manifest["grades"])})
     cards = AuditCards(samples, texts, grades, reviewer)
     log = DecisionLog[AuditAnswer](stored.path.parent, (QueryDecision, UndeterminedPair))
-    return [audit_routes(server_session.LogSession(cards.apply_entries, log), cards, about)]
+    return [deck_routes(cards.follow(log), about), next_card_routes(cards)]

@@ -1,283 +1,227 @@
-"""Actions of a reviewer on the page, as decisions for the log; queues of pairs that a reviewer judges one by one.
+"""One deck behind all views where people judge: a queue of cards, verdicts on them, undo, and the page around them.
 
-Images of the set by a text: their file name, their labels, their captions, and the queries they are right for.
+A view says where its cards come from, what is on a card, and which verdicts it has; the routes are the same for all.
+static/deck.js is their counterpart in the browser.
 
-A summary of the decisions on captions, duplicates and rejections, for the view of decisions.
+A log that a view writes and follows: each decision is on disk before the response.
 """
 
-import heapq
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import takewhile
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Annotated, Any, Generic, Literal, Self
 
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from querytruth.records import stable_hash
-from querytruth.review.page_parts import text_or_empty
-from querytruth.review.query_cards import QueryCards
-from querytruth.review.query_queue import ShortText
-from querytruth.sets import benchmark_set, decision_agreement, decision_outcomes, decision_records
+from querytruth.review.page_parts import render_template, translate
+from querytruth.sets.decision_log import DecisionLog
+from querytruth.sets.decision_records import MAX_TEXT_CHARS, DecisionT
 
-PAIR_SOURCES = {
-    "results": "what searches returned and nobody judged, the first results first",
-    "candidates": "nobody judged them, and they may be right; the most certain first",
-    "disagreements": "two reviewers differ; the decision made here is final",
-    "sample": "an audit: judgments drawn by hash, every query in turn",
-}
-_SAMPLE = 500
-MAX_FOUND_IMAGES = 60
-FoundImages = list[tuple[str, str]]  # image_id, and why it was found
-VIEWS = ("queries", "pairs", decision_agreement.DISAGREEMENTS_VIEW)
-
-
-def build_pair_queue(cards: QueryCards, source: str, results: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the pairs (query_id, image_id) of a source of PAIR_SOURCES, in the order of review; queries that ask the
-    same have one. `results`: the pool of the searches."""
-    if source == "results":
-        return [pair for pair in results if cards.has_target(pair)]
-    if source == "candidates":
-        scored = [
-            (-score, cards.get_group(query).key, image)
-            for query, candidates in cards.candidate_judgments.items()
-            for image, (score, _) in candidates.items()
-        ]
-        return list(dict.fromkeys((query, image) for _, query, image in sorted(scored)))
-    if source == "disagreements":
-        disputed = [(query, image) for query, image in cards.list_disputed_targets() if image is not None]
-        return list(dict.fromkeys((cards.get_group(query).key, image) for query, image in disputed))
-    return _sample_judgments(cards)
-
-
-def _sample_judgments(cards: QueryCards) -> list[tuple[str, str]]:
-    """Return up to `_SAMPLE` judged pairs, chosen by hash; every query occurs once before any occurs twice."""
-    judged = [group.key for group in cards.groups if any(entry.judged_count for entry in group.members)]
-    queries = heapq.nsmallest(_SAMPLE, judged, key=lambda query: stable_hash("audit", query))
-    turns = -(-_SAMPLE // max(len(queries), 1))
-    ordered: list[tuple[int, int, str, str]] = []
-    for place, query in enumerate(queries):
-        images = heapq.nsmallest(turns, cards.get_grades(query), key=lambda image: stable_hash("audit", query, image))
-        ordered += [(turn, place, query, image) for turn, image in enumerate(images)]
-    return [(query, image) for _, _, query, image in sorted(ordered)[:_SAMPLE]]
-
-
-def find_images_by_text(tables: benchmark_set.Tables, cards: QueryCards, search: str) -> FoundImages:
-    """Return up to 60 images with the reason: those with the text in their name first, then in a label, in a caption,
-    and in a query that they are right for."""
-    wanted = search.strip().casefold()
-    found: dict[str, str] = {}
-    if not wanted:
-        return []
-    for image_id, reason in _iterate_matches(tables, cards, wanted):
-        found.setdefault(image_id, reason)
-        if len(found) == MAX_FOUND_IMAGES:
-            break
-    return list(found.items())
-
-
-def _iterate_matches(tables: benchmark_set.Tables, cards: QueryCards, wanted: str) -> Iterator[tuple[str, str]]:
-    columns = (tables.images[name] for name in ("image_id", "file_name", "caption"))
-    images = [tuple(map(text_or_empty, row)) for row in zip(*columns, strict=True)]
-    for name, image_id in sorted((name, one) for one, name, _ in images if wanted in name.casefold() or wanted == one):
-        yield image_id, f"name: {name}"
-    by_label = [entry for entry in cards.entries if any(wanted in label.casefold() for label in entry.labels)]
-    for entry in sorted(by_label, key=lambda entry: (len(entry.labels), entry.query_id)):
-        yield from _right_images(cards, entry.query_id, f"label: {' & '.join(entry.labels)}")
-    for image_id, _, caption in images:
-        if wanted in caption.casefold():
-            yield image_id, f"caption: {caption}"
-    for entry in cards.entries:
-        if wanted in cards.text_of(entry).casefold():
-            yield from _right_images(cards, entry.query_id, f"right for: {cards.text_of(entry)}")
-
-
-def _right_images(cards: QueryCards, query_id: str, reason: str) -> Iterator[tuple[str, str]]:
-    for image_id, grade in cards.get_grades(query_id).items():
-        if grade > 0:
-            yield image_id, reason
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionSummary:
-    """The reviewer of each effective decision, by the kind's name on the page. Of decisions that only a build can
-    apply: how many are in the version, how many wait for the next build, and the stale ones as table rows."""
-
-    reviewers_by_kind: dict[str, list[str]]
-    in_version: int
-    waiting: int
-    stale: list[dict[str, str]]
-
-
-def summarize_decisions(
-    pairs: list[decision_records.ImagePairDecision],
-    overrides: list[decision_records.Override],
-    captions: list[decision_records.HumanCaption],
-    record: Mapping[str, Any],
-    image_names: Mapping[str, str],
-) -> DecisionSummary:
-    """Summarize the logs of a set. `record`: the `decisions` of the version's manifest; `image_names`: file names by
-    image_id."""
-    reviewers_by_kind = {
-        "Captions": [
-            caption.reviewer for caption in decision_records.latest_by_target(captions).values() if caption.lines
-        ],
-        "Near-duplicates": [one.reviewer for one in decision_records.effective(pairs) if one.undoes is None],
-        "Rejects": [one.reviewer for one in decision_records.effective(overrides) if one.undoes is None],
-    }
-    outcome, waiting_ids = decision_outcomes.carry_over([*pairs, *overrides], record)
-    latest_ids = {
-        one.decision_id for log in (pairs, overrides) for one in decision_records.latest_by_target(log).values()
-    }
-    stale = []
-    for decision, reason in outcome.stale:
-        text = decision.text
-        if isinstance(decision, decision_records.ImagePairDecision):
-            text = " and ".join(image_names.get(image_id, image_id) for image_id in decision.images)
-        stale.append({"decision": decision.decision, "text": text, "why": reason})
-    return DecisionSummary(
-        {kind: reviewers for kind, reviewers in reviewers_by_kind.items() if reviewers},
-        len(latest_ids.intersection(outcome.in_effect)),
-        len(waiting_ids),
-        stale,
-    )
-
-
-def count_by_reviewer(reviewers_by_kind: Mapping[str, Iterable[str]]) -> list[tuple[str, list[int]]]:
-    """Return the number of decisions of each kind per reviewer, sorted by name."""
-    counts = [Counter(name or "nobody named" for name in names) for names in reviewers_by_kind.values()]
-    return [(name, [count[name] for count in counts]) for name in sorted(set().union(*counts))]
+ShortText = Annotated[str, Field(max_length=200)]  # a name, an id or a search
+LongText = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+CardKeys = Annotated[list[ShortText], Field(max_length=48)]
+DecisionState = Literal["all", "open", "decided"]
+CardData = dict[str, Any]
 
 
 class ActionError(Exception):
     """An action cannot be taken; the message is one sentence for the reviewer."""
 
 
-class SeenText(BaseModel, extra="forbid", strict=True):
-    """A query's text as the person saw it."""
+class CardFilter(BaseModel, extra="forbid", frozen=True):
+    """A filter of cards; an empty text excludes none."""
 
-    query_id: ShortText
-    text: str
+    state: DecisionState = "all"
+    search: ShortText = ""
 
 
-class Action(SeenText):
-    """An action on a query or on one of its images. `others`: further queries that ask the same and that it is for;
-    `accept`: further images of the query that it confirms; `keeps_truth`: an edit leaves the meaning."""
+class Verdict(BaseModel, extra="forbid", strict=True):
+    """What a person decided on a card of a view."""
 
-    decision: ShortText
-    image_id: ShortText | None = None
-    relevance: int | None = None
-    new_text: str | None = None
-    keeps_truth: bool = False
-    note: str = ""
     view: ShortText
-    others: Annotated[list[SeenText], Field(max_length=500)] = []
-    accept: Annotated[list[ShortText], Field(max_length=500)] = []
 
 
-def build_decisions(action: Action, cards: QueryCards, source: str, at: str) -> list[decision_records.QueryDecision]:
-    """Return the decisions of an action, all at the same time. Raises ActionError where one of them is invalid."""
-    _check_texts(action, cards)
-    if action.view not in VIEWS:
-        raise ActionError(f"the view is none of {', '.join(VIEWS)}")
-    note = clean_text(action.note, "the note")
-    kind, relevance = action.decision, action.relevance
-    if kind not in ("keep", "drop", "edit", "grade"):
-        raise ActionError("the decision is none of keep, drop, edit, grade")
-    if action.image_id is None:
-        relevance = None
-        if kind == "grade":
-            raise ActionError("a grade is for an image")
-    elif kind == "edit":
-        raise ActionError("only a query's text can be edited")
-    elif kind == "keep":
-        relevance = cards.get_grades(action.query_id).get(action.image_id, 1)
-    if kind == "grade" and relevance not in cards.grades:
-        raise ActionError(f"the grades of this set are {', '.join(map(str, cards.grades))}")
-    new_text = _new_text(action) if kind == "edit" else None
-    decided = [
-        decision_records.QueryDecision(
-            seen.query_id, seen.text, kind, action.image_id, new_text, relevance if kind != "drop" else None, note,
-            cards.state.reviewer, action.view, source, at, keeps_truth=kind == "edit" and action.keeps_truth,
-        )
-        for seen in _list_decided_texts(action, cards)
-    ]  # fmt: skip
-    return [*_accepted(action, cards, source, at), *decided]
+class LogSession(Generic[DecisionT]):
+    """A session on one log, safe for threads; entries of other processes are read before each response."""
+
+    def __init__(self, apply_entries: Callable[[list[DecisionT]], None], log: DecisionLog[DecisionT]) -> None:
+        self._apply_entries, self._log = apply_entries, log
+        self._position, self._lock = 0, Lock()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Apply the new entries of the log."""
+        with self._lock:
+            self._refresh()
+
+    def append(
+        self, build_entries: Callable[[str], list[DecisionT]], build_card: Callable[[list[DecisionT]], CardData]
+    ) -> CardData:
+        """Write the decisions that `build_entries` returns for the present time; return the card after them."""
+        with self._lock:
+            self._refresh()
+            # To the microsecond, so that no two actions have one time.
+            entries = build_entries(datetime.now(UTC).isoformat(timespec="microseconds"))
+            self._log.append(entries)
+            self._refresh()
+            return build_card(entries)
+
+    def _refresh(self) -> None:
+        entries, self._position = self._log.read_from(self._position)
+        self._apply_entries(entries)
 
 
-def _check_texts(action: Action, cards: QueryCards) -> None:
-    """Raises ActionError for a query or image that the version does not have, a query that asks something else, and a
-    text that has changed."""
-    if not cards.has_target((action.query_id, action.image_id)):
-        raise ActionError("this query or image is not in the set")
-    equivalent = {entry.query_id: entry for entry in cards.get_group(action.query_id).members}
-    for seen in (action, *action.others):
-        if (entry := equivalent.get(seen.query_id)) is None:
-            raise ActionError(f"“{seen.text}” asks something else")
-        if seen.text != (text := cards.text_of(entry)):
-            raise ActionError(f"the query reads “{text}” by now; look at it again")
+class DeckView:
+    """A view of the page. `name`: its script and its place in the addresses; `path`: its page; `promise`: a sentence
+    more below its keys."""
+
+    name = ""
+    promise = ""
+    filter_model: type[BaseModel] = CardFilter
+    verdict_model: type[BaseModel] = Verdict
+    grades: Iterable[int] = ()
+
+    @property
+    def path(self) -> str:
+        """The path of the page, without the slash."""
+        return self.name
+
+    def refresh(self) -> None:
+        """Read what was decided elsewhere meanwhile."""
+        raise NotImplementedError
+
+    def list_fields(self) -> list[CardData]:
+        """Return the fields of the form above the cards: of `search_field`, `choice_field` and `state_field`."""
+        raise NotImplementedError
+
+    def list_notes(self) -> list[str]:
+        """Return sentences beside the form."""
+        return []
+
+    def describe_progress(self) -> str:
+        """Return what the verdicts have shown so far, or ""."""
+        return ""
+
+    def build_queue(self, card_filter: Any) -> CardData:
+        """Return the keys of the cards that pass the filter, and which of them are done."""
+        raise NotImplementedError
+
+    def is_decided(self, key: str) -> bool:
+        """Return whether a card is done."""
+        raise NotImplementedError
+
+    def build_cards(self, keys: Iterable[str]) -> list[CardData]:
+        """Return the cards of these keys; unknown ones are skipped."""
+        raise NotImplementedError
+
+    def decide(self, verdict: Any) -> CardData:
+        """Store a verdict; return its card. Raises ActionError where it is invalid."""
+        raise NotImplementedError
+
+    def undo(self) -> CardData:
+        """Undo the reviewer's last action; return its card. Raises ActionError without one."""
+        raise NotImplementedError
 
 
-def _list_decided_texts(action: Action, cards: QueryCards) -> list[SeenText]:
-    """Return the queries to store the decision on. One on an image is stored once, and on queries with a decision of
-    their own, which would contradict it; one on texts on each of them, but a keep on those that the person did not drop
-    or edit."""
-    if action.image_id is not None:
-        return [action, *(one for one in action.others if cards.state.on_target((one.query_id, action.image_id)))]
-    if action.decision == "edit" and action.others:
-        raise ActionError("one text is edited at a time: mark it first")
-    texts = [action, *action.others]
-    if action.decision != "keep" or not action.others:
-        return texts
-    decisions = [cards.state.get_own_decision((one.query_id, None)) for one in texts]
-    open_texts = [
-        one for one, own in zip(texts, decisions, strict=True) if own is None or own.decision not in ("drop", "edit")
-    ]
-    return open_texts or texts
+class LogView(DeckView, Generic[DecisionT]):
+    """A view whose verdicts are single entries of a log."""
+
+    session: LogSession[DecisionT]
+
+    def follow(self, log: DecisionLog[DecisionT]) -> Self:
+        """Read a log, and write verdicts into it."""
+        self.session = LogSession(self.apply_entries, log)
+        return self
+
+    def refresh(self) -> None:
+        """Apply the new entries of the log."""
+        self.session.refresh()
+
+    def apply_entries(self, entries: Iterable[DecisionT]) -> None:
+        """Apply the next entries of the log."""
+        raise NotImplementedError
+
+    def find_card(self, decision: DecisionT) -> CardData:
+        """Return the card of a decision."""
+        raise NotImplementedError
+
+    def create_undo(self, at: str) -> DecisionT:
+        """Return the decision that undoes the reviewer's last one. Raises ActionError without one."""
+        raise NotImplementedError
+
+    def append_one(self, create: Callable[[str], DecisionT]) -> CardData:
+        """Write the decision that `create` returns for the present time; return its card."""
+        return self.session.append(lambda at: [create(at)], lambda entries: self.find_card(entries[0]))
+
+    def undo(self) -> CardData:
+        """Undo the reviewer's last decision."""
+        return self.append_one(self.create_undo) | {"undone": 1}
 
 
-def _accepted(action: Action, cards: QueryCards, source: str, at: str) -> list[decision_records.QueryDecision]:
-    """Return a keep for each accepted image with a grade in the set and no decision of the reviewer."""
-    query_id, by, view = action.query_id, cards.state.reviewer, action.view
-    grades = cards.get_grades(query_id)
-    return [
-        decision_records.QueryDecision(
-            query_id, action.text, "keep", image_id, None, grades[image_id], "", by, view, source, at
-        )
-        for image_id in dict.fromkeys(action.accept)
-        if image_id in grades and not cards.is_pair_decided((query_id, image_id))
-    ]
+def queue_of(keys: list[str], is_decided: Callable[[str], bool]) -> CardData:
+    """Return a queue: the keys, and 1 for each that is decided."""
+    return {"keys": keys, "done": [int(is_decided(key)) for key in keys]}
 
 
-def build_undo_decisions(cards: QueryCards, view: str, source: str, at: str) -> list[decision_records.QueryDecision]:
-    """Return the decisions that undo the reviewer's last action. Raises ActionError where there is none."""
-    own, by = cards.state.own, cards.state.reviewer
-    if not own:
-        raise ActionError("there is nothing to take back")
-    at_once = (own[-1].at, own[-1].source)
-    return [
-        decision_records.QueryDecision(
-            d.query_id, d.text, "undo", d.image_id, None, None, "", by, view, source, at, d.decision_id
-        )
-        for d in takewhile(lambda one: (one.at, one.source) == at_once, reversed(own))
-    ]
+def search_field(placeholder: str) -> CardData:
+    """Return a field for a text."""
+    return {"name": "search", "label": "Search", "placeholder": placeholder, "options": None, "class": "search"}
 
 
-def _new_text(action: Action) -> str:
-    text = clean_text(action.new_text or "", "the text", allowed="")
-    if not text:
-        raise ActionError("a query needs a text")
-    if text == action.text:
-        raise ActionError("the text is the same as before")
-    return text
+def choice_field(name: str, label: str, options: Mapping[str, str], every: str = "", **more: Any) -> CardData:
+    """Return a field of values with their texts, after one for `every` value, which excludes none."""
+    rows = [{"value": value, "text": text} for value, text in ({"": translate(every)} if every else {}).items()]
+    rows += [{"value": value, "text": text} for value, text in options.items()]
+    return {"name": name, "label": label, "options": rows, "class": "", **more}
+
+
+def state_field(label: str = "Decided", decided: str = "by you", **more: str) -> CardData:
+    """Return the field of what is decided."""
+    states = {"all": "all", "open": "not yet", "decided": decided, **more}
+    return choice_field("state", label, {state: translate(text) for state, text in states.items()})
+
+
+def deck_routes(view: DeckView, about: Mapping[str, Any]) -> APIRouter:
+    """Return the routes of a view: its page, its queue and cards, verdicts and undo. `about` describes the set."""
+    routes, home = APIRouter(), f"/api/{view.name}"
+
+    def with_state(card: CardData) -> CardData:
+        return card | {"done": view.is_decided(card["key"])}
+
+    @routes.get(f"/{view.path}", response_class=HTMLResponse)
+    def page() -> str:
+        view.refresh()
+        return render_template("review_queue.html", about=about, view=view)
+
+    @routes.get(f"{home}/queue")
+    def queue(card_filter: Annotated[view.filter_model, Query()]) -> CardData:  # type: ignore[name-defined] # by view
+        view.refresh()
+        return view.build_queue(card_filter)
+
+    @routes.get(f"{home}/cards")
+    def some(key: Annotated[CardKeys, Query()]) -> CardData:
+        view.refresh()
+        return {"cards": [with_state(card) for card in view.build_cards(key)]}
+
+    @routes.post(f"{home}/decide")
+    def decide(verdict: view.verdict_model) -> CardData:  # type: ignore[name-defined] # by view
+        return {"card": with_state(view.decide(verdict))}
+
+    @routes.post(f"{home}/undo")
+    def undo() -> CardData:
+        return {"card": with_state(view.undo())}
+
+    return routes
 
 
 def clean_text(text: str, what: str, allowed: str = "\n") -> str:
     """Return a text without surrounding blanks, as a log can hold it; `what` names it in errors. Raises ActionError for
     a text that is too long or has control characters other than `allowed`."""
-    if len(text) > decision_records.MAX_TEXT_CHARS:
-        raise ActionError(f"{what} is longer than {decision_records.MAX_TEXT_CHARS:,} characters")
+    if len(text) > MAX_TEXT_CHARS:
+        raise ActionError(f"{what} is longer than {MAX_TEXT_CHARS:,} characters")
     text = text.replace("\r\n", "\n").strip()
     refused = {"Cc", "Cs", "Zl", "Zp"}
     if "\ufffd" in text or any(unicodedata.category(c) in refused and c not in allowed for c in text):

@@ -106,7 +106,7 @@ def draw_precision_recall_curves(curves: Mapping[str, pd.DataFrame], figures: pd
         layers.append(vega_lite.make_layer(level, dashed, x={"field": "a", "type": "quantitative"}, y={"field": "y"}))
     return vega_lite.draw_svg(
         _plot(layers, translate("recall"), translate("precision"), x=_SHARE),
-        "Precision over recall, at rank 1 to the last",
+        translate("Precision over recall, at rank 1 to the last"),
     )
 
 
@@ -125,7 +125,7 @@ def draw_open_set_curves(curve: pd.DataFrame, thresholds: Sequence[float]) -> Ma
     ]
     scale = {"zero": False, "nice": False}
     plot = _plot(layers, translate("score from which on is shown"), translate("share"), x=scale)
-    return vega_lite.draw_svg(plot, "Precision and recall over the score")
+    return vega_lite.draw_svg(plot, translate("Precision and recall over the score"))
 
 
 def draw_slice_bars(rows: pd.DataFrame, systems: Sequence[str], overall: Sequence[float]) -> Markup:

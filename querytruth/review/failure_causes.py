@@ -11,7 +11,7 @@ from itertools import takewhile
 
 import pandas as pd
 
-from querytruth.review.page_parts import labels_or_empty
+from querytruth.review.page_parts import labels_or_empty, translate
 from querytruth.review.query_selection import MIDDLE_MAX_RANK, SUCCESS, RankedItem, SelectedQuery, collect_judgments
 from querytruth.sets.benchmark_set import Tables
 
@@ -217,9 +217,10 @@ def _other_labels(query: SelectedQuery, before: list[RankedItem], context: Failu
     for one in before:
         seen = sorted(context.image_labels.get(one.item_id, frozenset()))
         if seen and len(wanted.difference(seen)) > min(1, len(wanted) - 1):
-            shown.append(f"{one.rank} has {', '.join(seen[:_LABELS])}" + (" …" if len(seen) > _LABELS else ""))
+            labels = ", ".join(seen[:_LABELS]) + (" …" if len(seen) > _LABELS else "")
+            shown.append(translate("%(rank)s has %(labels)s", rank=one.rank, labels=labels))
     if wanted and shown:
-        description = "; ".join(shown[:_LABELS]) + ("; and so on" if len(shown) > _LABELS else "")
+        description = "; ".join(shown[:_LABELS]) + (translate("; and so on") if len(shown) > _LABELS else "")
         yield FailureCause("other_labels", f"By the truth of other queries rank {description}.")
 
 

@@ -1,7 +1,5 @@
-"""Cards of image pairs: a member of a duplicate group beside its representative.
-
-Cards of a gallery's images, for captions written by hand.
-"""
+"""The views of a gallery's images, for captions written by hand, and of image pairs: a member of a duplicate group
+beside its representative."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,22 +7,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from fastapi import APIRouter
 
-from querytruth.review.deck import ActionError, clean_text
+from querytruth.review import deck
 from querytruth.review.page_parts import text_or_empty
 from querytruth.review.query_cards import ReviewState
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_records import CAPTION_LANGUAGES, HumanCaption, ImagePairDecision
 
 ImagePair = tuple[str, str]
-_CardData = dict[str, Any]
 _APART = "apart"  # in place of a group: two images that a person chose
 _MAX_MATCHES = 60  # images that a search returns
 _IMAGES_PER_STRIP = 24  # members of a group in the strips
 
 
-class CaptionCards:
+class CaptionVerdict(deck.Verdict):
+    """The captions of an image in one language, one per line."""
+
+    image_id: deck.ShortText
+    language: deck.ShortText
+    text: str
+
+
+class CaptionCards(deck.LogView[HumanCaption]):
     """A gallery's images, sorted by day and name, with their captions."""
+
+    name, verdict_model = "captions", CaptionVerdict
 
     def __init__(self, images: pd.DataFrame, reviewer: str) -> None:
         rows = images.sort_values(["taken_at", "file_name", "image_id"], na_position="last")
@@ -87,8 +95,8 @@ class CaptionCards:
         """Return a caption for the log. Raises ActionError where the image, the language or the text is invalid."""
         if not self.has_image(image_id) or language not in CAPTION_LANGUAGES:
             languages = ", ".join(CAPTION_LANGUAGES)
-            raise ActionError(f"this image is not in the gallery, or the language is none of {languages}")
-        lines = clean_text(text, "the text").split("\n")
+            raise deck.ActionError(f"this image is not in the gallery, or the language is none of {languages}")
+        lines = deck.clean_text(text, "the text").split("\n")
         text = "\n".join(line.strip() for line in lines if line.strip())
         return HumanCaption(image_id, language, text, self.reviewer, at)
 
@@ -103,7 +111,28 @@ class CaptionCards:
                 earlier = (one.text for one in reversed(self._log[:place]) if one.target == caption.target)
                 return HumanCaption(*caption.target, next(earlier, ""), self.reviewer, at, undo=True)
             undone[caption.target] += 1 if caption.undo else -1
-        raise ActionError("there is nothing to take back")
+        raise deck.ActionError("there is nothing to take back")
+
+    def list_fields(self) -> list[deck.CardData]:
+        """Return the search, and what is captioned."""
+        return [deck.search_field("name or caption ( / )"), deck.state_field("Captioned", "yes")]
+
+    def build_queue(self, card_filter: deck.CardFilter) -> deck.CardData:
+        """Return the images that pass the filter."""
+        return deck.queue_of(self.list_keys(card_filter.state, card_filter.search), self.is_decided)
+
+    def decide(self, verdict: CaptionVerdict) -> deck.CardData:
+        """Write the captions."""
+        texts = (verdict.image_id, verdict.language, verdict.text)
+        return self.append_one(lambda at: self.create_entry(*texts, at))
+
+
+class DuplicateVerdict(deck.Verdict):
+    """A decision on a pair of images."""
+
+    key: deck.ShortText
+    decision: deck.ShortText
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +152,11 @@ class _Pair:
         return (self.one, self.other) if self.one < self.other else (self.other, self.one)
 
 
-class DuplicateCards:
+class DuplicateCards(deck.LogView[ImagePairDecision]):
     """All pairs of a version, the decisions on them, and their effect on the groups."""
+
+    name, verdict_model = "duplicates", DuplicateVerdict
+    promise = "The next build of the set follows it."
 
     def __init__(self, tables: Tables, reviewer: str) -> None:
         self._state = ReviewState[ImagePairDecision](reviewer)
@@ -148,7 +180,7 @@ class DuplicateCards:
         """Return whether the version has the image, in its gallery or in a duplicate group."""
         return image_id in self._names
 
-    def search_images(self, search: str) -> list[_CardData]:
+    def search_images(self, search: str) -> list[deck.CardData]:
         """Return up to 60 images whose name contains the search, sorted by name."""
         search_text = search.strip().casefold()
         matches = [one for one in self._names.values() if search_text in one["name"].casefold()]
@@ -157,13 +189,14 @@ class DuplicateCards:
     def get_key_for_any_pair(self, one: str, other: str) -> str:
         """Return the key of any two images of the version. Raises ActionError where they cannot be a pair."""
         if one == other or one not in self._names or other not in self._names:
-            raise ActionError("that takes two different images of this set")
+            raise deck.ActionError("that takes two different images of this set")
         first, second = sorted((one, other))
         return (self._by_images.get((first, second)) or self._make_pair(first, second)).key
 
     def is_decided(self, key: str) -> bool:
         """Return whether the reviewer decided the pair."""
-        return self._state.get_own_decision(self._pairs[key].images) is not None
+        pair = self._pair(key)
+        return pair is not None and self._state.get_own_decision(pair.images) is not None
 
     def list_keys(self, state: str, search: str) -> list[str]:
         """Return the pairs with an image whose name contains the search, the least certain first: all, or those that
@@ -176,11 +209,11 @@ class DuplicateCards:
                 keys.append(key)
         return keys
 
-    def build_cards(self, keys: Iterable[str]) -> list[_CardData]:
+    def build_cards(self, keys: Iterable[str]) -> list[deck.CardData]:
         """Return the cards of these pairs; unknown keys are skipped."""
         return [self.build_card(key) for key in keys if self._pair(key)]
 
-    def build_card(self, key: str) -> _CardData:
+    def build_card(self, key: str) -> deck.CardData:
         """Return a pair with its group before and after the decisions; the page groups cards by `query_id`."""
         pair = self._pair(key)
         assert pair is not None, "the key was checked before"
@@ -203,8 +236,8 @@ class DuplicateCards:
         """Return a decision for the log. Raises ActionError where the key, the decision or the note is invalid."""
         pair = self._pair(key)
         if pair is None or decision not in ("same", "different"):
-            raise ActionError("these two images are not in the set, or the decision is neither same nor different")
-        note = clean_text(note, "the note")
+            raise deck.ActionError("these two images are not in the set, or the decision is neither same nor different")
+        note = deck.clean_text(note, "the note")
         return ImagePairDecision(pair.images, decision, note, self._state.reviewer, "duplicates", at)
 
     def create_undo(self, at: str) -> ImagePairDecision:
@@ -213,9 +246,9 @@ class DuplicateCards:
         for last in reversed(self._state.own):
             if last.images in self._by_images:
                 return ImagePairDecision(last.images, "undo", "", last.reviewer, "duplicates", at, last.decision_id)
-        raise ActionError("there is nothing to take back")
+        raise deck.ActionError("there is nothing to take back")
 
-    def find_card(self, decision: ImagePairDecision) -> _CardData:
+    def find_card(self, decision: ImagePairDecision) -> deck.CardData:
         """Return the card of a decision's two images."""
         return self.build_card(self._by_images[decision.images].key)
 
@@ -255,8 +288,37 @@ class DuplicateCards:
             leaves.append(pair.other)
         return [[lead, *(one for one in rest if one not in leaves)], *([one] for one in leaves)]
 
+    def list_fields(self) -> list[deck.CardData]:
+        """Return the search, and what is decided."""
+        return [deck.search_field("name ( / )"), deck.state_field()]
 
-def _describe_images(tables: Tables) -> dict[str, _CardData]:
+    def build_queue(self, card_filter: deck.CardFilter) -> deck.CardData:
+        """Return the pairs that pass the filter."""
+        return deck.queue_of(self.list_keys(card_filter.state, card_filter.search), self.is_decided)
+
+    def decide(self, verdict: DuplicateVerdict) -> deck.CardData:
+        """Write the decision."""
+        fields = (verdict.key, verdict.decision, verdict.note)
+        return self.append_one(lambda at: self.create_decision(*fields, at))
+
+
+def pairing_routes(cards: DuplicateCards) -> APIRouter:
+    """Return the routes that bring any two images together."""
+    routes = APIRouter()
+
+    @routes.get("/api/duplicates/images")
+    def images(search: deck.ShortText = "") -> deck.CardData:
+        return {"images": cards.search_images(search)}
+
+    @routes.get("/api/duplicates/pair")
+    def pair(one: deck.ShortText, other: deck.ShortText) -> deck.CardData:
+        cards.refresh()
+        return {"key": cards.get_key_for_any_pair(one, other)}
+
+    return routes
+
+
+def _describe_images(tables: Tables) -> dict[str, deck.CardData]:
     """Return name, size and whether it is in the gallery, by image id."""
     rows = tables.duplicates.sort_values(["image_id", "item"])
     by_image = {str(row.image_id): _describe_image(row, row.item, False) for row in rows.itertuples()}
@@ -266,7 +328,7 @@ def _describe_images(tables: Tables) -> dict[str, _CardData]:
     }
 
 
-def _describe_image(row: Any, name: Any, in_gallery: bool) -> _CardData:
+def _describe_image(row: Any, name: Any, in_gallery: bool) -> deck.CardData:
     size = [0 if pd.isna(side) else int(side) for side in (row.width, row.height)]
     named = name if isinstance(name, str) and name else str(row.image_id)
     return {"image_id": str(row.image_id), "name": named, "width": size[0], "height": size[1], "in_gallery": in_gallery}
@@ -304,5 +366,5 @@ def _certainty_key(pair: _Pair) -> tuple[int, int, str]:
     return certainty, -(pair.hash_distance or 0), pair.key
 
 
-def _strip(groups: list[list[str]]) -> list[_CardData]:
+def _strip(groups: list[list[str]]) -> list[deck.CardData]:
     return [{"size": len(group), "images": group[:_IMAGES_PER_STRIP]} for group in groups]

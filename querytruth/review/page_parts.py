@@ -71,11 +71,23 @@ def pages_in(language: str) -> Iterator[None]:
         _LANGUAGE.reset(token)
 
 
+def page_language() -> str:
+    """Return the language of `pages_in`."""
+    return _LANGUAGE.get()
+
+
 def translate(text: str, /, **values: object) -> str:
     """Return a text of a page in the language of `pages_in`, with values in place of `%(name)s`; a text that is of the
     data, or known in English alone, as it is."""
     text = _look_up(text, _LANGUAGE.get())
     return text % values if values else text
+
+
+def translate_detail(text: str) -> str:
+    """Return a detail of a rejection, such as “longer side 5200” or “see cat.jpg”, in the language of `pages_in`."""
+    measure, _, value = text.rpartition(" ")
+    known = translate(measure)
+    return translate(text) if known == measure else f"{known} {value}"
 
 
 def _look_up(text: str, language: str) -> str:
@@ -152,6 +164,7 @@ def _environment(language: str) -> Environment:
     environment.globals |= {"_": write, "texts": PAGE_TEXTS["chinese"] if language == "zh" else {}}
     environment.filters["text"] = lambda value: _look_up(str(value).replace("_", " "), language)
     environment.filters["evidence"] = lambda text, of: _translate_evidence(text) if language == of == "zh" else text
+    environment.filters["detail"] = translate_detail
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes
     environment.filters["certificate"] = lambda value: describe_certificate(value, language)
@@ -168,7 +181,7 @@ def _bytes(size: int) -> str:
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:,.1f} {unit}"
-    return f"{size:,} bytes"
+    return translate("%(size)s bytes", size=f"{size:,}")
 
 
 def _stage_bar(stage: FunnelStage) -> dict[str, Any]:

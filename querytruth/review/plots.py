@@ -179,5 +179,5 @@ def draw_curve(
         vega_lite.make_layer(values, {"type": "line", "color": vega_lite.ACCENT, "point": len(points) == 1}, x=x, y=y),
         vega_lite.make_layer([{"y": cut} for cut in cuts.values()], rule, y={"field": "y", "type": "quantitative"}),
     ]  # fmt: skip
-    svg = vega_lite.draw_svg({"width": 200, "height": 110, "layer": layers}, f"{title}: {points[-1][1]:.3g}")
+    svg = vega_lite.draw_svg({"width": 200, "height": 110, "layer": layers}, f"{translate(title)}: {points[-1][1]:.3g}")
     return {"last": points[-1][1], "points": points, "cuts": cuts, "svg": svg}

@@ -11,15 +11,23 @@ from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from querytruth.backends.files import durable_files, safe_paths
 from querytruth.errors import UserError
-from querytruth.review.deck import ActionError
-from querytruth.review.page_parts import render_template
-from querytruth.review.query_queue import DecisionState, LongText, ShortText
+from querytruth.review.deck import (
+    ActionError,
+    CardData,
+    CardFilter,
+    DeckView,
+    LongText,
+    ShortText,
+    Verdict,
+    choice_field,
+    queue_of,
+    search_field,
+    state_field,
+)
 from querytruth.sets import review_csv
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.review_tables import ANSWER_COLUMNS, ImportTolerances, ReviewExport, read_filled_table
@@ -37,14 +45,12 @@ class RowAnswer:
     note: str = ""
 
 
-class PoolFilter(BaseModel, extra="forbid", frozen=True):
+class PoolFilter(CardFilter):
     """A filter of rows; an empty text excludes none."""
 
     topic: LongText = ""
     origin: ShortText = ""
     flag: ShortText = ""
-    state: DecisionState = "all"
-    search: ShortText = ""
 
 
 AnswersByRow = dict[str, RowAnswer]
@@ -184,10 +190,9 @@ class PoolFile:
         return export
 
 
-class RowAnswerRequest(BaseModel, extra="forbid", strict=True):
+class RowAnswerVerdict(Verdict):
     """An answer for several rows. `epoch`: the reading of the file that the person saw."""
 
-    view: ShortText
     epoch: ShortText
     rows: Annotated[list[ShortText], Field(max_length=5000)]
     decision: ShortText
@@ -217,18 +222,18 @@ class PoolSession:
         with self._lock:
             self._refresh()
 
-    def record(self, request: RowAnswerRequest) -> dict[str, Any]:
+    def record(self, verdict: RowAnswerVerdict) -> dict[str, Any]:
         """Write an answer into the file and return the card of its first row. Raises ActionError where the answer is
         invalid or the file changed."""
         with self._lock:
             self._refresh()
-            if request.epoch != self.epoch:
+            if verdict.epoch != self.epoch:
                 raise ActionError(CONFLICT_MESSAGE)
-            changed = self.table.check_answer(request.rows, RowAnswer(request.decision, request.new_text, request.note))
+            changed = self.table.check_answer(verdict.rows, RowAnswer(verdict.decision, verdict.new_text, verdict.note))
             before = self.table.answers
             self._write(changed)
             self._before.append({row_id: before.get(row_id, RowAnswer()) for row_id in changed})
-            return self.table.build_card(request.rows[0])
+            return self.table.build_card(verdict.rows[0])
 
     def undo(self) -> dict[str, Any]:
         """Undo the last action of this page and return the card of its first row. Raises ActionError without one."""
@@ -254,37 +259,57 @@ class PoolSession:
 CONFLICT_MESSAGE = "another program wrote the table meanwhile: nothing was changed, and the page now shows what it says"
 
 
-def pool_routes(session: PoolSession, about: dict[str, Any]) -> APIRouter:
-    """Return the routes of the page and its data. `about`: name, version, title, reviewer, grades and views."""
-    routes = APIRouter()
+class PoolView(DeckView):
+    """The rows of a table. `stage`: topics or objects, the path of its page."""
 
-    @routes.get("/" + about["views"][0].lower(), response_class=HTMLResponse)
-    def pools() -> str:
-        session.refresh()
-        return render_template("review_pools.html", about=about, grades=[], choices=session.table.list_filter_choices())
+    name, filter_model, verdict_model = "pools", PoolFilter, RowAnswerVerdict
+    promise = "What has no decision is kept."
 
-    @routes.get("/api/pools/queue")
-    def rows(params: Annotated[PoolFilter, Query()]) -> dict[str, Any]:
-        session.refresh()
-        table = session.table
-        row_ids = table.list_row_ids(params)
-        done = [int(row_id in table.answers) for row_id in row_ids]
-        return {
-            "keys": row_ids,
-            "done": done,
-            "cards": [table.build_card(row_id) for row_id in row_ids],
-            "epoch": session.epoch,
-        }
+    def __init__(self, session: PoolSession, stage: str) -> None:
+        self._session, self._stage = session, stage
 
-    @routes.post("/api/decide")
-    def decide(request: RowAnswerRequest) -> dict[str, Any]:
-        return {"card": session.record(request)}
+    @property
+    def path(self) -> str:
+        """The path of the page."""
+        return self._stage
 
-    @routes.post("/api/undo")
-    def undo() -> dict[str, Any]:
-        return {"card": session.undo()}
+    def refresh(self) -> None:
+        """Read the table again if another program changed it."""
+        self._session.refresh()
 
-    return routes
+    def list_fields(self) -> list[CardData]:
+        """Return the search, and a field for each column that has several values."""
+        labels = {"topic": ("Topic", "all"), "origin": ("From", "all"), "flag": ("Flagged", "any")}
+        choices = self._session.table.list_filter_choices()
+        fields = [
+            choice_field(name, labels[name][0], {value: value for value in values}, labels[name][1])
+            for name, values in choices.items()
+            if values
+        ]
+        return [search_field("text or note ( / )"), *fields, state_field(decided="yes")]
+
+    def build_queue(self, card_filter: PoolFilter) -> CardData:
+        """Return the rows that pass the filter, with their cards, and the reading of the file."""
+        table = self._session.table
+        row_ids = table.list_row_ids(card_filter)
+        cards = {"cards": self.build_cards(row_ids), "epoch": self._session.epoch}
+        return queue_of(row_ids, self.is_decided) | cards
+
+    def is_decided(self, key: str) -> bool:
+        """Return whether a row has an answer."""
+        return key in self._session.table.answers
+
+    def build_cards(self, keys: Iterable[str]) -> list[CardData]:
+        """Return these rows of the table."""
+        return [self._session.table.build_card(row_id) for row_id in keys]
+
+    def decide(self, verdict: RowAnswerVerdict) -> CardData:
+        """Write an answer into the file."""
+        return self._session.record(verdict)
+
+    def undo(self) -> CardData:
+        """Undo the last action of this page."""
+        return self._session.undo()
 
 
 def exported_table_path(generated: Path, stage: str, export_id: str) -> Path:

@@ -12,6 +12,7 @@ import pandas as pd
 from querytruth.array_types import FloatArray
 from querytruth.records import RowsById
 from querytruth.review import query_queue
+from querytruth.review.deck import CardData
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_agreement import JudgmentTarget, decision_category, find_disagreements, latest_decisions
 from querytruth.sets.decision_application import JUDGED_BY_TEXT, describe_retired, find_reworded, is_other_text
@@ -20,7 +21,6 @@ from querytruth.sets.decision_records import DecisionT, EffectiveDecisions, Quer
 _SIDES = ("left", "top", "right", "bottom")
 BoxData = dict[str, Any]
 IMAGES_PER_CARD = 60  # images of a query at a time
-CardData = dict[str, Any]
 
 
 class BoxIndex:

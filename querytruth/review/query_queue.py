@@ -1,26 +1,19 @@
-"""The queue of queries for review: filtered, and sorted with the most doubtful first.
-
-The types of the fields that the page sends.
-"""
+"""The queue of queries for review: filtered, and sorted with the most doubtful first."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, Field
 
 from querytruth.array_types import RowIndices
 from querytruth.records import stable_hash
+from querytruth.review.deck import CardFilter, ShortText
 from querytruth.review.page_parts import labels_or_empty, text_or_empty
-from querytruth.sets import benchmark_set, decision_records, query_texts
+from querytruth.sets import benchmark_set, query_texts
 
-ShortText = Annotated[str, Field(max_length=200)]  # a name, an id or a search
-LongText = Annotated[str, Field(max_length=decision_records.MAX_TEXT_CHARS)]
-CardKeys = Annotated[list[ShortText], Field(max_length=20)]
-DecisionState = Literal["all", "open", "decided"]
 Judgment = tuple[str, int, str, str]  # image id, relevance, judge, evidence
 QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
     "ambiguous": "a caption that fits other images, too, or an image that may be right waits for a judgment",
@@ -76,15 +69,13 @@ class EquivalentEntries:
         return max(entry.priority for entry in self.members)
 
 
-class QueryFilter(BaseModel, extra="forbid", frozen=True):
+class QueryFilter(CardFilter):
     """A filter and an order of groups of queries; an empty text excludes none."""
 
     level: int | None = None
     topic: ShortText = ""
     language: ShortText = ""
     flag: Literal["", "disagreements", "ambiguous", "few_images", "near_the_cut", "worded_by_model"] = ""
-    state: DecisionState = "all"
-    search: ShortText = ""
     order: Literal["priority", "text", "images"] = "priority"
 
 

@@ -1,220 +1,225 @@
-"""The views of queries and pairs: two pages, their data, and the CSV.
-
-The view of decisions: their number per reviewer, the agreement, and the stale ones.
+"""The views of queries and of pairs of a query and an image: where their cards come from, and their fields.
 
 The routes that find images of the gallery for a query: by a text, by another image, by a file.
 """
 
+import heapq
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi import APIRouter, HTTPException, Query, Request
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
-from querytruth.review import deck, query_queue
-from querytruth.review.page_parts import render_template
-from querytruth.review.review_exports import CsvUploadOptions, export_review_csv, import_review_csv
-from querytruth.review.server_session import ReviewSession
-from querytruth.review.similar_images import SimilarImageSearch
-from querytruth.sets import decision_application, decision_outcomes, ledger
-from querytruth.sets.benchmark_set import Tables
-from querytruth.sets.decision_agreement import compute_agreements, find_disputes, latest_decisions
-from querytruth.sets.decision_log import read_decisions
-from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Override, QueryDecision, UndeterminedPair
-from querytruth.sets.set_files import StoredSet
+from querytruth.records import stable_hash
+from querytruth.review import query_queue
+from querytruth.review.deck import (
+    CardData,
+    DeckView,
+    ShortText,
+    choice_field,
+    queue_of,
+    search_field,
+    state_field,
+)
+from querytruth.review.page_parts import text_or_empty, translate
+from querytruth.review.query_cards import QueryCards
+from querytruth.review.query_decisions import Action, ReviewSession
+from querytruth.review.similar_images import MAX_FOUND_IMAGES, FoundImages, SimilarImageSearch
+from querytruth.sets import benchmark_set
+
+PAIR_SOURCES = {
+    "results": "what searches returned and nobody judged, the first results first",
+    "candidates": "nobody judged them, and they may be right; the most certain first",
+    "disagreements": "two reviewers differ; the decision made here is final",
+    "sample": "an audit: judgments drawn by hash, every query in turn",
+}
+_SAMPLE = 500
 
 
-def page_routes(session: ReviewSession, about: dict[str, Any]) -> APIRouter:
-    """Return the routes of the HTML pages; `about` describes the set."""
-    pages = APIRouter(default_response_class=HTMLResponse)
-    cards = session.cards
+class _SessionView(DeckView):
+    """A view on the queries of a version."""
 
-    @pages.get("/queries")
-    def queries() -> str:
-        session.refresh()
-        return render_template(
-            "review_queries.html",
-            about=about,
-            choices=query_queue.list_filter_choices(cards.entries),
-            flags=query_queue.QUERY_FLAGS,
-            disputed=len(cards.list_disputed_targets()),
-            grades=cards.grades,
-        )
+    verdict_model = Action
+    promise = "Others' decisions are not shown to you, unless you disagree."
 
-    @pages.get("/pairs")
-    def pairs() -> str:
-        session.refresh()
-        counts = {source: len(deck.build_pair_queue(cards, source, session.results)) for source in deck.PAIR_SOURCES}
-        return render_template(
-            "review_pairs.html", about=about, sources=deck.PAIR_SOURCES, counts=counts, grades=cards.grades
-        )
+    def __init__(self, session: ReviewSession) -> None:
+        self._session, self._cards = session, session.cards
+        self.grades = session.cards.grades
 
-    return pages
+    def refresh(self) -> None:
+        """Apply the new entries of the log."""
+        self._session.refresh()
+
+    def is_decided(self, key: str) -> bool:
+        """Return whether the reviewer decided on a pair, or on a query and on those that ask the same."""
+        query, _, image = key.partition("/")
+        if image:
+            return self._cards.is_pair_decided((query, image))
+        return self._cards.is_decided(self._cards.get_group(query))
+
+    def decide(self, verdict: Action) -> CardData:
+        """Write the decisions of an action."""
+        return self._session.record(verdict)
+
+    def undo(self) -> CardData:
+        """Undo the last action, of any view."""
+        return self._session.undo(self.name)
 
 
-def data_routes(session: ReviewSession) -> APIRouter:
-    """Return the routes of the queries, and those that take decisions on queries and pairs."""
-    api = APIRouter()
-    cards = session.cards
+class QueriesView(_SessionView):
+    """The queries; a card has all that ask the same, and their images."""
 
-    @api.get("/api/queries/queue")
-    def query_keys(params: Annotated[query_queue.QueryFilter, Query()]) -> dict[str, Any]:
-        session.refresh()
-        groups = cards.groups
-        if params.flag == "disagreements":
+    name, filter_model = "queries", query_queue.QueryFilter
+
+    def list_fields(self) -> list[CardData]:
+        """Return the search, a field for each value that tells queries apart, and the order."""
+        choices = query_queue.list_filter_choices(self._cards.entries)
+        flags = choices.pop("flag", [])
+        fields = [
+            choice_field(name, name.capitalize(), {str(value): str(value) for value in values}, "all")
+            for name, values in choices.items()
+        ]
+        shown = {name: translate(name.replace("_", " ")) for name in flags}
+        if self._cards.list_disputed_targets():
+            shown["disagreements"] = translate("reviewers disagree")
+        orders = {"priority": "what matters most", "text": "by text", "images": "fewest images"}
+        return [
+            search_field("text or id ( / )"),
+            *fields,
+            *([choice_field("flag", "Flag", shown, "any", titles=query_queue.QUERY_FLAGS)] if shown else []),
+            state_field(),
+            choice_field("order", "Order", {name: translate(text) for name, text in orders.items()}),
+        ]
+
+    def build_queue(self, card_filter: query_queue.QueryFilter) -> CardData:
+        """Return the first query of each group that passes the filter."""
+        groups, cards = self._cards.groups, self._cards
+        if card_filter.flag == "disagreements":
             disputed = {cards.get_group(query).key for query, image in cards.list_disputed_targets() if image is None}
             groups = [group for group in groups if group.key in disputed]
-            params = params.model_copy(update={"flag": ""})
-        matching = query_queue.filter_groups(groups, params, cards.text_of, cards.is_decided)
-        return {"keys": [group.key for group in matching], "done": [int(cards.is_decided(one)) for one in matching]}
+            card_filter = card_filter.model_copy(update={"flag": ""})
+        matching = query_queue.filter_groups(groups, card_filter, cards.text_of, cards.is_decided)
+        return queue_of([group.key for group in matching], self.is_decided)
 
-    @api.get("/api/queries/cards")
-    def query_cards(key: Annotated[query_queue.CardKeys, Query()]) -> dict[str, Any]:
-        session.refresh()
-        return {"cards": [cards.build_query_card(name) for name in key if name in cards.entries_by_id]}
+    def build_cards(self, keys: Iterable[str]) -> list[CardData]:
+        """Return the queries with these ids, and those that ask the same."""
+        return [self._cards.build_query_card(name) for name in keys if name in self._cards.entries_by_id]
 
-    @api.get("/api/queries/images")
-    def more_images(key: query_queue.ShortText, start: Annotated[int, Query(ge=0, le=10_000_000)]) -> dict[str, Any]:
+
+class PairFilter(BaseModel, extra="forbid", frozen=True):
+    """Which pairs are shown."""
+
+    source: Literal["results", "candidates", "disagreements", "sample"] = "sample"
+    state: ShortText = "all"
+
+
+class PairsView(_SessionView):
+    """Pairs of a query and an image, from a source."""
+
+    name, filter_model = "pairs", PairFilter
+
+    def list_fields(self) -> list[CardData]:
+        """Return the sources with the number of their pairs."""
+        counts = {name: len(build_pair_queue(self._cards, name, self._session.results)) for name in PAIR_SOURCES}
+        texts = {
+            name: f"{translate(name)} ({counts[name]:,}): {translate(text)}" for name, text in PAIR_SOURCES.items()
+        }
+        empty = [name for name, count in counts.items() if not count]
+        return [choice_field("source", "Show", texts, disabled=empty, **{"class": "wide"}), state_field()]
+
+    def build_queue(self, card_filter: PairFilter) -> CardData:
+        """Return the pairs of the source that pass the filter, as query/image."""
+        targets = build_pair_queue(self._cards, card_filter.source, self._session.results)
+        done = [self._cards.is_pair_decided(target) for target in targets]
+        shown = [n for n in range(len(targets)) if card_filter.state in ("all", ("open", "decided")[done[n]])]
+        return {"keys": ["/".join(targets[n]) for n in shown], "done": [int(done[n]) for n in shown]}
+
+    def build_cards(self, keys: Iterable[str]) -> list[CardData]:
+        """Return the pairs of the version with these keys."""
+        targets = [(query, image) for query, _, image in (name.partition("/") for name in keys)]
+        known = [target for target in targets if target[1] and self._cards.has_target(target)]
+        return [self._cards.build_pair_card(target) for target in known]
+
+
+def build_pair_queue(cards: QueryCards, source: str, results: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the pairs (query_id, image_id) of a source of PAIR_SOURCES, in the order of review; queries that ask the
+    same have one. `results`: the pool of the searches."""
+    if source == "results":
+        return [pair for pair in results if cards.has_target(pair)]
+    if source == "candidates":
+        scored = [
+            (-score, cards.get_group(query).key, image)
+            for query, candidates in cards.candidate_judgments.items()
+            for image, (score, _) in candidates.items()
+        ]
+        return list(dict.fromkeys((query, image) for _, query, image in sorted(scored)))
+    if source == "disagreements":
+        disputed = [(query, image) for query, image in cards.list_disputed_targets() if image is not None]
+        return list(dict.fromkeys((cards.get_group(query).key, image) for query, image in disputed))
+    return _sample_judgments(cards)
+
+
+def _sample_judgments(cards: QueryCards) -> list[tuple[str, str]]:
+    """Return up to `_SAMPLE` judged pairs, chosen by hash; every query occurs once before any occurs twice."""
+    judged = [group.key for group in cards.groups if any(entry.judged_count for entry in group.members)]
+    queries = heapq.nsmallest(_SAMPLE, judged, key=lambda query: stable_hash("audit", query))
+    turns = -(-_SAMPLE // max(len(queries), 1))
+    ordered: list[tuple[int, int, str, str]] = []
+    for place, query in enumerate(queries):
+        images = heapq.nsmallest(turns, cards.get_grades(query), key=lambda image: stable_hash("audit", query, image))
+        ordered += [(turn, place, query, image) for turn, image in enumerate(images)]
+    return [(query, image) for _, _, query, image in sorted(ordered)[:_SAMPLE]]
+
+
+def find_images_by_text(tables: benchmark_set.Tables, cards: QueryCards, search: str) -> FoundImages:
+    """Return up to 60 images with the reason: those with the text in their name first, then in a label, in a caption,
+    and in a query that they are right for."""
+    wanted = search.strip().casefold()
+    found: dict[str, str] = {}
+    if not wanted:
+        return []
+    for image_id, reason in _iterate_matches(tables, cards, wanted):
+        found.setdefault(image_id, reason)
+        if len(found) == MAX_FOUND_IMAGES:
+            break
+    return list(found.items())
+
+
+def _iterate_matches(tables: benchmark_set.Tables, cards: QueryCards, wanted: str) -> Iterator[tuple[str, str]]:
+    columns = (tables.images[name] for name in ("image_id", "file_name", "caption"))
+    images = [tuple(map(text_or_empty, row)) for row in zip(*columns, strict=True)]
+    for name, image_id in sorted((name, one) for one, name, _ in images if wanted in name.casefold() or wanted == one):
+        yield image_id, f"name: {name}"
+    by_label = [entry for entry in cards.entries if any(wanted in label.casefold() for label in entry.labels)]
+    for entry in sorted(by_label, key=lambda entry: (len(entry.labels), entry.query_id)):
+        yield from _right_images(cards, entry.query_id, f"label: {' & '.join(entry.labels)}")
+    for image_id, _, caption in images:
+        if wanted in caption.casefold():
+            yield image_id, f"caption: {caption}"
+    for entry in cards.entries:
+        if wanted in cards.text_of(entry).casefold():
+            yield from _right_images(cards, entry.query_id, f"right for: {cards.text_of(entry)}")
+
+
+def _right_images(cards: QueryCards, query_id: str, reason: str) -> Iterator[tuple[str, str]]:
+    for image_id, grade in cards.get_grades(query_id).items():
+        if grade > 0:
+            yield image_id, reason
+
+
+def image_finder_routes(session: ReviewSession, tables: benchmark_set.Tables, similar: SimilarImageSearch) -> APIRouter:
+    """Return the routes: of images as the card of the query shows them, beyond its first, or found, with the reason."""
+    routes = APIRouter()
+    cards = session.cards
+
+    @routes.get("/api/queries/images")
+    def more_images(key: ShortText, start: Annotated[int, Query(ge=0, le=10_000_000)]) -> CardData:
         if key not in cards.entries_by_id:
             raise HTTPException(404, "this query is not in the set")
         return {"images": cards.build_query_card(key, start)["images"]}
 
-    @api.post("/api/decide")
-    def decide(action: deck.Action) -> dict[str, Any]:
-        return {"card": session.record(action)}
-
-    @api.post("/api/undo")
-    def undo(view: Annotated[query_queue.ShortText, Body(embed=True)]) -> dict[str, Any]:
-        return {"card": session.undo(view)}
-
-    return api
-
-
-def pair_routes(session: ReviewSession) -> APIRouter:
-    """Return the routes of the pairs of a query and an image."""
-    api = APIRouter()
-    cards = session.cards
-
-    @api.get("/api/pairs/queue")
-    def pair_keys(
-        source: Literal["results", "candidates", "disagreements", "sample"] = "sample",
-        state: query_queue.ShortText = "all",
-    ) -> dict[str, Any]:
-        session.refresh()
-        targets = deck.build_pair_queue(cards, source, session.results)
-        done = [int(cards.is_pair_decided(target)) for target in targets]
-        shown = [n for n in range(len(targets)) if state == "all" or (state == "decided") == bool(done[n])]
-        return {"keys": ["/".join(targets[n]) for n in shown], "done": [done[n] for n in shown]}
-
-    @api.get("/api/pairs/cards")
-    def pair_cards(key: Annotated[query_queue.CardKeys, Query()]) -> dict[str, Any]:
-        session.refresh()
-        targets = [(query, image) for query, _, image in (name.partition("/") for name in key)]
-        known = [target for target in targets if target[1] and cards.has_target(target)]
-        return {"cards": [cards.build_pair_card(target) for target in known]}
-
-    return api
-
-
-def csv_routes(stored: StoredSet, reviewer: str) -> APIRouter:
-    """Return the routes that export and import CSV."""
-    files = APIRouter()
-
-    @files.get("/csv/{view}.csv")
-    def download(view: Literal["queries", "judgments"]) -> Response:
-        headers = {"content-disposition": f'attachment; filename="{stored.manifest["name"]}-{view}.csv"'}
-        return Response(export_review_csv(stored.path, view), media_type="text/csv; charset=utf-8", headers=headers)
-
-    @files.post("/api/csv")
-    async def upload(request: Request, options: Annotated[CsvUploadOptions, Query()]) -> dict[str, Any]:
-        return await run_in_threadpool(import_review_csv, stored.path, await request.body(), options, reviewer)
-
-    return files
-
-
-def decision_routes(stored: StoredSet, about: dict[str, Any], session: ReviewSession | None = None) -> APIRouter:
-    """Return the route of the page. `session`: that of the queries, whose agreement and CSV are shown; None without."""
-    routes = APIRouter()
-
-    @routes.get("/decisions", response_class=HTMLResponse)
-    def decisions() -> str:
-        summary, judging = _read_summary(stored), {} if session is None else _judging_summary(stored, session)
-        reviewers_by_kind = judging.pop("reviewers_by_kind", {}) | summary.reviewers_by_kind
-        stale = judging.pop("stale", []) + summary.stale
-        return render_template(
-            "review_decisions.html",
-            about=about,
-            kinds=list(reviewers_by_kind),
-            people=deck.count_by_reviewer(reviewers_by_kind),
-            summary=summary,
-            stale=stale,
-            judging=judging,
-        )
-
-    return routes
-
-
-def _judging_summary(stored: StoredSet, session: ReviewSession) -> dict[str, Any]:
-    session.refresh()
-    cards, outcome = session.cards, _read_outcome(stored)
-    effective = cards.state.list_decisions()
-    return {
-        "reviewers_by_kind": {"Queries and pairs": [decision.reviewer for decision in effective]},
-        "stale": [{"decision": one.decision, "text": one.text, "why": why} for one, why in outcome.stale],
-        "shared": outcome.shared_count,
-        "conflicts": [
-            {
-                "key": cards.get_group(conflict.decisions[0].query_id).key,
-                "image": cards.get_image_name(conflict.image_id),
-                "grades": conflict.describe(),
-            }
-            for conflict in outcome.conflicts
-        ],
-        "agreements": compute_agreements(latest_decisions(effective)),
-        "disputed": len(cards.list_disputed_targets()),
-    }
-
-
-def _read_summary(stored: StoredSet) -> deck.DecisionSummary:
-    """Counts the decisions on images and rejections, and the captions that people wrote, as the logs are now."""
-    folder = stored.path.parent
-    pairs = read_decisions(folder, ImagePairDecision)
-    return deck.summarize_decisions(
-        pairs,
-        read_decisions(folder, Override),
-        read_decisions(folder, HumanCaption),
-        stored.manifest["decisions"],
-        _image_names(stored, {image_id for pair in pairs for image_id in pair.images}),
-    )
-
-
-def _image_names(stored: StoredSet, image_ids: set[str]) -> dict[str, str]:
-    """The names that people know these images by."""
-    duplicates, images = stored.tables.duplicates, stored.tables.images
-    duplicates, images = (table[table["image_id"].isin(image_ids)] for table in (duplicates, images))
-    names_by_image = dict(zip(duplicates["image_id"].astype("str"), duplicates["item"].astype("str"), strict=True))
-    named = images[images["file_name"].notna()]
-    return names_by_image | dict(zip(named["image_id"].astype("str"), named["file_name"].astype("str"), strict=True))
-
-
-def _read_outcome(stored: StoredSet) -> decision_outcomes.DecisionOutcome:
-    """Returns which decisions of the log fit the version, and which contradict each other, as `apply` takes them."""
-    log, in_effect = (
-        read_decisions(stored.path.parent, QueryDecision),
-        frozenset(stored.manifest["decisions"]["in_effect"]),
-    )
-    disputes = find_disputes(log, read_decisions(stored.path.parent, UndeterminedPair), in_effect)
-    return decision_application.apply_decisions(
-        stored.tables, disputes.exclude_from(log, in_effect), ledger.Ledger(), in_effect
-    )[1]
-
-
-def image_finder_routes(session: ReviewSession, tables: Tables, similar: SimilarImageSearch) -> APIRouter:
-    """Return the routes; each answers with images as the card of the query shows them, and why they were found."""
-    routes = APIRouter()
-    cards = session.cards
-
-    def answer(query: str, found: deck.FoundImages, remark: str = "") -> dict[str, Any]:
+    def answer(query: str, found: FoundImages, remark: str = "") -> dict[str, Any]:
         if query not in cards.entries_by_id:
             raise HTTPException(404, "this query is not in the set")
         session.refresh()
@@ -222,17 +227,17 @@ def image_finder_routes(session: ReviewSession, tables: Tables, similar: Similar
         return {"images": [view | {"why": why} for view, (_, why) in zip(views, found, strict=True)], "remark": remark}
 
     @routes.get("/api/finder/text")
-    def by_text(query: query_queue.ShortText, search: query_queue.ShortText) -> dict[str, Any]:
-        return answer(query, deck.find_images_by_text(tables, cards, search))
+    def by_text(query: ShortText, search: ShortText) -> dict[str, Any]:
+        return answer(query, find_images_by_text(tables, cards, search))
 
     @routes.get("/api/finder/similar")
-    def by_image(query: query_queue.ShortText, image_id: query_queue.ShortText) -> dict[str, Any]:
+    def by_image(query: ShortText, image_id: ShortText) -> dict[str, Any]:
         if not cards.has_image(image_id):
             raise HTTPException(404, "this image is not in the set")
         return answer(query, *similar.find_by_image(image_id))
 
     @routes.post("/api/finder/file")
-    async def by_file(request: Request, query: Annotated[query_queue.ShortText, Query()]) -> dict[str, Any]:
+    async def by_file(request: Request, query: Annotated[ShortText, Query()]) -> dict[str, Any]:
         data = await request.body()
         return await run_in_threadpool(lambda: answer(query, *similar.find_by_file(data)))
 

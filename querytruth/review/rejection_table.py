@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel
 
 from querytruth.array_types import BoolArray, FloatArray, RowIndices
 from querytruth.records import content_id
-from querytruth.review.query_queue import DecisionState, ShortText
+from querytruth.review.deck import CardFilter, ShortText
 from querytruth.sets.decision_outcomes import is_overridable
 from querytruth.sets.ledger import describe_rejection
 
@@ -59,14 +58,12 @@ class RejectedItem:
         return self.text if self.text and self.item == self.item_id else self.item
 
 
-class RejectionFilter(BaseModel, extra="forbid", frozen=True):
+class RejectionFilter(CardFilter):
     """A filter of rejections; an empty text excludes none."""
 
     stage: ShortText = ""
     reason: ShortText = ""
     bucket: ShortText = ""
-    state: DecisionState = "all"
-    search: ShortText = ""
 
 
 class RejectionTable:

@@ -86,7 +86,7 @@ class AccessMiddleware:
             await send({"type": "websocket.close", "code": 1008})
             return
         limited = _Limited(receive, MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES)
-        with pages_in("zh" if _cookie(Headers(scope=scope), _LANGUAGE_COOKIE) == "zh" else "en"):
+        with pages_in(_choose_language(Headers(scope=scope))):
             answer = self._check_request(scope)
             await (answer or self.app)(scope, limited, _with_headers(send))
 
@@ -142,6 +142,12 @@ def _cookie(headers: Headers, name: str) -> str:
     except CookieError:
         return ""
     return morsel.value if morsel is not None else ""
+
+
+def _choose_language(headers: Headers) -> str:
+    """Return the language that the person chose, else Chinese for a browser that prefers it."""
+    chosen = _cookie(headers, _LANGUAGE_COOKIE) or headers.get("accept-language", "").strip().lower()[:2]
+    return "zh" if chosen == "zh" else "en"
 
 
 def _forbidden(why: str) -> Response:

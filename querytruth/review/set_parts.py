@@ -60,7 +60,7 @@ def build_image_tiles(
         )
         tiles[image_id] = {
             "name": name or image_id,
-            "licence": licence or "not stated",
+            "licence": licence or page_parts.translate("not stated"),
             "size": format_size(width, height),
             "true_ratio": ratio,
             "ratio": f"{min(max(ratio, _NARROWEST), _WIDEST):.3f}",

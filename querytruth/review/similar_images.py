@@ -26,10 +26,12 @@ from querytruth.backends.models.vector_store import read_most_complete_vectors
 from querytruth.backends.web.image_search import find_image_folder, normalize_web_url
 from querytruth.errors import UserError
 from querytruth.records import content_id, image_id_of_bytes
-from querytruth.review.deck import MAX_FOUND_IMAGES, ActionError, FoundImages
+from querytruth.review.deck import ActionError
 from querytruth.sets.set_files import StoredSet, locate_images, locate_source_items
 from querytruth.sets.set_thumbnails import ThumbnailCache, ThumbnailSource
 
+MAX_FOUND_IMAGES = 60
+FoundImages = list[tuple[str, str]]  # image_id, and why it was found
 _SAME_BITS = 6  # the largest distance of perceptual hashes of one image, as the default of `near_duplicates`
 _WAIT = 20.0  # seconds for the hashes; then those that are there are compared
 _NOTHING_AT_HAND = "the images of this set are not at hand, so that none can be compared"

@@ -8,6 +8,7 @@ import pytest
 from builders.generated.generation_journal import ReplyRecord, ReplyRow, Wave
 from builders.generated.generator_health import HealthMonitor, count_new_by_round, render_health_page
 from querytruth.review import plots as plot_geometry
+from querytruth.review.page_parts import pages_in
 from querytruth.sets.ledger import Ledger
 from tests.review.page_reader import ParsedPage
 
@@ -135,3 +136,12 @@ def test_a_curve_of_nothing_is_none_and_one_of_one_value_is_level() -> None:
     assert plot_geometry.draw_curve("New", [], 1.0, {}) is None
     level = plot_geometry.draw_curve("New", [(1, 0.25)], 1.0, {"cut": 0.5})
     assert level is not None and level["last"] == 0.25 and "<path" in level["svg"]
+
+
+def test_a_chinese_page_says_all_but_names_in_chinese() -> None:
+    """The stage, why it stopped, why rows were rejected, the plots, the warnings and what to do about them."""
+    run = summary(waves(40, head="猫", longer=True))
+    with pages_in("zh"):
+        page = ParsedPage(render_health_page("tiny", run, [run, run]))
+    allowed = {"querytruth", "tiny", "stub", "objects.from_model", "max_length"}
+    assert set(re.findall(r"[A-Za-z][A-Za-z_.]{3,}", page.text)) - allowed == set()

@@ -1,62 +1,65 @@
 // The drawn pairs of an audit, one large at a time. Nothing on it tells what the set, a model or others say of a pair.
+import { Deck } from "./deck.js";
 import { ask, chip, element, photo, t } from "./elements.js";
-import { CardQueue, settings } from "./card_queue.js";
-import { grading, meaning } from "./parts.js";
+import { gradeVerdict, grading, meanings, noteOf, otherGrades, pair } from "./parts.js";
 
 const IMAGE = "the image";
 
-function draw(card, queue) {
+function draw(card, deck) {
   const { own, image_id } = card.image;
   const unsure = own !== null && own.grade === null;
   return [
     element("h1", { class: "query", lang: card.language }, element("bdi", {}, card.text)),
-    element("div", { class: "pair" },
-      element("figure", { on: { click: () => queue.large(image_id, "") } }, photo(queue.imagePath(1280, image_id), IMAGE, {}, "not at hand")),
-      element("div", { class: "side" },
-        element("p", { class: "question" }, "Would you want it for this query?"),
-        grading({ name: IMAGE, grade: own?.grade ?? null }, (grade) => answer(card, queue, grade)),
-        element("button", { type: "button", "aria-pressed": String(unsure), on: { click: () => answer(card, queue, null) } }, "Cannot tell ", element("kbd", {}, "c")),
-        element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade))))),
-        own && element("p", { class: "chips" }, chip(unsure ? "you cannot tell" : t("you decided %(grade)s", { grade: own.grade }), "good")),
-        own?.note && element("p", { class: "note" }, element("bdi", {}, own.note)))),
+    pair(photo(deck.imagePath(1280, image_id), IMAGE, { on: { click: () => deck.large(image_id, "") } }, "not at hand"), "Would you want it for this query?",
+      grading({ name: IMAGE, grade: own?.grade ?? null }, (grade) => answer(card, deck, grade)),
+      element("button", { type: "button", "aria-pressed": String(unsure), on: { click: () => answer(card, deck, null) } }, "Cannot tell ", element("kbd", {}, "c")),
+      meanings(),
+      own && element("p", { class: "chips" }, chip(unsure ? "you cannot tell" : t("you decided %(grade)s", { grade: own.grade }), "good")),
+      noteOf(own)),
   ];
 }
 
-function answer(card, queue, grade, note = card.image.own?.note || "", goesOn = true) {
-  queue.submit({ key: card.key, grade, note }, card.key).then(() => continueQueue(queue));
-  if (goesOn) queue.go(queue.at + 1);
+function answer(card, deck, grade, note = card.image.own?.note || "", goesOn = true) {
+  deck.submit({ key: card.key, grade, note }, card.key).then(() => continueDeck(deck));
+  if (!goesOn) return;
+  if (deck.at === deck.order.length - 1) endReached = deck.at;
+  deck.go(deck.at + 1);
+}
+
+let endReached = -1; // the place of the last card that was answered when no other was there
+
+function goOn(deck) {
+  const isWaiting = endReached === deck.at && deck.at < deck.order.length - 1;
+  if (isWaiting) endReached = -1;
+  return deck.go(isWaiting ? deck.at + 1 : deck.at);
 }
 
 // An audit until a goal plans its cards from the answers: more of them, and what is certified, before these run out.
-async function continueQueue(queue) {
+async function continueDeck(deck) {
   const stated = document.getElementById("stated");
-  if (!stated || queue.done.filter((one) => !one).length > 2 || queue.waiting > 1) return;
-  const audit = queue.form.elements.audit.value;
-  const answer = await ask(`/api/audit/next?${new URLSearchParams({ audit })}`).catch((error) => queue.showError(error));
-  if (!answer?.stated) return;
-  stated.textContent = answer.stated;
-  const isLast = queue.done[queue.at] === 1 && queue.at === queue.order.length - 1;
-  const added = answer.keys.filter((one) => !queue.order.includes(one));
-  for (const key of added) { queue.order.push(key); queue.done.push(0); }
-  await queue.fetchCards(added);
-  queue.go(isLast ? queue.at + 1 : queue.at);
+  if (!stated) return;
+  if (deck.waiting > 1) return goOn(deck);
+  const audit = deck.form.elements.audit.value;
+  const next = await ask(`/api/audit/next?${new URLSearchParams({ audit })}`).catch((error) => deck.showError(error));
+  if (!next?.stated) return;
+  stated.textContent = next.stated;
+  const added = next.keys.filter((one) => !deck.order.includes(one));
+  for (const key of added) { deck.order.push(key); deck.done.push(0); }
+  await deck.fetchCards(added);
+  goOn(deck);
 }
 
-function number(card, queue, key) {
-  if (!settings.grades.includes(Number(key))) return queue.showError(new Error(t("The grades of this set are %(grades)s.", { grades: settings.grades.join(", ") })));
-  answer(card, queue, Number(key));
+function note(card, deck) {
+  const { own } = card.image;
+  if (!own) return deck.showError(new Error("Answer first; the note is kept with the answer."));
+  deck.write("Note on this pair", "It is kept with the answer.", own.note, true, (text) => answer(card, deck, own.grade, text, false));
 }
 
-const keys = {
-  x: (card, queue) => answer(card, queue, 0),
-  c: (card, queue) => answer(card, queue, null),
-  o: (card, queue) => queue.large(card.image.image_id, ""),
-  n: (card, queue) => {
-    const { own } = card.image;
-    if (!own) return queue.showError(new Error("Answer first; the note is kept with the answer."));
-    queue.write("Note on this pair", "It is kept with the answer.", own.note, true, (text) => answer(card, queue, own.grade, text, false));
-  },
-};
-for (const value of "0123456789") keys[value] = number;
-
-new CardQueue("audit", draw, keys, { home: "/api/audit", doneLabel: "answered" });
+new Deck("audit", draw, [
+  gradeVerdict("grade the image, then go on", answer),
+  [["x"], "not relevant, then go on", (card, deck) => answer(card, deck, 0)],
+  [["c"], "cannot tell, then go on", (card, deck) => answer(card, deck, null)],
+  [["n"], "write a note", note],
+  [["o"], "the image, large", (card, deck) => deck.large(card.image.image_id, "")],
+  otherGrades,
+], { doneLabel: "answered" });

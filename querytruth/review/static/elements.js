@@ -44,9 +44,11 @@ export function chip(text, kind = "") {
   return element("span", { class: `chip ${kind}` }, text instanceof Node ? text : String(text));
 }
 
+export const KEY_NAMES = { " ": "space", ArrowLeft: "←", ArrowRight: "→" };
+
 // A button that does what its key does.
-export function keyButton(key, label, kind, queue) {
-  return element("button", { type: "button", class: kind, on: { click: () => queue.press(key) } }, label, " ", element("kbd", {}, key));
+export function keyButton(key, label, kind, deck) {
+  return element("button", { type: "button", class: kind, on: { click: () => deck.press(key) } }, label, " ", element("kbd", {}, KEY_NAMES[key] || key));
 }
 
 export async function ask(address, body) {

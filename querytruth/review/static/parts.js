@@ -1,6 +1,7 @@
-// What the views of queries and of pairs share.
+// What the views that judge images share.
 import { chip, element, named, t } from "./elements.js";
-import { settings } from "./card_queue.js";
+import { toggleBoxes } from "./boxes.js";
+import { settings } from "./deck.js";
 
 export const meaning = (grade) => t(settings.meanings[grade] || (grade === 0 ? "not relevant" : "relevant"));
 
@@ -13,13 +14,13 @@ const markedPlace = (card) => (mark.key === card.queries[0].query_id && card.que
 
 export const shownText = (card) => card.queries[Math.max(markedPlace(card), 0)];
 
-export function markText(card, queue, place) {
+export function markText(card, deck, place) {
   Object.assign(mark, { key: card.queries[0].query_id, place: place === markedPlace(card) ? -1 : place });
-  queue.show();
+  deck.show();
 }
 
-export const markNextText = (card, queue) => {
-  if (card.queries.length > 1) markText(card, queue, markedPlace(card) + 1 < card.queries.length ? markedPlace(card) + 1 : markedPlace(card));
+export const markNextText = (card, deck) => {
+  if (card.queries.length > 1) markText(card, deck, markedPlace(card) + 1 < card.queries.length ? markedPlace(card) + 1 : markedPlace(card));
 };
 
 // The texts that an action is for, as they were seen.
@@ -37,17 +38,17 @@ export function leaveText(card) {
 }
 
 // Edits the text that is marked. Where the truth was judged by the text, the person says whether it still holds.
-export function editText(card, queue, decide) {
+export function editText(card, deck, decide) {
   const { others, ...one } = decidedTexts(card);
-  if (others?.length) return queue.showError(new Error("One text is edited at a time: mark it first (t)."));
+  if (others?.length) return deck.showError(new Error("One text is edited at a time: mark it first (t)."));
   const rests = shownText(card).rests_on_text;
-  queue.write("Edit the query", rests ? "Enter saves. The images that were right for the old text wait for a new judgment." : "Enter saves.", one.text, false,
+  deck.write("Edit the query", rests ? "Enter saves. The images that were right for the old text wait for a new judgment." : "Enter saves.", one.text, false,
     (text, keeps) => decide({ ...one, decision: "edit", new_text: text, keeps_truth: keeps }), rests && "The meaning is the same: the images stay right");
 }
 
 export const gradeOf = (card, one) => (one.grades ? one.grades[shownText(card).query_id] : one.grade);
 
-export function head(card, queue) {
+export function head(card, deck) {
   const chips = [card.labels.length > 0 && t("level %(level)s", { level: card.level }), card.topic, ...card.labels].filter(Boolean).map((name) => chip(named(name)));
   const doubts = card.flags.map((name) => chip(name.replaceAll("_", " "), "warm"));
   const [first, several] = [card.queries[0], card.queries.length > 1];
@@ -55,17 +56,17 @@ export function head(card, queue) {
     element("h1", { lang: first.language }, element("bdi", {}, first.text)),
     !several && was(first),
     element("p", { class: "chips" }, !several && ownChip(first), ...doubts, !several && chip(first.language), ...chips),
-    several && texts(card, queue),
+    several && texts(card, deck),
     ...(several ? [] : notes(first)));
 }
 
-function texts(card, queue) {
+function texts(card, deck) {
   const place = markedPlace(card);
   const about = place < 0 ? "%(number)s texts ask the same: what you decide holds for all of them." : "%(number)s texts ask the same. What you decide now is for the marked one.";
   return element("div", { class: "texts" },
     element("p", { class: "quiet" }, `${t(about, { number: card.queries.length })} `, element("kbd", {}, "t"), " marks one."),
     element("ul", {}, ...card.queries.map((one, n) => element("li", {},
-      element("button", { type: "button", class: "text-mark", "aria-pressed": String(n === place), on: { click: () => markText(card, queue, n) } },
+      element("button", { type: "button", class: "text-mark", "aria-pressed": String(n === place), on: { click: () => markText(card, deck, n) } },
         chip(`${one.language} ${t(one.style)}`), element("bdi", { lang: one.language }, one.text)),
       ownChip(one), was(one), ...notes(one)))));
 }
@@ -74,7 +75,7 @@ const ownChip = (one) => one.own && chip(DECISION_NAMES[one.own.decision], one.o
 
 const was = (one) => one.text !== one.published && element("p", { class: "quiet" }, "was: ", element("bdi", { lang: one.language }, one.published));
 
-const notes = (one) => [one.own?.note && element("p", { class: "note" }, element("bdi", {}, one.own.note)), disputed(one.disputed_by)];
+const notes = (one) => [noteOf(one.own), disputed(one.disputed_by)];
 
 export function disputed(decisions) {
   if (!decisions.length) return null;
@@ -94,3 +95,20 @@ export function grading(one, decide, given = one.grade) {
   }, String(grade)));
   return element("div", { class: "grading", role: "group", "aria-label": t("grade of %(name)s", { name: one.name }) }, ...buttons);
 }
+
+// The keys of the grades, with what they do.
+export const gradeVerdict = (what, act) => [[...settings.grades].reverse().map(String), what, (card, deck, key) => act(card, deck, Number(key))];
+
+// The other digits, which say what the grades are.
+export const otherGrades = [[..."0123456789"], "", (_card, deck) => deck.showError(new Error(t("The grades of this set are %(grades)s.", { grades: settings.grades.join(", ") })))];
+
+export const textVerdict = [["t"], "mark one of several texts that ask the same: what you do is for it alone", markNextText];
+export const boxesVerdict = [["b"], "hide or show the boxes of the query's labels", toggleBoxes];
+
+// An image, large, and beside it a question with its answers.
+export const pair = (figure, question, ...answers) => element("div", { class: "pair" },
+  element("figure", {}, figure), element("div", { class: "side" }, element("p", { class: "question" }, question), ...answers));
+
+export const meanings = () => element("dl", { class: "meanings" }, ...settings.grades.map((grade) => element("div", {}, element("dt", {}, String(grade)), element("dd", {}, meaning(grade)))));
+
+export const noteOf = (own) => own?.note && element("p", { class: "note" }, element("bdi", {}, own.note));

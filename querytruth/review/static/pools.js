@@ -1,8 +1,8 @@
 // Topics, or the objects of a topic, as a list: keep, drop, another text, a note. The file they lie in is the truth.
-import { ask, chip, element, named, t } from "./elements.js";
-import { CardQueue } from "./card_queue.js";
+import { Deck } from "./deck.js";
+import { ask, chip, element, keyButton, named, t } from "./elements.js";
 
-class Pools extends CardQueue {
+class Pools extends Deck {
   // A row that is not at hand was taken off the page because the table is not what was shown.
   async go(to) {
     const key = this.order[Math.min(Math.max(to, 0), this.order.length - 1)];
@@ -29,7 +29,7 @@ class Pools extends CardQueue {
 
   async answer(rows, action) {
     const keys = rows.map((row) => row.key);
-    await this.submit({ epoch: this.epoch, rows: keys, decision: "keep", new_text: "", note: "", ...action }, keys[0]);
+    await this.submit({ epoch: this.response.epoch, rows: keys, decision: "keep", new_text: "", note: "", ...action }, keys[0]);
     this.drawAgain(rows.length > 1 || rows[0].kind === "topic");
   }
 
@@ -45,8 +45,8 @@ class Pools extends CardQueue {
 
   async refreshRows() {
     let answer;
-    try { answer = await ask("/api/pools/queue"); } catch (error) { return this.showError(error); }
-    if (answer.epoch !== this.epoch) return this.reload(this.order[this.at]);
+    try { answer = await ask(`${this.home}/queue`); } catch (error) { return this.showError(error); }
+    if (answer.epoch !== this.response.epoch) return this.reload(this.order[this.at]);
     for (const card of answer.cards) if (this.cards.has(card.key)) this.cards.set(card.key, card);
     this.done = this.order.map((key) => Number(Boolean(this.cards.get(key)?.own)));
     if (this.card) this.show();
@@ -65,8 +65,8 @@ class Pools extends CardQueue {
   }
 }
 
-function draw(card, queue) {
-  const rows = queue.rows;
+function draw(card, deck) {
+  const rows = deck.rows;
   const decided = rows.filter((row) => row.own).length;
   const head = rows.find((row) => row.kind === "topic");
   return [
@@ -74,21 +74,17 @@ function draw(card, queue) {
       element("h1", {}, element("bdi", {}, head?.own?.new_text || card.topic)),
       element("p", { class: "chips" }, chip(t("%(decided)s of %(total)s decided", { decided, total: rows.length })), head?.also && chip(t("also called: %(names)s", { names: head.also })))),
     element("p", { class: "row acts" },
-      act("a", "Keep the rest", "main", queue), act("ArrowLeft", "‹ Topic", "", queue), act("ArrowRight", "Topic ›", "", queue)),
-    element("ul", { class: "pool" }, ...rows.map((row) => line(row, row === card, queue))),
+      keyButton("a", "Keep the rest", "main", deck), keyButton("ArrowLeft", "‹ Topic", "", deck), keyButton("ArrowRight", "Topic ›", "", deck)),
+    element("ul", { class: "pool" }, ...rows.map((row) => line(row, row === card, deck))),
   ];
 }
 
-function act(key, name, kind, queue) {
-  return element("button", { type: "button", class: kind, on: { click: () => queue.press(key) } }, name, key.length === 1 && element("kbd", {}, key));
-}
-
-function line(row, marked, queue) {
+function line(row, marked, deck) {
   const own = row.own || {};
-  const mark = () => queue.go(queue.order.indexOf(row.key));
+  const mark = () => deck.go(deck.order.indexOf(row.key));
   const button = (key, name, pressed) => element("button", {
     type: "button", "aria-pressed": String(pressed), class: `to-${name.toLowerCase()}`, title: `${t(name)} (${key})`,
-    on: { click: () => { mark(); queue.press(key); } },
+    on: { click: () => { mark(); deck.press(key); } },
   }, name);
   return element("li", { class: ["line", marked && "marked", own.decision, row.kind === "topic" && "of-topic", row.dropped_with_topic && "gone"].filter(Boolean).join(" ") },
     element("button", { type: "button", class: "text-of", on: { click: mark } }, element("bdi", { class: "says" }, own.new_text || row.text)),
@@ -103,29 +99,35 @@ function line(row, marked, queue) {
 }
 
 function decide(decision) {
-  return (row, queue) => {
-    queue.answer([row], { decision, note: row.own?.note || "" });
-    queue.go(queue.at + 1);
+  return (row, deck) => {
+    deck.answer([row], { decision, note: row.own?.note || "" });
+    deck.go(deck.at + 1);
   };
 }
 
-function edit(row, queue) {
-  queue.write("Another text", "Enter saves. The row goes on with this text.", row.own?.new_text || row.text, false,
-    (text) => queue.answer([row], { decision: "edit", new_text: text, note: row.own?.note || "" }));
+function edit(row, deck) {
+  deck.write("Another text", "Enter saves. The row goes on with this text.", row.own?.new_text || row.text, false,
+    (text) => deck.answer([row], { decision: "edit", new_text: text, note: row.own?.note || "" }));
 }
 
-function note(row, queue) {
+function note(row, deck) {
   const own = row.own || { decision: "keep", new_text: "" };
-  queue.write("Note", "It is kept with the decision; a row without one is kept.", own.note || "", true,
-    (text) => queue.answer([row], { decision: own.decision, new_text: own.new_text, note: text }));
+  deck.write("Note", "It is kept with the decision; a row without one is kept.", own.note || "", true,
+    (text) => deck.answer([row], { decision: own.decision, new_text: own.new_text, note: text }));
 }
 
-function rest(_row, queue) {
-  const open = queue.rows.filter((row) => !row.own);
-  if (open.length) queue.answer(open, {});
-  queue.topic(1);
+function rest(_row, deck) {
+  const open = deck.rows.filter((row) => !row.own);
+  if (open.length) deck.answer(open, {});
+  deck.topic(1);
 }
 
-const keys = { 1: decide("keep"), 0: decide("drop"), x: decide("drop"), e: edit, n: note, a: rest,
-  ArrowLeft: (_row, queue) => queue.topic(-1), ArrowRight: (_row, queue) => queue.topic(1) };
-new Pools("pools", draw, keys);
+new Pools("pools", draw, [
+  [["1"], "keep, then go on", decide("keep")],
+  [["0", "x"], "drop, then go on; a dropped topic takes its objects along", decide("drop")],
+  [["e"], "edit the text", edit],
+  [["n"], "write a note", note],
+  [["a"], "keep what is undecided of this topic, then go on to the next", rest],
+  [["ArrowLeft"], "the topic before", (_row, deck) => deck.topic(-1)],
+  [["ArrowRight"], "the next topic", (_row, deck) => deck.topic(1)],
+]);

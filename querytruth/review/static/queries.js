@@ -1,35 +1,35 @@
 // One query and its ground truth: a grid of images, each with its grade.
 import { ask, chip, element, keyButton, photo, t } from "./elements.js";
-import { toggleBoxes, withBoxes } from "./boxes.js";
-import { CardQueue, settings } from "./card_queue.js";
-import { ImageFinder } from "./image_finder.js";
-import { decidedTexts, differing, editText, gradeOf, grading, head, leaveText, markNextText, shownText } from "./parts.js";
+import { withBoxes } from "./boxes.js";
+import { Deck } from "./deck.js";
+import { ImageFinder } from "./finder.js";
+import { boxesVerdict, decidedTexts, differing, editText, gradeOf, gradeVerdict, grading, head, leaveText, otherGrades, shownText, textVerdict } from "./parts.js";
 
 let marked = 0;
 let markedKey = null; // of the card that the mark is on
 
-function draw(card, queue) {
+function draw(card, deck) {
   if (markedKey !== card.key) { markedKey = card.key; marked = 0; }
   const shown = card.images.length;
-  const grid = element("ul", { class: `grid ${shown > 8 ? "" : shown > 3 ? "some" : "few"}` }, ...card.images.map((one, place) => tile(card, one, place, queue)));
-  const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, queue) } }, t("%(number)s more images", { number: card.image_total - shown }));
+  const grid = element("ul", { class: `grid ${shown > 8 ? "" : shown > 3 ? "some" : "few"}` }, ...card.images.map((one, place) => tile(card, one, place, deck)));
+  const more = shown < card.image_total && element("button", { type: "button", class: "more", on: { click: () => showMore(card, deck) } }, t("%(number)s more images", { number: card.image_total - shown }));
   return [
-    head(card, queue),
+    head(card, deck),
     element("p", { class: "row acts" },
-      keyButton("a", "All right", "main", queue), keyButton("x", shownText(card).own?.decision === "drop" ? "Dropped" : "Drop query", "", queue),
-      keyButton("e", "Edit", "", queue), keyButton("n", "Note", "", queue), keyButton("i", "Add an image", "", queue)),
+      keyButton("a", "All right", "main", deck), keyButton("x", shownText(card).own?.decision === "drop" ? "Dropped" : "Drop query", "", deck),
+      keyButton("e", "Edit", "", deck), keyButton("n", "Note", "", deck), keyButton("i", "Add an image", "", deck)),
     shown ? grid : element("p", { class: "quiet empty" }, "No image was ever judged for this query."),
     more,
   ];
 }
 
-function tile(card, one, place, queue) {
+function tile(card, one, place, deck) {
   const mark = () => { marked = place; remark(); };
-  const open = () => { mark(); queue.large(one.image_id, one.name, one.boxes); };
-  const image = photo(queue.imagePath(card.images.length > 3 ? 320 : 1280, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
+  const open = () => { mark(); deck.large(one.image_id, one.name, one.boxes); };
+  const image = photo(deck.imagePath(card.images.length > 3 ? 320 : 1280, one.image_id), one.name, { loading: place < 24 ? null : "lazy", decoding: "async" });
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
     element("button", { type: "button", class: "frame", title: t("%(name)s: large (o)", { name: one.name }), on: { click: open } }, withBoxes(image, one.boxes)),
-    grading(one, (grade) => { mark(); decide(card, one, grade, queue); }, gradeOf(card, one)),
+    grading(one, (grade) => { mark(); decide(card, one, grade, deck); }, gradeOf(card, one)),
     element("div", { class: "why", title: one.evidence }, one.is_source && chip("the caption was written of it", "source"), one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
       differing(card, one), element("bdi", {}, one.evidence || one.name)));
 }
@@ -39,26 +39,24 @@ function remark() {
   document.querySelectorAll(".tile")[marked]?.scrollIntoView({ block: "nearest" });
 }
 
-function decide(card, one, grade, queue) {
+function decide(card, one, grade, deck) {
   const act = grade === null ? { decision: "keep" } : { decision: "grade", relevance: grade };
-  return queue.submit({ ...decidedTexts(card), image_id: one.image_id, ...act }, card.key);
+  return deck.submit({ ...decidedTexts(card), image_id: one.image_id, ...act }, card.key);
 }
 
-function grade(card, queue, key) {
+function grade(card, deck, value) {
   const one = card.images[marked];
-  const value = key === " " ? null : Number(key);
   if (!one) return;
-  if (value !== null && !settings.grades.includes(value)) return queue.showError(new Error(t("The grades of this set are %(grades)s.", { grades: settings.grades.join(", ") })));
-  decide(card, one, value, queue);
+  decide(card, one, value, deck);
   if (marked < card.images.length - 1) { marked += 1; remark(); }
 }
 
-async function showMore(card, queue) {
+async function showMore(card, deck) {
   try {
     const { images } = await ask(`/api/queries/images?${new URLSearchParams({ key: card.key, start: card.images.length })}`);
     card.images.push(...images);
-  } catch (error) { return queue.showError(error); }
-  queue.show();
+  } catch (error) { return deck.showError(error); }
+  deck.show();
 }
 
 function move(step) {
@@ -66,34 +64,38 @@ function move(step) {
 }
 
 function whole(decision) {
-  return (card, queue) => {
+  return (card, deck) => {
     const accept = decision === "keep" ? card.images.map((one) => one.image_id) : [];
     for (let start = 0; start < Math.max(accept.length, 1); start += 500) {
-      queue.submit({ ...decidedTexts(card), decision, accept: accept.slice(start, start + 500) }, card.key);
+      deck.submit({ ...decidedTexts(card), decision, accept: accept.slice(start, start + 500) }, card.key);
     }
-    if (decision === "drop" && leaveText(card)) queue.show(); else queue.go(queue.at + 1);
+    if (decision === "drop" && leaveText(card)) deck.show(); else deck.go(deck.at + 1);
   };
 }
 
-const edit = (card, queue) => editText(card, queue, (act) => queue.submit(act, card.key));
-
-function note(card, queue) {
+function note(card, deck) {
   const own = shownText(card).own;
-  queue.write("Note on the query", "It is kept with the decision: dropped if you dropped it, else kept.", own?.note || "", true,
-    (text) => queue.submit({ ...decidedTexts(card), decision: own?.decision === "drop" ? "drop" : "keep", note: text }, card.key));
+  deck.write("Note on the query", "It is kept with the decision: dropped if you dropped it, else kept.", own?.note || "", true,
+    (text) => deck.submit({ ...decidedTexts(card), decision: own?.decision === "drop" ? "drop" : "keep", note: text }, card.key));
 }
 
+// The marked image, if there is one.
+const onMarked = (act) => (card, deck) => card.images[marked] && act(card, deck, card.images[marked]);
+
 const finder = new ImageFinder(decide);
-const keys = {
-  i: (card, queue) => finder.open(card, queue),
-  s: (card, queue) => card.images[marked] && finder.findSimilar(card, queue, card.images[marked]),
-  a: whole("keep"), x: whole("drop"), e: edit, n: note, t: markNextText, " ": grade,
-  ArrowRight: move(1), ArrowLeft: move(-1),
-  o: (card, queue) => {
-    const one = card.images[marked];
-    if (one) queue.large(one.image_id, one.name, one.boxes);
-  },
-  b: toggleBoxes,
-};
-for (const value of "0123456789") keys[value] = grade;
-finder.queue = new CardQueue("queries", draw, keys);
+finder.deck = new Deck("queries", draw, [
+  [["a"], "all is right as it stands: accept the query and the images shown, then go on", whole("keep")],
+  [["x"], "drop the query, then go on", whole("drop")],
+  [["e"], "edit the query's text", (card, deck) => editText(card, deck, (act) => deck.submit(act, card.key))],
+  [["n"], "write a note", note],
+  textVerdict,
+  boxesVerdict,
+  [["i"], "add an image to the query: by name, label, caption or file; a file can be dropped onto the page, too", (card) => finder.open(card)],
+  [["s"], "images similar to the marked one", onMarked((card, _deck, one) => finder.findSimilar(card, one))],
+  [["ArrowLeft"], "", move(-1)],
+  [["ArrowRight", "ArrowLeft"], "mark an image", move(1)],
+  gradeVerdict("grade the marked image, and mark the next", grade),
+  [[" "], "the marked image's grade is right", (card, deck) => grade(card, deck, null)],
+  [["o"], "the image, large", onMarked((_card, deck, one) => deck.large(one.image_id, one.name, one.boxes))],
+  otherGrades,
+]);

@@ -38,10 +38,10 @@ class ReviewClient:
 
     def decide(self, query_id: str, text: str, decision: str, **more: Any) -> Any:
         body = {"query_id": query_id, "text": text, "decision": decision, "view": "queries", **more}
-        return self.post("/api/decide", body)
+        return self.post("/api/queries/decide", body)
 
     def undo(self) -> Any:
-        return self.post("/api/undo", {"view": "queries"})
+        return self.post("/api/queries/undo", {"view": "queries"})
 
     def card(self, query_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get("/api/queries/cards", params={"key": query_id}).json()["cards"][0]

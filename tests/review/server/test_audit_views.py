@@ -47,7 +47,7 @@ def test_a_card_tells_nothing_but_query_image_and_the_own_answer(stored: StoredS
     keys = queue(page)["keys"]
     assert len(keys) == 16 and 'href="/audit"' in page.get("/queries").text
     shown = card(page, keys[0])
-    assert set(shown) == {"key", "query_id", "text", "language", "image"}
+    assert set(shown) == {"key", "query_id", "text", "language", "image", "done"}
     assert set(shown["image"]) == {"image_id", "own"} and shown["image"]["own"] is None
     text = page.get("/audit").text + page.get("/api/audit/cards", params={"key": keys}).text
     assert not any(hint in text for hint in ("searcher", "judged_relevant", "first_ranks", "detector", "relevance"))

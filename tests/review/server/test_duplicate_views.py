@@ -195,7 +195,7 @@ def test_the_view_of_decisions_counts_them_by_person_and_says_what_the_build_mak
     say(open_client(page.stored, "mei"), pixels, "different")
     say(open_client(page.stored, "mei"), hash_, "same")
     image = card(page, hash_)["one"]["image_id"]
-    page.post("/api/decide", {"view": "captions", "image_id": image, "language": "zh", "text": "沙滩"})
+    page.post("/api/captions/decide", {"view": "captions", "image_id": image, "language": "zh", "text": "沙滩"})
     assert "Reviewer Captions Near-duplicates lin 1 1 mei 0 2" in section(page)
     assert "0 in this version 2 wait for the next build 0 could not be followed" in section(page), "per pair the last"
     for name in ("1.jpg", "1 copy.jpg"):  # what stands for "1 plain.jpg", which lacks the date

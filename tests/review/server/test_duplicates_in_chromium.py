@@ -140,7 +140,7 @@ def test_where_no_group_was_found_two_images_can_be_brought_together(browser: Br
         page.get_by_role("link", name="Duplicates").click()
         page.wait_for_selector(".empty")
         page.keyboard.press("m")
-        wait_for_text(page, ".results", "Write a part of its name")
+        wait_for_text(page, "#finder [role=status]", "Write a part of its name")
         for name in ("早", "even"):
             page.keyboard.type(name)
             page.keyboard.press("Enter")

@@ -36,7 +36,7 @@ def test_the_address_lets_a_browser_in_and_leaves_no_token_in_it(stored: StoredS
     assert page.get("/").status_code == 200
 
 
-PLACES = ["/", "/queries", "/pairs", "/decisions", "/api/queries/queue", "/static/card_queue.js", "/csv/queries.csv"]
+PLACES = ["/", "/queries", "/pairs", "/decisions", "/api/queries/queue", "/static/deck.js", "/csv/queries.csv"]
 
 
 @pytest.mark.parametrize("path", [*PLACES, f"/image/320/{image_id_of('dog')}"])
@@ -62,7 +62,7 @@ def test_a_foreign_name_pointed_at_this_machine_is_turned_away(page: ReviewClien
     assert page.get("/queries", headers={"host": host}).status_code == 403
     with_token = page.get("/", params={"token": TOKEN}, headers={"host": host})
     assert with_token.status_code == 403 and "set-cookie" not in with_token.headers
-    answer = page.client.post("/api/decide", json=DROP, headers={"host": host, "origin": f"http://{host}"})
+    answer = page.client.post("/api/queries/decide", json=DROP, headers={"host": host, "origin": f"http://{host}"})
     assert answer.status_code == 403 and page.log == []
 
 
@@ -74,10 +74,13 @@ def test_a_foreign_name_pointed_at_this_machine_is_turned_away(page: ReviewClien
 @pytest.mark.thorough
 def test_a_post_from_anywhere_else_is_turned_away(page: ReviewClient, origin: str | None) -> None:
     headers = {} if origin is None else {"origin": origin}
-    assert page.client.post("/api/decide", json=DROP, headers=headers).status_code == 403
+    assert page.client.post("/api/queries/decide", json=DROP, headers=headers).status_code == 403
     assert page.client.post("/api/csv", content=b"x", headers=headers).status_code == 403
     assert page.log == []
-    assert page.client.post("/api/decide", json=DROP, headers=ORIGIN_HEADERS).status_code == 200 and len(page.log) == 1
+    assert (
+        page.client.post("/api/queries/decide", json=DROP, headers=ORIGIN_HEADERS).status_code == 200
+        and len(page.log) == 1
+    )
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -98,7 +101,7 @@ def test_no_other_page_can_show_or_read_what_is_here(page: ReviewClient, site: s
 @pytest.mark.thorough
 def test_what_a_form_can_send_is_no_decision(page: ReviewClient, kind: str) -> None:
     answer = page.client.post(
-        "/api/undo", content=b'{"view":"queries"}', headers={**ORIGIN_HEADERS, "content-type": kind}
+        "/api/queries/undo", content=b'{"view":"queries"}', headers={**ORIGIN_HEADERS, "content-type": kind}
     )
     assert answer.status_code == 415
 
@@ -106,15 +109,15 @@ def test_what_a_form_can_send_is_no_decision(page: ReviewClient, kind: str) -> N
 def test_a_large_body_is_not_read_whatever_its_length_says(page: ReviewClient) -> None:
     headers = {**ORIGIN_HEADERS, "content-type": "application/json"}
     large = b'{"note":"' + b"x" * guards.MAX_BODY_BYTES + b'"}'
-    assert page.client.post("/api/decide", content=large, headers=headers).status_code == 413
+    assert page.client.post("/api/queries/decide", content=large, headers=headers).status_code == 413
 
     def pieces() -> Iterator[bytes]:
         for _ in range(9):
             yield b"x" * (guards.MAX_BODY_BYTES // 8)
 
-    assert page.client.post("/api/decide", content=pieces(), headers=headers).status_code == 413
+    assert page.client.post("/api/queries/decide", content=pieces(), headers=headers).status_code == 413
     for length in ("-1", "1e9", "9" * 40, "x"):
-        answer = page.client.post("/api/decide", content=b"{}", headers={**headers, "content-length": length})
+        answer = page.client.post("/api/queries/decide", content=b"{}", headers={**headers, "content-length": length})
         assert answer.status_code == 413, length
     assert page.log == []
 
@@ -191,11 +194,11 @@ def test_a_reviewer_sees_squashed_images_in_their_true_shape(tmp_path: Path) -> 
 
 def test_no_error_repeats_what_was_sent(page: ReviewClient) -> None:
     sent = {**DROP, "note": 7, "extra": "<script>secret</script>"}
-    answer = page.post("/api/decide", sent)
+    answer = page.post("/api/queries/decide", sent)
     assert answer.status_code == 422 and "secret" not in answer.text and set(answer.json()) == {"error"}
     assert (
         page.client.post(
-            "/api/decide", content=b"{", headers={**ORIGIN_HEADERS, "content-type": "application/json"}
+            "/api/queries/decide", content=b"{", headers={**ORIGIN_HEADERS, "content-type": "application/json"}
         ).status_code
         == 422
     )

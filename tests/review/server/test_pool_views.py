@@ -57,10 +57,10 @@ class PoolPage:
         ids = dict(zip(self.export.rows["text"], self.export.rows["query_id"], strict=True))
         rows = [ids.get(text, text) for text in texts]
         body = {"view": "pools", "epoch": self.epoch, "rows": rows, "decision": decision, **more}
-        return self.client.post("/api/decide", json=body, headers=ORIGIN_HEADERS)
+        return self.client.post("/api/pools/decide", json=body, headers=ORIGIN_HEADERS)
 
     def undo(self) -> Any:
-        return self.client.post("/api/undo", json={"view": "pools"}, headers=ORIGIN_HEADERS)
+        return self.client.post("/api/pools/undo", json={"view": "pools"}, headers=ORIGIN_HEADERS)
 
     def words(self) -> dict[str, str]:
         return decision_by_text(self.table, self.export)

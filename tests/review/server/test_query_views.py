@@ -61,7 +61,7 @@ def test_a_card_has_the_truth_and_what_waits(page: ReviewClient) -> None:
     first = page.card(BEACH)["images"][0]
     assert (first["image_id"], first["relevance"], first["evidence"]) == (image_id_of("dog"), None, "三只狗")
     assert page.get("/api/queries/cards", params={"key": ["q_none", BEACH]}).json()["cards"][0]["key"] == BEACH
-    assert page.get("/api/queries/cards", params={"key": ["q"] * 21}).status_code == 422
+    assert page.get("/api/queries/cards", params={"key": ["q"] * 49}).status_code == 422
 
 
 def test_an_edited_caption_asks_its_images_anew_unless_the_person_says_otherwise(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ REFUSED = [
 @pytest.mark.thorough
 def test_what_cannot_be_meant_is_refused_in_one_sentence(page: ReviewClient, body: dict[str, object]) -> None:
     whole = {"query_id": DOG, "text": "a dog, wet", "view": "queries", **body}
-    answer = page.post("/api/decide", whole)
+    answer = page.post("/api/queries/decide", whole)
     assert answer.status_code == 409 and "\n" not in answer.json()["error"]
     assert page.log == []
 
@@ -186,7 +186,7 @@ def test_half_a_character_is_refused(page: ReviewClient) -> None:
     said = {"query_id": DOG, "text": "a dog, wet", "decision": "drop", "view": "queries", "note": "\ud800"}
     body = json.dumps(said)  # as an escape: no browser sends the half itself
     answer = page.client.post(
-        "/api/decide", content=body.encode(), headers={**ORIGIN_HEADERS, "content-type": "application/json"}
+        "/api/queries/decide", content=body.encode(), headers={**ORIGIN_HEADERS, "content-type": "application/json"}
     )
     assert answer.status_code in (409, 422) and page.log == []
 

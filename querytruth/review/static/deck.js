@@ -1,17 +1,29 @@
-// A queue of cards: moving, filters, decisions one after the other, undo, progress and rate.
-// A view with actions or images of its own gives their paths (home, images); doneLabel: the bar's word for what is done;
-// always: keys that need no card; beside: what an empty queue shows below its notice.
+// The deck of cards behind all views: moving, filters, verdicts one after the other, undo, progress and rate.
+// A view gives what is on a card (draw) and its verdicts, rows of [keys, what they do, act, whether without a card, too].
+// images: the path of its images; doneLabel: the bar's word for what is done; around: the keys of the cards that are
+// seen with the present one; concerns: whether a verdict on a card changes another; beside: what an empty deck shows.
 import { withBoxes } from "./boxes.js";
-import { ask, element, t, visible } from "./elements.js";
+import { KEY_NAMES, ask, element, t, visible } from "./elements.js";
 
 const AHEAD = 4;
+const AT_ONCE = 40; // cards of one request
 const byId = (id) => document.getElementById(id);
 export const settings = JSON.parse(byId("queue-data").textContent);
 
-export class CardQueue {
-  constructor(view, draw, keys, { home = "/api", images = "/image", doneLabel = "decided", always = {}, beside = [] } = {}) {
-    Object.assign(this, { view, draw, keys, home, images, doneLabel, always, beside, order: [], done: [], at: 0, shown: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
+// The cards that show one of the queries that a card has.
+const ofSameQuery = (card, key) => (card.queries?.map((text) => text.query_id) || [card.query_id]).some((id) => key.startsWith(id));
+
+export class Deck {
+  constructor(view, draw, verdicts, { images = "/image", doneLabel = "decided", around = (deck) => [deck.order[deck.at]], concerns = ofSameQuery, beside = [] } = {}) {
+    Object.assign(this, { view, draw, images, doneLabel, around, concerns, beside, home: `/api/${view}`, order: [], done: [], at: 0, shown: 0, cards: new Map(), times: [], chain: Promise.resolve(), waiting: 0 });
     this.form = byId("filters");
+    this.verdicts = [
+      [["j"], "next", () => this.go(this.at + 1), true], [["k"], "back", () => this.go(this.at - 1), true], ...verdicts,
+      [["u"], "undo the last decision", () => this.undo(), true],
+      ...(this.form.elements.search ? [[["/"], "search", () => this.form.elements.search.focus(), true]] : []),
+      [["?"], "this list; Esc closes it", () => byId("help").showModal(), true],
+    ];
+    byId("keys").replaceChildren(...this.verdicts.filter(([, what]) => what).map(([keys, what]) => element("div", {}, element("dt", {}, ...keys.map((key) => element("kbd", {}, KEY_NAMES[key] || key))), element("dd", {}, what))));
     const given = new URLSearchParams(location.search);
     for (const field of this.form.elements) {
       if (given.has(field.name)) field.value = given.get(field.name);
@@ -29,7 +41,11 @@ export class CardQueue {
     this.load(decodeURIComponent(location.hash.slice(1)));
   }
 
-  imagePath(side, id) { return `${this.images}/${side}/${encodeURIComponent(id)}`; }
+  // Of an image by its id, or by the path that has it.
+  imagePath(side, image) {
+    const { path, id } = image.path ? image : { path: this.images, id: image };
+    return `${path}/${side}/${encodeURIComponent(id)}`;
+  }
 
   get card() { return this.cards.get(this.order[this.at]); }
 
@@ -38,12 +54,12 @@ export class CardQueue {
     if (this.loaded === String(filters)) return;  // a field that loses the focus reports its change again
     this.loaded = String(filters);
     try {
-      const response = await ask(`/api/${this.view}/queue?${filters}`);
+      const response = await ask(`${this.home}/queue?${filters}`);
       if (this.loaded !== String(filters)) return;
-      Object.assign(this, { response, order: response.keys, done: response.done, epoch: response.epoch, preloaded: response.cards || [] });
+      Object.assign(this, { response, order: response.keys, done: response.done });
     } catch (error) { this.loaded = null; return this.showError(error); }
     history.replaceState(null, "", `?${filters}`);
-    this.cards = new Map(this.preloaded.map((card) => [card.key, card]));
+    this.cards = new Map((this.response.cards || []).map((card) => [card.key, card]));
     const first = this.order.indexOf(wanted);
     const open = this.done.indexOf(0);
     this.go(first >= 0 ? first : Math.max(open, 0));
@@ -51,13 +67,12 @@ export class CardQueue {
 
   async go(to) {
     if (!this.order.length) return this.#empty();
-    this.at = Math.min(Math.max(to, 0), this.order.length - 1);
-    const at = this.at;
-    if (!this.card) await this.#fetch(at, at);
+    const at = this.at = Math.min(Math.max(to, 0), this.order.length - 1);
+    if (this.around(this).some((key) => !this.cards.has(key))) await this.fetchCards(this.around(this));
     if (at !== this.at || !this.card) return;
     this.show();
     scrollTo(0, 0);
-    this.#fetch(at - 1, at + AHEAD);
+    this.#fetchAhead();
   }
 
   // A card that no filter asked for, beside the present one.
@@ -78,63 +93,74 @@ export class CardQueue {
     this.#progress();
   }
 
-  #fetch(from, to) {
-    return this.fetchCards(this.order.slice(Math.max(from, 0), to + 1).filter((key) => !this.cards.has(key)));
-  }
+  #fetchAhead() { return this.fetchCards(this.order.slice(Math.max(this.at - 1, 0), this.at + AHEAD + 1)); }
 
-  async fetchCards(keys) {
-    if (!keys.length) return;
+  fetchCards(keys) { return this.#ask(keys.filter((key) => !this.cards.has(key))); }
+
+  async #ask(keys) {
     try {
-      const answer = await ask(`/api/${this.view}/cards?${new URLSearchParams(keys.map((key) => ["key", key]))}`);
-      for (const card of answer.cards) {
-        this.cards.set(card.key, card);
-        for (const one of (card.images || []).slice(0, 24)) new Image().src = this.imagePath(card.images.length > 3 ? 320 : 1280, one.image_id);
-        if (card.image) new Image().src = this.imagePath(1280, card.image.image_id);
+      for (let start = 0; start < keys.length; start += AT_ONCE) {
+        const { cards } = await ask(`${this.home}/cards?${new URLSearchParams(keys.slice(start, start + AT_ONCE).map((key) => ["key", key]))}`);
+        for (const card of cards) {
+          this.#take(card);
+          for (const one of (card.images || []).slice(0, 24)) new Image().src = this.imagePath(card.images.length > 3 ? 320 : 1280, one.image_id);
+          if (card.image) new Image().src = this.imagePath(1280, card.image.image_id);
+        }
       }
     } catch (error) { this.showError(error); }
+  }
+
+  #take(card) {
+    this.cards.set(card.key, card);
+    const place = this.order.indexOf(card.key);
+    if (place >= 0) this.done[place] = Number(card.done);
+    return place;
   }
 
   // What was decided elsewhere meanwhile is seen when the tab is looked at again.
   async refresh() {
     if (!this.card || this.waiting || document.querySelector("dialog[open], main textarea:focus")) return;
-    await this.#renew(() => true);
+    await this.renew(() => true);
   }
 
-  // Cards that are no longer true. The present one stays in hand until it is here anew: what is pressed meanwhile is for it.
-  async #renew(isStale) {
-    const present = this.order[this.at];
+  // Cards that are no longer true. Those seen stay in hand until they are here anew: what is pressed meanwhile is for them.
+  async renew(isStale) {
     const stale = [...this.cards.keys()].filter(isStale);
     if (!stale.length) return;
-    for (const key of stale) if (key !== present) this.cards.delete(key);
-    if (stale.includes(present)) {
-      await this.fetchCards([present]);
-      if (present === this.order[this.at] && !document.activeElement?.matches("main textarea")) this.show();
+    const present = this.order[this.at];
+    const seen = this.around(this).filter((key) => stale.includes(key));
+    for (const key of stale) if (!seen.includes(key)) this.cards.delete(key);
+    if (seen.length) {
+      await this.#ask(seen);
+      if (present === this.order[this.at]) this.#showUnlessWritten();
     }
-    this.#fetch(this.at - 1, this.at + AHEAD);
+    this.#fetchAhead();
   }
+
+  // A field that a person is writing in stays as it is.
+  #showUnlessWritten() { if (document.activeElement?.matches("main textarea")) this.#progress(); else this.show(); }
 
   // Acts are sent one after the other; the page goes on meanwhile, and says which of them are on disk.
   submit(action, key = this.order[this.at]) {
     return this.#send(async () => {
       const { card } = await ask(`${this.home}/decide`, { view: this.view, ...action });
       this.times.push(Date.now());
-      this.#applyResult(key, card);
+      await this.#applyResult(key, card);
     }, key);
   }
 
   undo() {
     return this.#send(async () => {
-      const { card } = await ask(`${this.home}/undo`, { view: this.view });
-      const key = this.#applyResult(card.key, card);
+      const { card } = await ask(`${this.home}/undo`, {});
+      const key = await this.#applyResult(card.key, card);
       if (key !== this.order[this.at] && this.order.includes(key)) this.go(this.order.indexOf(key));
       byId("saved").textContent = t(card.undone === 1 ? "taken back: 1 decision" : "taken back: %(number)s decisions", { number: card.undone });
+      return card;
     });
   }
 
   #applyResult(key, card) {
-    // A decision on a query concerns every card that shows it.
-    const queries = card.queries?.map((text) => text.query_id) || [card.query_id];
-    this.#renew((other) => other !== card.key && queries.some((id) => other.startsWith(id)));
+    this.renew((other) => other !== card.key && this.concerns(card, other, this));
     if (card.key !== key && this.view === "pairs") return key;
     const shown = this.cards.get(card.key);
     const listed = new Set(card.images?.map((one) => one.image_id));
@@ -142,11 +168,7 @@ export class CardQueue {
       const further = shown.images.filter((one) => !listed.has(one.image_id));
       card.images.push(...further.slice(0, card.image_total - card.images.length));
     }
-    this.cards.set(card.key, card);
-    const place = this.order.indexOf(card.key);
-    if (place >= 0) this.done[place] = Number((card.image || card).own !== null);
-    // A field that a person is writing in stays as it is.
-    if (place === this.at && !document.activeElement?.matches("main textarea")) this.show(); else this.#progress();
+    if (this.#take(card) === this.at) this.#showUnlessWritten(); else this.#progress();
     return card.key;
   }
 
@@ -154,7 +176,7 @@ export class CardQueue {
     this.waiting += 1;
     byId("saved").textContent = t("saving…");
     this.chain = this.chain.then(act).then(
-      () => { if (byId("saved").textContent === t("saving…") && this.waiting === 1) byId("saved").textContent = t("saved"); },
+      (result) => { if (byId("saved").textContent === t("saving…") && this.waiting === 1) byId("saved").textContent = t("saved"); return result; },
       (error) => {
         byId("saved").textContent = t("not saved");
         this.showError(error);
@@ -165,26 +187,17 @@ export class CardQueue {
   }
 
   press(key) {
-    if (this.#everywhere(key)) return true;
-    if (!this.card || !this.keys[key]) return false;
-    this.keys[key](this.card, this, key);
+    const [, , act, isFree] = this.verdicts.find(([keys]) => keys.includes(key)) || [];
+    if (!act || !isFree && (!this.card || this.shown !== this.at)) return false;
+    act(this.card, this, key);
     return true;
-  }
-
-  #everywhere(key) {
-    const acts = {
-      j: () => this.go(this.at + 1), k: () => this.go(this.at - 1), u: () => this.undo(),
-      "?": () => byId("help").showModal(), "/": () => this.form.elements.search?.focus(),
-    };
-    const act = acts[key] || this.always[key];
-    act?.();
-    return Boolean(act);
   }
 
   #pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !"jk".includes(event.key)) return;
-    if (document.querySelector("dialog[open]")) {
-      if (["o", "?", " "].includes(event.key) && !event.target.matches("input, textarea, button")) { event.preventDefault(); document.querySelector("dialog[open]").close(); }
+    const open = document.querySelector("dialog[open]");
+    if (open) {
+      if (["help", "large"].includes(open.id) && ["o", "?", " "].includes(event.key)) { event.preventDefault(); open.close(); }
       return;
     }
     // A dialog that has just closed may keep its field focused until the next frame.
@@ -216,9 +229,8 @@ export class CardQueue {
     field.select();
   }
 
-  large(id, name, boxes = []) {
-    const image = element("img", { id: "large-image", src: this.imagePath(1280, id), alt: "" });
-    byId("large-frame").replaceChildren(withBoxes(image, boxes));
+  large(image, name, boxes = []) {
+    byId("large-frame").replaceChildren(withBoxes(element("img", { id: "large-image", src: this.imagePath(1280, image), alt: "" }), boxes));
     byId("large-name").textContent = visible(name);
     byId("large").showModal();
   }

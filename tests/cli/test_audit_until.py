@@ -168,7 +168,7 @@ def test_the_card_is_blind_and_the_page_states_what_holds(run: Run, world: Path)
     assert asked["stated"].startswith("95% 的把握") and "sure" not in asked["stated"]
     key = next_cards(client)["keys"][0]
     (card,) = client.get("/api/audit/cards", params={"key": key}).json()["cards"]
-    assert set(card) == {"key", "query_id", "text", "language", "image"}
+    assert set(card) == {"key", "query_id", "text", "language", "image", "done"} and not card["done"]
 
 
 @pytest.mark.thorough

@@ -80,16 +80,15 @@ _WATCH = Watch()
 def do_work_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are other processes, which no audit hook of this one sees: their work is done here."""
 
-    def call(work: Callable[[Any], Any], items: Any, *_more: Any, **options: Any) -> Iterator[Any]:
-        done = [work(item) for item in items]
-        return iter(options["finish"](done) if "finish" in options else done)
+    def call(work: Callable[[Any], Any], items: Any, *_more: Any, **_options: Any) -> Iterator[Any]:
+        return iter([work(item) for item in items])
 
-    for module in (
-        "querytruth.sets.set_thumbnails",
-        "querytruth.review.similar_images",
-        "querytruth.backends.images.scan_parts",
-    ):
+    def finish(work: Callable[[Any], Any], end: Callable[[list[Any]], Any], items: Any, *_more: Any) -> Iterator[Any]:
+        return iter(end([work(item) for item in items]))
+
+    for module in ("querytruth.sets.set_thumbnails", "querytruth.review.similar_images"):
         monkeypatch.setattr(f"{module}.map_in_workers", call)
+    monkeypatch.setattr("querytruth.backends.images.scan_parts.finish_in_workers", finish)
     monkeypatch.setattr("querytruth.backends.images.rendering.map_in_parallel", call)
     monkeypatch.setattr("os.sync", lambda: None)  # waits for the disks of the whole machine
 

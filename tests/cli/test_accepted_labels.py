@@ -51,7 +51,7 @@ def answered(tmp_path: Path) -> StoredSet:
     pooled = pool_set(stored.path, [run], 20)
     pairs = zip(pooled.pool.pairs["query_id"], pooled.pool.pairs["image_id"], strict=True)
     labels = [label(*pair) for pair in pairs]
-    record = {"name": "seer", "revision": "1", "parameters": {}, "digest": "judge_1"}
+    record = {"name": "seer", "revision": "1", "parameters": {}, "prompts": {}, "grades": [0, 1], "digest": "judge_1"}
     judged = JudgeLabels(labels, ["seen"] * len(labels), record)
     start_audit(stored.path, pooled, AuditKeys(), judged)
     audit = load_audit(stored.path, "audit")[0]
@@ -102,7 +102,8 @@ def test_a_version_with_labels_is_intact_and_rebuilds_to_the_same_digest(
     trec.write_text("".join(f"{q} Q0 {i} 0 {-n} x\n" for q in queries for n, i in enumerate(images)))
     pooled = pool_set(stored.path, [trec], 20)
     labels = [1 + place % 2 for place in range(len(pooled.pool.pairs))]
-    judged = JudgeLabels(labels, ["seen"] * len(labels), {"name": "seer", "revision": "1", "parameters": {}})
+    record = {"name": "seer", "revision": "1", "parameters": {}, "prompts": {}, "grades": [0, 1], "digest": "judge_1"}
+    judged = JudgeLabels(labels, ["seen"] * len(labels), record)
     start_audit(stored.path, pooled, AuditKeys(judgments=100), judged)
     audit = load_audit(stored.path, "audit")[0]
     texts = dict(zip(queries, stored.tables.queries["text"], strict=True))

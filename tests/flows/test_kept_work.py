@@ -71,8 +71,9 @@ def kept(tmp_path: Path, object_service: ObjectService) -> KeptWork:
     return KeptWork(tmp_path, object_service)
 
 
-def read_nothing(_work: Any, items: Iterable[Any], **_options: Any) -> list[Any]:
-    assert list(items) == []
+def read_nothing(_work: Any, *arguments: Any, **_options: Any) -> list[Any]:
+    """In place of map_in_workers(work, items) and of finish_in_workers(work, finish, items)."""
+    assert [list(one) for one in arguments if isinstance(one, Iterable)] == [[]]
     return []
 
 
@@ -82,7 +83,7 @@ def test_a_fresh_machine_scans_and_renders_nothing_anew(kept: KeptWork, monkeypa
     assert kept.service.asked == []
     assert kept.build("here") == alone
     kept.sent("")
-    monkeypatch.setattr("querytruth.backends.images.scan_parts.map_in_workers", read_nothing)
+    monkeypatch.setattr("querytruth.backends.images.scan_parts.finish_in_workers", read_nothing)
     monkeypatch.setattr("builders.gallery.render_steps.worker_processes.map_in_workers", read_nothing)
     assert kept.build("there") == alone and kept.sent("album") == 0
     with active_run(BuildRun()):

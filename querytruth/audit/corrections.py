@@ -88,7 +88,7 @@ def find_accepted_labels(path: Path, name: str, accept_at: float) -> AcceptedLab
     if read_manifest(path)["content_digest"] != known["content_digest"]:
         reason = f"is of {known['name']}/v{known['version']}, which {path.name} has changed"
         raise UserError(AUDIT_STAGE, name, reason, "start an audit of this version, or leave out --accept-at")
-    _get_judge(audit)
+    audit.get_judge()
     answers = read_answers(path, audit)
     pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED) & (audit.pool["judge"] > 0)]
     labels = dict(zip(zip(pool["query_id"], pool["image_id"], strict=True), pool["judge"], strict=True))
@@ -158,15 +158,8 @@ def _count_others(answered: AnsweredPool, before: Tables, tables: Tables) -> int
 
 
 def _select_labels(audit: audit_files.StoredAudit, precisions: Mapping[int, float], extensions: int) -> AcceptedLabels:
-    judge, pool = _get_judge(audit), audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
+    judge, pool = audit.get_judge(), audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
     chosen = pool[pool["judge"].isin(list(precisions)) & (number_extension(pool["stratum"]) <= extensions)]
     rows = chosen[PAIR].assign(relevance=chosen["judge"], evidence=f"{judge['name']}: " + chosen["reason"])
     record = Model(role="judge", name=judge["name"], revision=judge["revision"], parameters=judge["parameters"])
     return AcceptedLabels(rows.reset_index(drop=True), record, precisions, audit.manifest["name"], extensions)
-
-
-def _get_judge(audit: audit_files.StoredAudit) -> audit_files.JudgeRecord:
-    if (judge := audit.manifest["judge"]) is None:
-        next_step = f"querytruth audit start {audit.path.parents[1].name} --judge MODEL, or leave out --accept-at"
-        raise UserError(AUDIT_STAGE, audit.manifest["name"], "has no judge whose labels could be taken", next_step)
-    return judge

@@ -148,8 +148,7 @@ def _check_scores(
     known = audit.pool[audit.pool["score"].notna()]
     pairs = [pair for pair in zip(known["query_id"], known["image_id"], strict=True) if pair in answers.grades]
     scores = dict(zip(zip(known["query_id"], known["image_id"], strict=True), known["score"], strict=True))
-    record, shown_images = audit.manifest["judge"], {image for _, image in pairs[:probe_pairs]}
-    assert record is not None, "an audit with scores has a judge"
+    record, shown_images = audit.get_judge(), {image for _, image in pairs[:probe_pairs]}
     questions = SetQuestions(stored, shown_images, record.get("form", "pair"), record.get("samples", 0))
     blank = {}
     for query, image in pairs[:probe_pairs]:

@@ -78,14 +78,19 @@ def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def find_csv_delimiter(path: Path) -> str:
-    """Returns what separates the columns of a table: a tab in .tsv, a semicolon where the first row with a text has
-    some and no comma, as spreadsheets of many countries write it; else a comma. Raises OSError."""
+    """Returns what separates the columns of a table: a tab in .tsv, else what its first row with a text has, which is a
+    semicolon in the spreadsheets of many countries. Raises OSError."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     with path.open("rb") as file:
         head = file.read(_HEAD)
     rows = [row for row in head.splitlines() if row.strip() and not row.startswith(b"#")] or [b""]
-    return ";" if b";" in rows[0] and b"," not in rows[0] else ","
+    return choose_delimiter(rows[0].decode("utf-8", "replace"))
+
+
+def choose_delimiter(header: str) -> str:
+    """Returns a semicolon for the header of a CSV that has some and no comma, else a comma."""
+    return ";" if ";" in header and "," not in header else ","
 
 
 def iterate_whole_lines(path: Path, stage: str) -> Iterator[tuple[int, str]]:

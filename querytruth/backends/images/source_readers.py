@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querytruth.backends.files.parquet_files import iterate_parquet, read_parquet_schema
+from querytruth.backends.files.text_files import choose_delimiter
 from querytruth.backends.files.text_formats import refuse_repeated_columns
 from querytruth.backends.images.source_names import encode_item, parse_list_entry
 from querytruth.errors import UserError
@@ -239,8 +240,7 @@ def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
     """Yields the columns, then the rows, each with its place in the file."""
     text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     first = text.readline()
-    delimiter = ";" if ";" in first and "," not in first else ","  # as spreadsheets of many countries write it
-    rows = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
+    rows = csv.reader(chain([first], text), delimiter=choose_delimiter(first), strict=True)
     header = next(rows, [])
     columns = _columns(name, header)
     yield name, columns

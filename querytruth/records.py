@@ -3,7 +3,7 @@
 import hashlib
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -228,13 +228,9 @@ def check_rows(name: str, table: pa.Table) -> None:
     empty label, a question of a family without labels, a number that is none, a control character or a line separator
     in a name. Every table that is read is checked here: what counts, draws and compares relies on it."""
     if name in _KEYS and len(table) > 1:
-        keys = np.zeros(len(table), dtype=np.int64)
-        for column in _KEYS[name]:
-            ranks, distinct = rank_texts(table[column])
-            keys *= max(1, len(distinct))
-            keys += ranks
+        ranks = [rank_texts(table[column])[0] for column in _KEYS[name]]
         # Published tables are sorted: only others need the hash table.
-        if not (keys[1:] > keys[:-1]).all() and (is_twice := pd.Series(keys).duplicated().to_numpy()).any():
+        if not is_ascending(ranks) and (is_twice := pd.Series(join_ranks(ranks)).duplicated().to_numpy()).any():
             row = table.select(_KEYS[name]).slice(int(np.argmax(is_twice)), 1).to_pylist()[0]
             raise ValueError(f"table {name}: {', '.join(map(str, row.values()))} is there twice")
     for column in _NUMBERS.get(name, ()):
@@ -261,12 +257,32 @@ def rank_texts(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
     texts = rows.dictionary.cast(pa.binary())
     indices = rows.indices.fill_null(len(texts)) if rows.null_count else rows.indices
     codes = indices.to_numpy(zero_copy_only=False)
-    used = np.zeros(len(texts) + 1, dtype=bool)
-    used[codes] = True
-    if used[:-1].all() and not used[-1] and pc.all(pc.less(texts[:-1], texts[1:])).as_py() is not False:
-        return codes.astype("<i4", copy=False), texts  # the codes are the ranks already
-    rank, distinct = _ranked(pc.if_else(pa.array(used[:-1]), texts, None))
+    is_used = np.zeros(len(texts) + 1, dtype=bool)
+    is_used[codes] = True
+    is_used[-1] = False  # the code of a null
+    distinct = texts if is_used[:-1].all() else texts.filter(pa.array(is_used[:-1]))
+    if not distinct.null_count and pc.all(pc.less(distinct[:-1], distinct[1:])).as_py() is not False:
+        if len(distinct) == len(texts) and not rows.null_count:
+            return codes.astype("<i4", copy=False), texts  # the codes are the ranks already
+        return np.where(is_used, np.cumsum(is_used, dtype="<i4") - 1, -1).astype("<i4")[codes], distinct
+    rank, distinct = _ranked(pc.if_else(pa.array(is_used[:-1]), texts, None))
     return np.append(rank, np.int32(-1))[codes], distinct
+
+
+def is_ascending(ranks: Sequence[Any]) -> bool:
+    """Returns whether each row's ranks (n,), compared from the first key on, are higher than those of the row before."""
+    is_higher = np.zeros(max(len(ranks[0]) - 1, 0), dtype=bool)
+    for rank in reversed(ranks):
+        is_higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & is_higher)
+    return bool(is_higher.all())
+
+
+def join_ranks(ranks: Sequence[Any]) -> Any:
+    """Returns a number per row (n,) that orders the rows as their ranks (n,) do, compared from the first key on."""
+    keys = ranks[0].astype(np.int64)
+    for rank in ranks[1:]:
+        keys = keys * (int(rank.max()) + 1) + rank
+    return keys
 
 
 def _ranked(texts: pa.Array) -> tuple[Any, pa.Array]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from querytruth.backends.files.text_formats import canonical_json as canonical_json
 from querytruth.errors import UserError
-from querytruth.records import empty_frame, rank_texts, to_arrow
+from querytruth.records import empty_frame, is_ascending, join_ranks, rank_texts, to_arrow
 from querytruth.sets.manifest import Counts, Manifest
 from querytruth.sets.manifest import manifest_digest as manifest_digest
 from querytruth.sets.manifest_notes import Render
@@ -66,11 +66,9 @@ def _ordered(name: str, table: pa.Table) -> pa.Table:
     if name not in _KEYS:
         return table
     ranks = [rank_texts(table[key])[0] for key in _KEYS[name]]
-    if _ascends(ranks):  # the usual case, for which 25 million judgments need no sorting
+    if is_ascending(ranks):  # the usual case, for which 25 million judgments need no sorting
         return table
-    keys = ranks[0].astype(np.int64)
-    for rank in ranks[1:]:
-        keys = keys * (int(rank.max()) + 1) + rank
+    keys = join_ranks(ranks)
     order = np.argsort(keys, kind="stable")  # which merges, where judgments were added at the end of sorted ones
     keys = keys[order]
     if (same := keys[1:] == keys[:-1]).any():
@@ -78,14 +76,6 @@ def _ordered(name: str, table: pa.Table) -> pa.Table:
         key = ", ".join(str(table[column][row].as_py()) for column in _KEYS[name])
         raise ValueError(f"table {name}: {key} is there twice")
     return table.take(order)
-
-
-def _ascends(ranks: list[Any]) -> bool:
-    """Whether each row's ranks, compared from the left, are higher than those of the row before."""
-    higher = np.zeros(max(len(ranks[0]) - 1, 0), dtype=bool)
-    for rank in reversed(ranks):
-        higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & higher)
-    return bool(higher.all())
 
 
 def content_digest(tables: dict[str, pa.Table]) -> str:

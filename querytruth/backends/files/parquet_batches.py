@@ -17,16 +17,18 @@ from querytruth.backends.images.worker_messages import open_file
 
 _MAX_COLUMNS = 1000
 _BUFFER = 1 << 20
+_ROWS, _CODES = 1 << 16, 1 << 22  # of a batch
 _open: dict[str, Iterator[bytes]] = {}
 
 
 class ParquetPart(NamedTuple):
-    """A part of a file of `size` bytes: number 0 is the schema, then the batches of at most `rows` of these columns
-    (None: of all), which may be of `most` bytes together; after the last, and for -1, there is none."""
+    """A part of a file of `size` bytes: number 0 is the schema, then the batches of at most `rows` (None: as many as
+    are small in memory) of these columns (None: of all), which may be of `most` bytes together; after the last, and for
+    -1, there is none."""
 
     location: str
     columns: Sequence[str] | None
-    rows: int
+    rows: int | None
     size: int
     most: int
     number: int
@@ -62,11 +64,12 @@ def _iterate(part: ParquetPart) -> Iterator[bytes]:
             deltas = {chunk.path_in_schema for chunk in chunks if "DELTA_" in str(chunk.encodings)}
         yield schema.serialize().to_pybytes()
         texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path not in deltas]
+        rows = _small_batch(schema) if part.rows is None else part.rows
         names = None if columns is None else list(columns)
         with pq.ParquetFile(opened, read_dictionary=texts, buffer_size=_BUFFER) as file:
             total, sink, stream = 0, io.BytesIO(), None
             for group in range(file.num_row_groups):  # with all groups at once, Arrow holds all of them
-                for batch in file.iter_batches(part.rows, [group], names, use_threads=False):
+                for batch in file.iter_batches(rows, [group], names, use_threads=False):
                     total += sum(_decoded_bytes(column) for column in batch.columns)
                     refuse_size(total, part.size, part.most)
                     plain = batch.cast(pa.schema([schema.field(name) for name in batch.schema.names], schema.metadata))
@@ -74,6 +77,13 @@ def _iterate(part: ParquetPart) -> Iterator[bytes]:
                     stream.write_batch(plain)
                     yield sink.getvalue()
                     sink.seek(sink.truncate(0))
+
+
+def _small_batch(schema: pa.Schema) -> int:
+    """Returns how many rows are small in memory. Arrow takes in the dictionary of a column once for every batch, so a
+    table of codes, however long its texts are, comes in few."""
+    is_coded = all(pa.types.is_dictionary(kind) or pa.types.is_primitive(kind) for kind in schema.types)
+    return max(_ROWS, _CODES // max(1, len(schema))) if is_coded else _ROWS
 
 
 def _decoded_bytes(column: pa.Array) -> int:

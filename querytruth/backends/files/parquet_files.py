@@ -41,7 +41,7 @@ _TAIL = 8  # bytes: the footer's length, and "PAR1"
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Returns the table of a regular file, or these columns of it. Raises OSError, also for a table that is too large
     for its file, and pa.ArrowException."""
-    schema, *batches = _read_parts(path, columns, _BATCH_ROWS)
+    schema, *batches = _read_parts(path, columns, None)
     if not batches:
         table = schema.empty_table()
         return table if columns is None else table.select(list(columns))
@@ -91,7 +91,7 @@ def iterate_parquet(
     yield from parts
 
 
-def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: int) -> Iterator[Any]:
+def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: int | None) -> Iterator[Any]:
     """Yields the schema, then the batches: a worker reads one ahead of the caller."""
     with _on_disk(source) as path:
         with open_regular(path) as file:

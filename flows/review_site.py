@@ -18,7 +18,6 @@ from querytruth.review import (
     query_queue,
     query_views,
     rejection_cards,
-    review_exports,
     similar_images,
 )
 from querytruth.review.deck import deck_routes
@@ -141,12 +140,13 @@ def open_review_site(
     if (runs or systems) and not judged:
         option = "--run" if runs else "--system"
         raise UserError("review", path, "has no queries that a run could answer", f"leave out {option}")
-    pool = (
-        review_exports.read_result_pool(stored, runs, depth, systems)
-        if runs or systems
-        else review_exports.ResultPool([], [])
-    )
-    site = _judging_site(stored, reviewer, about, pool) if judged else _captioning_site(stored, reviewer, about)
+    pairs, notes = [], []
+    if runs or systems:
+        from querytruth.review.result_pool import read_result_pool
+
+        pool = read_result_pool(stored, runs, depth, systems)
+        pairs, notes = pool.pairs, pool.notes
+    site = _judging_site(stored, reviewer, about, pairs) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (
         ("Audit", _audit_routes),
         ("Duplicates", _duplicate_routes),
@@ -155,11 +155,11 @@ def open_review_site(
         if routes := build_routes(stored, reviewer, about):
             about["views"].insert(-1, name)
             site.routes.extend(routes)
-    return replace(site, notes=[*about["losses"], *site.notes])
+    return replace(site, notes=[*about["losses"], *notes], has_results=bool(pairs))
 
 
 def _judging_site(
-    stored: set_files.StoredSet, reviewer: str, about: dict[str, Any], pool: review_exports.ResultPool
+    stored: set_files.StoredSet, reviewer: str, about: dict[str, Any], results: list[tuple[str, str]]
 ) -> ReviewSite:
     image = make_set_thumbnail_reader(stored)
     review_state = query_cards.ReviewState[QueryDecision](
@@ -167,7 +167,7 @@ def _judging_site(
     )
     render_mode = benchmark_set.get_render_options(stored.manifest).get("mode")
     cards = query_cards.QueryCards(stored.tables, stored.manifest["grades"], review_state, render_mode)
-    session = ReviewSession(cards, DecisionLog(stored.path.parent, QueryDecision), pool.pairs)
+    session = ReviewSession(cards, DecisionLog(stored.path.parent, QueryDecision), results)
     judging = [deck_routes(view, about) for view in (query_views.QueriesView(session), query_views.PairsView(session))]
     judging.append(decisions_page.csv_routes(stored, reviewer))
     judging.append(decisions_page.decision_routes(stored, about, session))
@@ -182,7 +182,7 @@ def _judging_site(
             for image_entry in cards.build_query_card(group.key)["images"][:24]:
                 image(image_entry["image_id"], 320)
 
-    return ReviewSite([*judging, images], about, prepare_thumbnails, pool.notes, bool(pool.pairs))
+    return ReviewSite([*judging, images], about, prepare_thumbnails)
 
 
 def _captioning_site(stored: set_files.StoredSet, reviewer: str, about: dict[str, Any]) -> ReviewSite:

@@ -270,7 +270,7 @@ def rank_texts(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
 
 
 def is_ascending(ranks: Sequence[Any]) -> bool:
-    """Returns whether each row's ranks (n,), compared from the first key on, are higher than those of the row before."""
+    """Returns whether each row's ranks (n,), from the first key on, are above those of the row before."""
     is_higher = np.zeros(max(len(ranks[0]) - 1, 0), dtype=bool)
     for rank in reversed(ranks):
         is_higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & is_higher)

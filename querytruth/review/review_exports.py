@@ -1,8 +1,8 @@
-"""Tables for people: exported as CSV, imported as a whole or not at all, and the unjudged results of searches."""
+"""Tables for people: exported as CSV, imported as a whole or not at all."""
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,74 +10,21 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from querytruth.backends.search_systems import load_system_file
 from querytruth.errors import UserError
-from querytruth.evaluation import result_files, run_files, run_matching
-from querytruth.evaluation.ground_truth import factorize_ids, find_representatives, fold_run, fold_tables
-from querytruth.evaluation.judged_sets import read_named_images
-from querytruth.evaluation.live_systems import ask_texts
-from querytruth.evaluation.published_names import add_aliases, match_names, rename_ids
-from querytruth.review.foreign_judgments import SetNames
 from querytruth.sets import (
     decision_log,
     decision_records,
     judgment_rows,
-    query_texts,
     review_csv,
     review_tables,
     set_files,
 )
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.review_csv import ReviewTableOptions
-from querytruth.sets.set_files import StoredSet, read_set
+from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 SAMPLED_JUDGMENTS = 500  # judgments in a CSV, besides all pairs that wait for one
-
-
-@dataclass(frozen=True, slots=True)
-class ResultPool:
-    """Unjudged pairs (query_id, image_id) by best rank, and lines for the reviewer: how many, and what is unknown."""
-
-    pairs: list[tuple[str, str]]
-    notes: list[str]
-
-
-def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, systems: Sequence[Path] = ()) -> ResultPool:
-    """Reads the runs, asks the services that the files `systems` describe, and pools their first `depth` results.
-    A near-duplicate counts as the representative of its group, once, as in an evaluation; unknown images and
-    queries are left out. Raises UserError for a run that cannot be read or that knows nothing of the set."""
-    representatives = find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
-    tables = fold_tables(stored.tables, representatives)
-    ranked_runs, notes = [], []
-    runs = [(path, _read_named_run(path, stored, representatives)) for path in paths]
-    runs += [(path, ask_texts(load_system_file(path), stored, depth).run) for path in systems]
-    for path, named in runs:
-        run, _ = fold_run(named, representatives)
-        known = run["query_id"].isin(tables.queries["query_id"])
-        known &= run["image_id"].isin(tables.images["image_id"])
-        if not known.any():
-            reason = "names no query and no image of the set"
-            raise UserError("review", path, reason, "give a run of this set")
-        if not known.all():
-            notes.append(f"{path}: {int((~known).sum()):,} of {len(run):,} results are not of this set, and left out")
-        ranked_runs.append(run_matching.rank_first_results(run[known], depth))
-    pool = run_matching.pool_unjudged_pairs(
-        ranked_runs, tables.qrels, query_texts.group_equivalent_queries(tables.queries)
-    )
-    waiting = f"{len(pool):,} pairs" if len(pool) else "nothing"
-    notes.append(f"{waiting} among the first {depth} results to judge that nobody judged")
-    return ResultPool(list(zip(pool["query_id"], pool["image_id"], strict=True)), notes)
-
-
-def _read_named_run(path: Path, stored: StoredSet, representatives: pd.Series) -> pd.DataFrame:
-    """Returns a run in our ids, whichever of the set's ids and names it has."""
-    run, same = run_files.read_run(result_files.find_run_file(path)), representatives.to_dict()
-    named_queries = add_aliases(read_set(stored.path, ("queries", "query_aliases")).tables)
-    for key, table in (("query_id", named_queries), ("image_id", read_named_images(stored.path))):
-        names = factorize_ids(run[key])[1].to_pylist()
-        run = rename_ids(run, key, match_names(names, set(table[key].astype("str")), table, key, same))
-    return run
 
 
 def build_review_export(path: Path, view: str, sample: int) -> review_tables.ReviewExport:
@@ -146,6 +93,8 @@ def _read_additions(stored: StoredSet, rows: pd.DataFrame, file: Path) -> judgme
         return additions  # the problem is named where the rows are read
     added = rows[rows[review_tables.DIGEST_COLUMN].str.strip() == ""].map(str.strip)
     images = {name for name in {*added["image_id"], *added["image"]} if name and not additions.has_name(name)}
+    from querytruth.review.foreign_judgments import SetNames  # it loads what evaluates: a second, where a page opens
+
     names = SetNames(stored.tables, file)
     found = names.match_images(images) | names.match_queries(set(added["query_id"]) - {""}) if len(added) else {}
     return judgment_rows.JudgmentAdditions(stored.tables, found)

@@ -14,7 +14,7 @@ import pytest
 
 import querytruth as qt
 from querytruth.backends.id_patterns import map_ids
-from querytruth.review.review_exports import read_result_pool
+from querytruth.review.result_pool import read_result_pool
 from querytruth.sets.set_files import locate_images, read_set
 from tests.loopback import CannedResponse, Loopback, LoopbackAnswer, ReceivedRequest, send_raw, stay_silent
 from tests.small_sets import image_id_of, publish_small_set, small_tables

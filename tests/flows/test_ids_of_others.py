@@ -16,7 +16,7 @@ import querytruth as qt
 from builders.lint import lint_tables
 from querytruth.errors import UserError
 from querytruth.evaluation.published_names import match_names
-from querytruth.review.review_exports import read_result_pool
+from querytruth.review.result_pool import read_result_pool
 from querytruth.sets.set_files import read_set
 
 TEXTS = {"q0": "a dog", "q1": "红色自行车", "q2": "two boats", "q3": "a tree"}

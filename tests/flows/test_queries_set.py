@@ -13,7 +13,7 @@ from flows.definition_loader import load_definition
 from flows.set_kinds import build_set, build_set_with_page, plan_set
 from querytruth.errors import UserError
 from querytruth.evaluation.judged_sets import load_judged_set
-from querytruth.review.review_exports import read_result_pool
+from querytruth.review.result_pool import read_result_pool
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import read_set, verify_set

@@ -11,7 +11,7 @@ from querytruth.errors import UserError
 from querytruth.evaluation.judged_sets import load_judged_set
 from querytruth.evaluation.requests import EvaluationOptions
 from querytruth.evaluation.systems import load_run_system
-from querytruth.review.review_exports import read_result_pool
+from querytruth.review.result_pool import read_result_pool
 from querytruth.sets import set_files
 from querytruth.sets.set_files import StoredSet
 from tests.resealed_sets import reseal

@@ -14,7 +14,7 @@ from builders.generated.result_screening import find_implausible_answers
 from builders.recall.caption_index import CaptionIndex, build_answer_index
 from builders.recall.phrases import find_missing_units
 from querytruth.errors import SEVERITIES, LintFinding
-from querytruth.records import mix_bits
+from querytruth.records import is_any_of, list_used, mix_bits
 from querytruth.sets.absent_queries import ABSENT_DEPTH, is_sampled, list_absent
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_application import list_edited_waiting
@@ -124,7 +124,7 @@ def _finding(check: str, severity: str, says: str, cases: Any) -> LintFinding | 
 def _dangling(tables: Tables) -> list[LintFinding | None]:
     findings = []
     for column, table in (("query_id", tables.queries), ("image_id", tables.images)):
-        named = _list_used(tables.qrels[column])
+        named = list_used(tables.qrels[column])
         says = f"judgments name a {column} that the set does not have"
         findings.append(_finding(f"dangling_{column}", "error", says, _leave_out(named, table[column])))
     return findings
@@ -135,12 +135,6 @@ def _leave_out(ids: pd.Index | pd.Series, known: pd.Index | pd.Series) -> Any:
     million."""
     is_known = pc.is_in(pa.array(ids, pa.string()), value_set=pa.array(known, pa.string()))
     return ids[~is_known.to_numpy(zero_copy_only=False)]
-
-
-def _list_used(column: pd.Series) -> pd.Index:
-    """Returns the categories that occur in a column without missing values; counted, not sorted as pandas does."""
-    categories: pd.Index = column.cat.categories
-    return categories[np.bincount(column.cat.codes, minlength=len(categories)) > 0]
 
 
 def _source_defects(ledger: pd.DataFrame) -> Iterator[LintFinding | None]:
@@ -154,7 +148,7 @@ def _source_defects(ledger: pd.DataFrame) -> Iterator[LintFinding | None]:
 
 
 def _empty_truth(tables: Tables) -> LintFinding | None:
-    answered = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique())
+    answered = set(list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"]))
     answered |= set(list_edited_waiting(tables))  # reported by another check
     if not len(tables.qrels):  # the set waits for its first judgments
         return None
@@ -167,7 +161,7 @@ def _unjudged(tables: Tables) -> LintFinding | None:
     """Finds queries without a relevant image of which too few are judged to say that there is none, in sets that are
     published before people judge."""
     waiting = tables.queries if not len(tables.qrels) else tables.queries[is_sampled(tables.queries)]
-    known = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique())
+    known = set(list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"]))
     known.update(list_absent(tables.queries, tables.qrels, len(tables.images)))
     cases = [query for query in waiting["query_id"] if query not in known]
     says = (
@@ -226,7 +220,7 @@ def _duplicate_images(tables: Tables) -> list[LintFinding | None]:
 
 def _shared_truth(tables: Tables) -> LintFinding | None:
     """Finds queries with different contents and exactly the same images: one of them may be too broad."""
-    by_query = _hash_truths(tables.qrels[tables.qrels["relevance"] > 0].assign(relevance=1))
+    by_query = _hash_truths(tables.qrels, with_grades=False)
     texts_by_truth: dict[Any, dict[str, str]] = {}
     for query_id, what, content_text in _query_contents(tables.queries):
         if by_query.get(query_id):
@@ -244,14 +238,14 @@ def _contradicting_truth(tables: Tables) -> LintFinding | None:
         groups.setdefault(meaning, []).append(query_id)
     shared = {meaning: query_ids for meaning, query_ids in groups.items() if len(query_ids) > 1}
     captions = {query_id: meaning for meaning, ids in shared.items() if meaning[0] == "caption" for query_id in ids}
-    rows = tables.qrels[tables.qrels["query_id"].isin(captions)]
+    rows = tables.qrels[is_any_of(tables.qrels["query_id"], captions)]
     seen: dict[tuple[Meaning, str], int] = {}
     contradicting = {
         captions[query_id]
         for query_id, image_id, grade in zip(rows["query_id"], rows["image_id"], rows["relevance"], strict=True)
         if seen.setdefault((captions[query_id], image_id), grade) != grade
     }
-    truths = _hash_truths(tables.qrels[tables.qrels["relevance"] > 0])
+    truths = _hash_truths(tables.qrels)
     for meaning, query_ids in shared.items():
         if meaning[0] != "caption" and len({truths.get(query_id, 0) for query_id in query_ids}) > 1:
             contradicting.add(meaning)
@@ -260,13 +254,16 @@ def _contradicting_truth(tables: Tables) -> LintFinding | None:
     return _finding("contradicting_truth", "error", "groups of queries that ask the same have different truths", cases)
 
 
-def _hash_truths(qrels: pd.DataFrame) -> dict[str, int]:
-    """Returns per judged query a hash of its images and grades."""
-    codes = qrels["image_id"].cat.codes.to_numpy().astype(np.uint64)
-    hashes = mix_bits(codes * np.uint64(128) + qrels["relevance"].to_numpy().astype(np.uint64))
+def _hash_truths(qrels: pd.DataFrame, *, with_grades: bool = True) -> dict[str, int]:
+    """Returns per query a hash of its relevant images, and of their grades; 0 where it has none."""
+    grades = qrels["relevance"].to_numpy()
+    is_relevant = grades > 0
+    codes = qrels["image_id"].cat.codes.to_numpy()[is_relevant].astype(np.uint64) * np.uint64(128)
+    hashes = mix_bits(codes + (grades[is_relevant].astype(np.uint64) if with_grades else np.uint64(1)))
     categories = qrels["query_id"].cat.categories
     sums = np.zeros(len(categories), dtype=np.uint64)
-    np.add.at(sums, qrels["query_id"].cat.codes.to_numpy(), hashes)  # a sum of hashes does not depend on their order
+    queries = qrels["query_id"].cat.codes.to_numpy()[is_relevant]
+    np.add.at(sums, queries, hashes)  # a sum of hashes does not depend on their order
     return dict(zip(categories.tolist(), sums.tolist(), strict=True))
 
 
@@ -314,7 +311,7 @@ def _open_candidate_judgments(tables: Tables) -> LintFinding | None:
 
 
 def _unreachable(tables: Tables) -> LintFinding | None:
-    positive = _list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"])
+    positive = list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "image_id"])
     cases = _leave_out(tables.images["image_id"], positive) if len(tables.qrels) else []
     return _finding("unreachable_image", "note", "images are right for no query (they only distract)", cases)
 

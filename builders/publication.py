@@ -123,7 +123,8 @@ class BuildResult:
     build can apply; `page`: the version's page, if written; `url`: the version in a bucket; `disputed`: an answer of
     each pair of an audit that is left out until a third person answers; `disagreement_count`: number of queries and
     judgments on which people differ elsewhere, where the last decision holds; `edited_waiting`: queries with an edited
-    text that have no relevant image until a person says yes to one."""
+    text that have no relevant image until a person says yes to one; `tables`: of a new version, until its page is
+    written."""
 
     path: Path
     version: int
@@ -139,6 +140,7 @@ class BuildResult:
     disputed: Sequence[decision_records.QueryDecision] = ()
     disagreement_count: int = 0
     edited_waiting: Sequence[str] = ()
+    tables: Tables | None = field(default=None, repr=False, compare=False)
 
 
 @step("publish")
@@ -326,6 +328,7 @@ def _publish(
         outcome.conflicts,
         outcome.shared_count,
         edited_waiting=list_edited_waiting(tables),
+        tables=published.tables,
     )
 
 

@@ -125,13 +125,15 @@ class SetKind:
         try:
             if result.is_new or not page.exists():
                 with pages_in(definition.get("page_language", "en")):
-                    _write_version_page(self.render_page, result.path, page)
+                    _write_version_page(self.render_page, result, page)
         except UserError as error:
             current_run().reporter.log(str(error))
-            return replace(result, nested_results=nested_results)
-        return replace(result, nested_results=nested_results, page=page)
+            return replace(result, nested_results=nested_results, tables=None)
+        return replace(result, nested_results=nested_results, page=page, tables=None)
 
 
 @step("write page")
-def _write_version_page(render_page: RenderSetPage, version: Path, page: Path) -> None:
-    write_page(page, render_page(set_files.read_set(version)), "then run querytruth show SET --page FILE")
+def _write_version_page(render_page: RenderSetPage, result: BuildResult, page: Path) -> None:
+    held, version = result.tables, result.path
+    stored = set_files.read_set(version) if held is None else set_files.hold_set(version, held)
+    write_page(page, render_page(stored), "then run querytruth show SET --page FILE")

@@ -315,6 +315,19 @@ class RowsById:
         return place if self._order is None else int(self._order[place].as_py())
 
 
+def list_used(column: pd.Series) -> pd.Index:
+    """Returns the categories that occur in a column; counted, not sorted as pandas does."""
+    categories: pd.Index = column.cat.categories
+    codes = column.cat.codes.to_numpy()
+    return categories[np.bincount(codes + 1, minlength=len(categories) + 1)[1:] > 0]
+
+
+def is_any_of(column: pd.Series, values: Iterable[str]) -> Any:
+    """Returns which rows (n,) of a column of categories have one of the values; `isin` takes five times as long."""
+    is_wanted = np.append(column.cat.categories.isin(list(values)), False)  # the last one: of a missing value
+    return is_wanted[column.cat.codes.to_numpy()]
+
+
 def are_own_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
     """Whether all ids have the form of this program's ids."""
     return all(map(_OWN_ID["img"].fullmatch, image_ids)) and all(map(_OWN_ID["q"].fullmatch, query_ids))

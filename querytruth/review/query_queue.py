@@ -180,10 +180,14 @@ class JudgmentIndex:
             zip(queries[starts].tolist(), zip(starts.tolist(), ends.tolist(), strict=True), strict=True)
         )
 
+    def rows(self, query_id: str) -> RowIndices:
+        """Return the row numbers (n,) of a query's judgments."""
+        start, end = self._bounds.get(self._codes.get(query_id, -1), (0, 0))
+        return np.arange(start, end) if self._order is None else self._order[start:end]
+
     def __call__(self, query_id: str) -> Iterator[Judgment]:
         """Yield image id, relevance, judge and evidence of each judgment, the highest grade first."""
-        start, end = self._bounds.get(self._codes.get(query_id, -1), (0, 0))
-        rows = np.arange(start, end) if self._order is None else self._order[start:end]
+        rows = self.rows(query_id)
         rows = rows[np.argsort(-self._relevance[rows], kind="stable")]
         texts = (names.take(pa.array(codes[rows], mask=codes[rows] < 0)) for names, codes in self._texts)
         images, judges, evidence = (one.to_pylist() for one in texts)

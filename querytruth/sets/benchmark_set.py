@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from querytruth.backends.files.text_formats import canonical_json as canonical_json
 from querytruth.errors import UserError
-from querytruth.records import empty_frame, is_ascending, join_ranks, rank_texts, to_arrow
+from querytruth.records import empty_frame, from_arrow, is_ascending, join_ranks, rank_texts, to_arrow
 from querytruth.sets.manifest import Counts, Manifest
 from querytruth.sets.manifest import manifest_digest as manifest_digest
 from querytruth.sets.manifest_notes import Render
@@ -60,6 +60,11 @@ class Tables:
         """Returns all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id
         twice."""
         return {name: _ordered(name, to_arrow(name, getattr(self, name))) for name in self.__slots__}
+
+    @classmethod
+    def from_arrow_tables(cls, tables: dict[str, pa.Table]) -> "Tables":
+        """Returns the tables of a version from all of its tables in Arrow."""
+        return cls(**{name: from_arrow(table) for name, table in tables.items()})
 
 
 def _ordered(name: str, table: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from querytruth.backends.models.reply_markup import letters_and_digits
+from querytruth.records import is_any_of, list_used
 from querytruth.sets.absent_queries import is_sampled
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_agreement import JudgmentDecisions, find_conflicts, share_decisions
@@ -32,6 +33,8 @@ def retire_text_judgments(tables: Tables, new_texts: Mapping[str, str]) -> Table
     queries = tables.queries[tables.queries["labels"].isna() & tables.queries["query_id"].isin(list(new_texts))]
     old = dict(zip(queries["query_id"], queries["text"], strict=True))
     changed = [query for query, text in old.items() if is_other_text(text, new_texts[query])]
+    if not changed:
+        return tables
     is_retired = tables.qrels["query_id"].isin(changed) & tables.qrels["judged_by"].isin(list(JUDGED_BY_TEXT))
     if not is_retired.any():
         return tables
@@ -77,7 +80,7 @@ def list_edited_waiting(tables: Tables) -> list[str]:
     edited = set(candidates.loc[candidates["evidence"].str.startswith(_EVIDENCE), "query_id"])
     if not edited:
         return []
-    answered = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"].unique())
+    answered = set(list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"]))
     return sorted(edited - answered)
 
 
@@ -100,7 +103,7 @@ def apply_decisions(
     if not decisions_by_target:
         return tables, outcome
     texts = {query: d.new_text or d.text for query, d in on_queries.items() if d.decision != "drop"}
-    had = set(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"])
+    had = list_used(tables.qrels.loc[tables.qrels["relevance"] > 0, "query_id"])
     tables = retire_text_judgments(tables, find_reworded(decisions_by_target))
     queries = _reword(tables.queries, texts)
     qrels = _regrade(tables.qrels, on_judgments)
@@ -108,7 +111,7 @@ def apply_decisions(
     kept = queries[~queries["query_id"].isin(list(dropped))]
     # Only where a person judged: lint reports other queries without a relevant image.
     judged = {query for query, _ in on_judgments}
-    answered = set(qrels.loc[qrels["query_id"].isin(judged) & (qrels["relevance"] > 0), "query_id"])
+    answered = judged.intersection(list_used(qrels.loc[qrels["relevance"] > 0, "query_id"]))
     waiting = list_edited_waiting(replace(tables, qrels=qrels)) if judged else []
     # An own query may have no answer, and one of a publisher whose judgments came later.
     never_had = (queries["style"] == "query") & ~queries["query_id"].isin(had)
@@ -122,7 +125,7 @@ def apply_decisions(
     )
     ledger.record_stage("review", "query", len(queries), len(kept), *rejections)
     if removed := [*dropped, *unanswered]:
-        qrels = qrels[~qrels["query_id"].isin(removed)].reset_index(drop=True)
+        qrels = qrels[~is_any_of(qrels["query_id"], removed)].reset_index(drop=True)
     return replace(tables, queries=kept, qrels=qrels), outcome
 
 
@@ -225,8 +228,8 @@ def _regrade(qrels: pd.DataFrame, decisions: dict[tuple[str, str], list[QueryDec
     """Returns the judgments with people's grades; unjudged pairs become rows."""
     if not decisions:
         return qrels
-    near = qrels["query_id"].isin({query for query, _ in decisions})
-    near &= qrels["image_id"].isin({image for _, image in decisions})
+    near = is_any_of(qrels["query_id"], {query for query, _ in decisions})
+    near &= is_any_of(qrels["image_id"], {image for _, image in decisions})
     rows = {(row[0], row[1]): row[2:] for row in qrels.loc[near, list(_QRELS)].itertuples(index=False, name=None)}
     for pair, log_entries in decisions.items():
         rows[pair] = _regraded(rows.get(pair), log_entries)

@@ -14,7 +14,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -86,8 +86,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
     """Reads a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty. A
     path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
     tables = {}
-    manifest, is_own = read_manifest(path), is_own_version(path)
-    listed = {file["path"]: file["sha256"] for file in manifest["files"]}
+    listed = {file["path"]: file["sha256"] for file in read_manifest(path)["files"]}
     for name in names:
         file = path / f"{name}.parquet"
         if file.name not in listed:
@@ -103,8 +102,14 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             raise UserError("read set", file, first_line(error), _RESTORE) from None
     for name in set(TABLE_SCHEMAS) - set(names):
         tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
-    tables["images"] = _without_foreign_paths(tables["images"], is_own)
-    return StoredSet(path, Tables(**tables), manifest, is_own)
+    return hold_set(path, Tables(**tables))
+
+
+def hold_set(path: Path, tables: Tables) -> StoredSet:
+    """Returns the version whose tables are these, as `read_set` does. Raises UserError where it has no manifest."""
+    is_own = is_own_version(path)
+    tables = replace(tables, images=_without_foreign_paths(tables.images, is_own))
+    return StoredSet(path, tables, read_manifest(path), is_own)
 
 
 def read_image_digests(path: Path, manifest: Manifest) -> dict[str, str]:

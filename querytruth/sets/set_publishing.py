@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -58,11 +58,13 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class PublishedVersion:
-    """A set's version, and whether this publish wrote it or found it unchanged."""
+    """A set's version, and whether this publish wrote it or found it unchanged; `tables`: of a new one, as they are
+    read from it."""
 
     path: Path
     version: int
     is_new: bool
+    tables: Tables | None = None
 
 
 def publish_set(
@@ -112,7 +114,7 @@ def publish_set(
                 _point_to_newest(folder)
             except OSError as error:  # the version is whole; the next build writes the file
                 log(f"{published.path} is published; {folder / 'latest'} cannot be written ({error.strerror})")
-            return published
+    return replace(published, tables=Tables.from_arrow_tables(arrow)) if published.is_new else published
 
 
 def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambda _text: None) -> PublishedVersion:

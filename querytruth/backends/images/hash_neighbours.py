@@ -54,6 +54,11 @@ class Components:
         """Returns the name of each row's set (count,)."""
         return self.find(np.arange(len(self._above), dtype=np.int64))
 
+    def are_below(self) -> BoolArray:
+        """Returns which rows (count,) are in the set of a smaller one."""
+        below: BoolArray = self._above != np.arange(len(self._above))
+        return below
+
     def join(self, ones: RowIndices, others: RowIndices) -> None:
         """Join the sets of ones[i] and others[i] for each i."""
         if self._agree is not None:
@@ -165,15 +170,18 @@ def _join_minorities(
 ) -> tuple[RowIndices, RowIndices]:
     """Join near rows in the runs of which over three quarters are in one set, by comparing the other rows with all of
     the run. Returns the remaining runs, those of rows that are not joined yet first."""
-    names = sets.names()
-    held = np.logical_or.reduceat((names != np.arange(len(names)))[rows], np.cumsum(lengths) - lengths)
-    alone, alone_lengths = _only(~held, rows, lengths)
-    rows, lengths = _only(held, rows, lengths)
-    rows, lengths = _only(_mixed(names[rows], lengths), rows, lengths)
+    held = np.logical_or.reduceat(sets.are_below()[rows], np.cumsum(lengths) - lengths)
+    of_held = np.repeat(held, lengths)
+    alone, alone_lengths = rows[~of_held], lengths[~held]
+    rows, lengths = rows[of_held], lengths[held]
+    names = sets.find(rows)
+    mixed = _mixed(names, lengths)
+    names, _ = _only(mixed, names, lengths)
+    rows, lengths = _only(mixed, rows, lengths)
     if not len(lengths):
         return alone, alone_lengths
     runs, starts = np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths
-    other = names[rows] != _middle(names[rows], runs, starts + lengths // 2)[runs]
+    other = names != _middle(names, runs, starts + lengths // 2)[runs]
     few = 4 * np.bincount(runs, other) < lengths
     ones = np.flatnonzero(other & few[runs])
     counts = lengths[runs[ones]]

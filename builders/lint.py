@@ -14,7 +14,7 @@ from builders.generated.result_screening import find_implausible_answers
 from builders.recall.caption_index import CaptionIndex, build_answer_index
 from builders.recall.phrases import find_missing_units
 from querytruth.errors import SEVERITIES, LintFinding
-from querytruth.records import is_any_of, list_used, mix_bits
+from querytruth.records import codes_of, is_any_of, list_used, mix_bits
 from querytruth.sets.absent_queries import ABSENT_DEPTH, is_sampled, list_absent
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_application import list_edited_waiting
@@ -258,11 +258,11 @@ def _hash_truths(qrels: pd.DataFrame, *, with_grades: bool = True) -> dict[str, 
     """Returns per query a hash of its relevant images, and of their grades; 0 where it has none."""
     grades = qrels["relevance"].to_numpy()
     is_relevant = grades > 0
-    codes = qrels["image_id"].cat.codes.to_numpy()[is_relevant].astype(np.uint64) * np.uint64(128)
+    codes = codes_of(qrels["image_id"])[is_relevant].astype(np.uint64) * np.uint64(128)
     hashes = mix_bits(codes + (grades[is_relevant].astype(np.uint64) if with_grades else np.uint64(1)))
     categories = qrels["query_id"].cat.categories
     sums = np.zeros(len(categories), dtype=np.uint64)
-    queries = qrels["query_id"].cat.codes.to_numpy()[is_relevant]
+    queries = codes_of(qrels["query_id"])[is_relevant]
     np.add.at(sums, queries, hashes)  # a sum of hashes does not depend on their order
     return dict(zip(categories.tolist(), sums.tolist(), strict=True))
 

@@ -174,7 +174,7 @@ def select_set_queries(
 
 def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Collection[str]) -> Iterator[QueryGroup]:
     """Yield the queries that ask for the same as one group."""
-    columns = [queries[name] for name in ("query_id", "text", "language", "style", "level", "labels")]
+    columns = [queries[name].tolist() for name in ("query_id", "text", "language", "style", "level", "labels")]
     wordings_by_meaning: dict[tuple[str, ...], list[DisplayedWording]] = {}
     asked: dict[tuple[str, ...], tuple[tuple[str, ...], int]] = {}
     for meaning, (query_id, text, language, style, level, labels) in zip(

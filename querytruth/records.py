@@ -4,7 +4,7 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -219,6 +219,7 @@ def check_ids(name: str, table: pa.Table) -> None:
 _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
 _KEYS["candidate_judgments"] = _KEYS["qrels"]
 _NAMES = {"queries": ("language", "style", "family")}  # become headings, keys and parts of charts
+_ROWS_AT_ONCE = 1 << 20  # that are compared: what comes between is in the processor's cache
 _NO_NAME = r"[\p{Cc}\p{Zl}\p{Zp}]"
 _NUMBERS = {"boxes": ("left", "top", "right", "bottom"), "candidate_judgments": ("score",)}
 
@@ -271,10 +272,13 @@ def rank_texts(column: pa.ChunkedArray) -> tuple[Any, pa.Array]:
 
 def is_ascending(ranks: Sequence[Any]) -> bool:
     """Returns whether each row's ranks (n,), from the first key on, are above those of the row before."""
-    is_higher = np.zeros(max(len(ranks[0]) - 1, 0), dtype=bool)
-    for rank in reversed(ranks):
-        is_higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & is_higher)
-    return bool(is_higher.all())
+    for start in range(0, len(ranks[0]) - 1, _ROWS_AT_ONCE):
+        is_higher: Any = False
+        for rank in reversed([one[start : start + _ROWS_AT_ONCE + 1] for one in ranks]):
+            is_higher = (rank[1:] > rank[:-1]) | ((rank[1:] == rank[:-1]) & is_higher)
+        if not is_higher.all():
+            return False
+    return True
 
 
 def join_ranks(ranks: Sequence[Any]) -> Any:
@@ -315,17 +319,23 @@ class RowsById:
         return place if self._order is None else int(self._order[place].as_py())
 
 
+def codes_of(column: pd.Series) -> Any:
+    """Returns the codes (n,) of a column of categories, -1 for a missing value; `column.cat.codes` copies them."""
+    return cast(pd.Categorical, column.array).codes
+
+
 def list_used(column: pd.Series) -> pd.Index:
-    """Returns the categories that occur in a column; counted, not sorted as pandas does."""
+    """Returns the categories that occur in a column; `unique` sorts."""
     categories: pd.Index = column.cat.categories
-    codes = column.cat.codes.to_numpy()
-    return categories[np.bincount(codes + 1, minlength=len(categories) + 1)[1:] > 0]
+    is_used = np.zeros(len(categories) + 1, dtype=bool)
+    is_used[codes_of(column)] = True
+    return categories[is_used[:-1]]
 
 
 def is_any_of(column: pd.Series, values: Iterable[str]) -> Any:
     """Returns which rows (n,) of a column of categories have one of the values; `isin` takes five times as long."""
     is_wanted = np.append(column.cat.categories.isin(list(values)), False)  # the last one: of a missing value
-    return is_wanted[column.cat.codes.to_numpy()]
+    return is_wanted[codes_of(column)]
 
 
 def are_own_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
@@ -333,9 +343,10 @@ def are_own_ids(image_ids: Iterable[str], query_ids: Iterable[str]) -> bool:
     return all(map(_OWN_ID["img"].fullmatch, image_ids)) and all(map(_OWN_ID["q"].fullmatch, query_ids))
 
 
-def from_arrow(table: pa.Table) -> pd.DataFrame:
-    """Returns a pandas frame of the table; dictionary columns become categories, nulls stay missing values."""
-    return table.to_pandas()
+def from_arrow(table: pa.Table, *, consumed: bool = False) -> pd.DataFrame:
+    """Returns a pandas frame of the table; dictionary columns become categories, nulls stay missing values. A table
+    that is `consumed` gives up each column as soon as it is converted, and cannot be used afterwards."""
+    return table.to_pandas(split_blocks=consumed, self_destruct=consumed)
 
 
 def empty_frame(name: str) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import webbrowser
@@ -146,6 +147,7 @@ def page(*, request: ReviewRequest) -> None:
     from querytruth.sets.published_files import image_roots
 
     reviewer = request.reviewer or current_user_name()
+    gc.disable()  # what is read now stays: the collector would look through all of it again and again
     with image_roots(request.images):
         if is_table:
             site = ReviewSite(*build_pool_routes(path))
@@ -153,6 +155,8 @@ def page(*, request: ReviewRequest) -> None:
             site = open_review_site(path, reviewer, request.run, request.depth, request.system)
     if is_fetched_copy(path):
         terminal.err.print(f"read only: a set in object storage takes no decisions. To judge it, {FETCH_FIRST}")
+    gc.freeze()
+    gc.enable()
     for note in site.notes:
         terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()

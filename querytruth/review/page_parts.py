@@ -139,7 +139,9 @@ def text_or_empty(value: Any) -> str:
 
 def labels_or_empty(value: Any) -> tuple[str, ...]:
     """Return the labels of a query, () where they are missing."""
-    return tuple(map(str, value)) if isinstance(value, np.ndarray | Sequence) else ()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(str, value)) if isinstance(value, Sequence) else ()
 
 
 @cache

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from querytruth.array_types import RowIndices
-from querytruth.records import stable_hash
+from querytruth.records import codes_of, stable_hash
 from querytruth.review.deck import CardFilter, ShortText
 from querytruth.review.page_parts import labels_or_empty, text_or_empty
 from querytruth.sets import benchmark_set, query_texts
@@ -24,8 +24,7 @@ QUERY_FLAGS = {  # reasons to doubt a query, the most serious first
 _WEIGHTS = {"ambiguous": 4, "few_images": 2, "near_the_cut": 1, "worded_by_model": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class QueryEntry:
+class QueryEntry(NamedTuple):
     """A query with the counts and flags that the queue sorts and filters by."""
 
     query_id: str
@@ -162,10 +161,10 @@ class JudgmentIndex:
     """An index of the judgments by query: where the rows of each begin, among those in the order of queries."""
 
     def __init__(self, qrels: pd.DataFrame) -> None:
-        self._queries = queries = qrels["query_id"].cat.codes.to_numpy()
+        self._queries = queries = codes_of(qrels["query_id"])
         self._relevance = qrels["relevance"].to_numpy()
         self._texts = [
-            (pa.array(qrels[name].cat.categories, pa.string()), qrels[name].cat.codes.to_numpy())
+            (pa.array(qrels[name].cat.categories, pa.string()), codes_of(qrels[name]))
             for name in ("image_id", "judged_by", "evidence")
         ]
         self._codes = {name: code for code, name in enumerate(qrels["query_id"].cat.categories.tolist())}

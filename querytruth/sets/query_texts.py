@@ -116,8 +116,8 @@ def group_equivalent_queries(queries: pd.DataFrame) -> dict[str, tuple[str, ...]
     """Returns per query id the ids of all queries that ask the same, itself included: Chinese first, then by length of
     text and by id."""
     members: dict[Meaning, list[tuple[bool, int, str]]] = {}
-    columns = queries["query_id"], queries["text"], queries["language"], list_meanings(queries)
-    for query_id, text, language, meaning in zip(*columns, strict=True):
+    columns = [queries[name].tolist() for name in ("query_id", "text", "language")]
+    for query_id, text, language, meaning in zip(*columns, list_meanings(queries), strict=True):
         members.setdefault(meaning, []).append((language != "zh", len(text), query_id))
     groups = [tuple(query_id for _, _, query_id in sorted(group)) for group in members.values()]
     return {query_id: group for group in groups for query_id in group}
@@ -150,7 +150,7 @@ def is_broken(text: str) -> bool:
     """Returns whether a text was read in a wrong encoding, or holds escapes in place of characters."""
     if text.isascii():
         return bool(_ESCAPED.search(text))
-    if _ESCAPED.search(text) or any(_is_never_text(char) for char in text):
+    if _ESCAPED.search(text) or any(map(_is_never_text, text)):
         return True
     if _MISREAD_BYTES.search(text.encode("gb18030", "ignore")) or _MISREAD_BYTES.search(text.encode("utf-8", "ignore")):
         return True
@@ -161,6 +161,7 @@ def is_broken(text: str) -> bool:
     return any(_is_misread_utf8(text, encoding) for encoding in (*_WESTERN, *_EASTERN)) or _is_misread_chinese(text)
 
 
+@lru_cache(maxsize=1 << 15)
 def _is_never_text(char: str) -> bool:
     return char == "\ufffd" or unicodedata.category(char) in ("Co", "Cn") or "\x80" <= char <= "\x9f"
 

@@ -87,7 +87,7 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
     path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
     tables = {}
     listed = {file["path"]: file["sha256"] for file in read_manifest(path)["files"]}
-    for name in names:
+    for name in sorted(names, key=lambda name: name != "qrels"):  # first, while nothing else is in memory
         file = path / f"{name}.parquet"
         if file.name not in listed:
             tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
@@ -97,7 +97,8 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
             stored = _add_missing_columns(read, TABLE_SCHEMAS[name])
             check_ids(name, stored)
             check_rows(name, stored)
-            tables[name] = from_arrow(stored)
+            del read
+            tables[name] = from_arrow(stored, consumed=True)
         except (pa.ArrowException, ValueError, KeyError) as error:
             raise UserError("read set", file, first_line(error), _RESTORE) from None
     for name in set(TABLE_SCHEMAS) - set(names):

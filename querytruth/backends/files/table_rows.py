@@ -45,6 +45,12 @@ def read_columns(path: Path, stage: str = _IMPORT, encoding: str = "utf-8") -> l
         return list(first)
 
 
+def find_usual_column(names: Sequence[str], usual: Sequence[str]) -> str | None:
+    """Returns the column with the first of the usual names, whatever its capitals and the blanks around it."""
+    known = {name.strip().casefold(): name for name in reversed(names)}
+    return next((known[name] for name in usual if name in known), None)
+
+
 def iterate_rows(
     path: Path, columns: Sequence[str], optional: Sequence[str] = (), stage: str = _IMPORT, encoding: str = "utf-8"
 ) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.files.table_rows import iterate_rows, read_columns
+from querytruth.backends.files.table_rows import find_usual_column, iterate_rows, read_columns
 from querytruth.backends.files.text_files import find_file, import_error
 from querytruth.formats.import_layouts import CAPTION_GRADES, SINGLE_IMAGE_LIMITATION
 from querytruth.formats.importers import (
@@ -51,7 +51,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     path = source if source.is_file() else find_file(source, _FILES, "table of images and texts")
     names = read_columns(path)
     image, text = (_find_column(path, names, usual, what) for usual, what in ((_IMAGES, "images"), (_TEXTS, "texts")))
-    grade = _find_usual(names, _GRADES)
+    grade = find_usual_column(names, _GRADES)
     columns = [image, text, *([grade] if grade else []), *(["split"] if split is not None else [])]
     queries: dict[str, str] = {}
     rows, rejections = [], []
@@ -83,17 +83,11 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _find_column(path: Path, names: list[str], usual: tuple[str, ...], what: str) -> str:
-    if (found := _find_usual(names, usual)) is None:
+    if (found := find_usual_column(names, usual)) is None:
         raise import_error(
             path, f"has no column of {what} (it has {', '.join(names) or 'none'})", f"name it {usual[0]}"
         )
     return found
-
-
-def _find_usual(names: list[str], usual: tuple[str, ...]) -> str | None:
-    """Returns the column with the first of the usual names, whatever its capitals and the blanks around it."""
-    known = {name.strip().casefold(): name for name in reversed(names)}
-    return next((known[name] for name in usual if name in known), None)
 
 
 def _read_grade(place: str, cell: Any) -> int | None:

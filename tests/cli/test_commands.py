@@ -241,6 +241,11 @@ def test_the_command_starts_without_heavy_libraries() -> None:
     assert loaded_by("import querytruth.cli.app", (*_HEAVY, "packaging", "rich.progress")) == "[]"
 
 
+def test_opening_the_review_page_loads_nothing_that_evaluates() -> None:
+    """Runs to judge alone need it: a fifth of the page's imports."""
+    assert loaded_by("import flows.review_site", ("scipy", "torch", "querytruth.evaluation.statistics")) == "[]"
+
+
 def test_reading_annotations_loads_no_scipy() -> None:
     """Only a map of symmetric labels needs it: a fifth of what the reader loads."""
     assert loaded_by("import builders.precision.annotation_files", ("scipy", "torch", "sqlalchemy")) == "[]"

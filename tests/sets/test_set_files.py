@@ -67,6 +67,17 @@ def _write_manifest(version: Path, whole: dict[str, Any]) -> None:
     (version / "manifest.json").write_text(text)
 
 
+def test_a_publish_returns_the_tables_as_they_are_read_from_the_version(tmp_path: Path) -> None:
+    """A page is written from these: in the order and the types of the files, not in those of the build."""
+    content = tables()
+    mixed = replace(content, qrels=content.qrels.iloc[::-1], queries=content.queries.iloc[::-1])
+    published = put(tmp_path / "pets", mixed)
+    read = read_set(published.path).tables
+    for name in Tables.__slots__:
+        pd.testing.assert_frame_equal(getattr(published.tables, name), getattr(read, name))
+    assert put(tmp_path / "pets", mixed).tables is None, "nothing was written: what lies there is to be read"
+
+
 def test_a_card_that_fails_publishes_nothing(tmp_path: Path) -> None:
     def fail(_content: dict[str, Any]) -> str:
         raise ValueError("no card")

@@ -140,7 +140,8 @@ def open_review_site(
     if (runs or systems) and not judged:
         option = "--run" if runs else "--system"
         raise UserError("review", path, "has no queries that a run could answer", f"leave out {option}")
-    pairs, notes = [], []
+    pairs: list[tuple[str, str]] = []
+    notes: list[str] = []
     if runs or systems:
         from querytruth.review.result_pool import read_result_pool
 

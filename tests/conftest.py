@@ -1,5 +1,6 @@
 """What several stories need: the real data's folder, and a small annotated world."""
 
+import gc
 import json
 import re
 import tempfile
@@ -37,8 +38,14 @@ class FailuresAtOnce:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the line about each failure, but not in xdist's workers, which send theirs to the one process."""
+    gc.set_threshold(50_000, 20, 20)  # thousands of tests stay to the end: looking through them again took 5% of a run
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, and the garbage collector leaves it alone."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

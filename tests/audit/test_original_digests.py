@@ -48,7 +48,9 @@ def _compare(stored: StoredSet, against: Path) -> OverlapResult:
     return find_overlap(stored, [str(against)], against.parent, OverlapOptions())
 
 
-@pytest.mark.parametrize("mode", ["longer_side", "squash", "fit", "crop"])
+@pytest.mark.parametrize(
+    "mode", ["longer_side", "crop", *(pytest.param(m, marks=pytest.mark.thorough) for m in ("squash", "fit"))]
+)
 def test_each_source_file_is_found_by_its_bytes_whatever_the_set_shows_of_it(
     mode: str, photos: Path, tmp_path: Path
 ) -> None:

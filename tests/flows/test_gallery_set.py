@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
+from builders.publication import BuildResult
 from flows.definition_checks import render_starter
 from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
@@ -72,7 +73,7 @@ def pile(folder: Path) -> Path:
 def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) -> None:
     for n, size in enumerate([(1600, 1200), (600, 900), (160, 120)]):
         photo(tmp_path / "photos" / f"{n}.jpg", n, size=size)
-    result = build_set(load_definition(definition(tmp_path, tmp_path / "photos"), [], "gallery"))
+    result = build(definition(tmp_path, tmp_path / "photos"), workers=1)
     assert result.manifest["configuration"]["render"] == {"size": 512, "mode": "longer_side"}
     images = set_files.read_set(result.path).tables.images.sort_values("file_name")
     sizes = images[["width", "height", "rendered_width", "rendered_height"]].to_numpy().tolist()
@@ -104,7 +105,7 @@ def definition(folder: Path, images: Any, **more: Any) -> Path:
     return path
 
 
-def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> Any:
+def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> BuildResult:
     return build_of("gallery", path, *overrides, workers=workers, rescan=rescan)
 
 
@@ -112,8 +113,15 @@ def stages(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {stage["stage"]: stage for stage in manifest["funnel"]}
 
 
-def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path) -> None:
-    result = build(definition(tmp_path, pile(tmp_path / "pile")))
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    """The gallery of the pile, to be read and not changed."""
+    folder = tmp_path_factory.mktemp("published")
+    return build(definition(folder, pile(folder / "pile")))
+
+
+def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(published: BuildResult) -> None:
+    result = published
     told = stages(result.manifest)
     assert unrecorded_cuts(result.manifest) == []
     assert told["list"]["rejected"] == {"link_out_of_folder": 1, "not_a_regular_file": 1}
@@ -133,8 +141,8 @@ def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path
     assert sizes == {(160, 120)}, "none is enlarged"
 
 
-def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
-    tables = set_files.read_set(build(definition(tmp_path, pile(tmp_path / "pile"))).path).tables
+def test_the_groups_say_who_stands_for_whom_and_why(published: BuildResult) -> None:
+    tables = set_files.read_set(published.path).tables
     duplicates = tables.duplicates
     ways = {row.item: row.matched_by for row in duplicates.itertuples() if not row.is_representative}
     assert {ways["02 small.jpg"], ways["03 darker.png"]} <= {"hash", "patches"}
@@ -229,7 +237,7 @@ def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) ->
     assert dict(zip(tables.ledger["item"], tables.ledger["reason"], strict=True)) == {
         "bytes:caf%E9.jpg": "name_not_utf8"
     }
-    rendered = build(definition(tmp_path / "rendered", folder))
+    rendered = build(definition(tmp_path / "rendered", folder), workers=1)
     assert rendered.manifest["counts"]["images"] == 2
 
 
@@ -358,7 +366,7 @@ def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Pa
 
 
 def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
-    path = definition(tmp_path, pile(tmp_path / "pile"))
+    path = definition(tmp_path, pile(tmp_path / "pile"), render=None)
     with active_run(BuildRun()):
         plan = plan_set(load_definition(path, [], "gallery"))
     assert not (tmp_path / "sets").exists()
@@ -373,7 +381,7 @@ def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
     folder = tmp_path / "pile"
     for n in range(5):
         photo(folder / f"{n}.jpg", n)
-    path = definition(folder, folder)
+    path = definition(folder, folder, render=None)
     first, second = build(path), build(path, "title=again")
     assert first.manifest["counts"]["images"] == second.manifest["counts"]["images"] == 5
     assert stages(second.manifest)["list"]["entered"] == 6, "five images and the definition"
@@ -413,7 +421,11 @@ def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
 
     logged: list[str] = []
     with active_run(BuildRun(Lines(), 1)):
-        build_set(load_definition(definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}), [], "gallery"))
+        build_set(
+            load_definition(
+                definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}, render=None), [], "gallery"
+            )
+        )
     assert any("1 images are left out: a side reaches 600 pixels" in line for line in logged), logged
 
 
@@ -427,7 +439,11 @@ def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path:
 
     logged: list[str] = []
     with active_run(BuildRun(Lines(), 1)):
-        build_set(load_definition(definition(tmp_path, tmp_path / "photos", select={"count": 1000}), [], "gallery"))
+        build_set(
+            load_definition(
+                definition(tmp_path, tmp_path / "photos", select={"count": 1000}, render=None), [], "gallery"
+            )
+        )
     assert "select.count asks for 1,000 images, and 3 are left: all of them are taken" in logged
 
 

@@ -1,8 +1,11 @@
 """What several stories need: the real data's folder, and a small annotated world."""
 
+import functools
 import gc
 import json
+import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +14,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import vl_convert
 
 from tests.azure_service import serve_azure
 from tests.images import make_jpeg
@@ -20,6 +24,7 @@ hypothesis.settings.register_profile("patient", deadline=None)  # how long an ex
 hypothesis.settings.load_profile("patient")
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+MEMORY = Path("/dev/shm")  # where Linux has files in memory: thousands of fsyncs take no time there
 
 
 class FailuresAtOnce:
@@ -38,6 +43,8 @@ class FailuresAtOnce:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the line about each failure, but not in xdist's workers, which send theirs to the one process."""
+    if "not thorough" in config.option.markexpr and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 << 30:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     gc.set_threshold(50_000, 20, 20)  # thousands of tests stay to the end: looking through them again took 5% of a run
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config))
@@ -64,6 +71,16 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Sets that tests publish are recorded in a folder of the tests, not in the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plots_drawn_once() -> Iterator[None]:
+    """The SVG of a specification is always the same, and drawing it takes longer than most pages."""
+    draw = vl_convert.vegalite_to_svg
+    drawn = functools.cache(lambda spec: draw(json.loads(spec)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "vegalite_to_svg", lambda spec: drawn(json.dumps(spec)))
         yield
 
 

@@ -11,11 +11,9 @@ from querytruth.review.comparison_page import render_comparison_page, select_lar
 from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.evaluation.test_evaluation_page import EVIL, hostile, read
-from tests.review.evaluation_results import beach_tables, drawn_once, make_comparison, make_evaluation
+from tests.review.evaluation_results import beach_tables, make_comparison, make_evaluation
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import make_manifest
-
-pytestmark = pytest.mark.usefixtures(drawn_once.__name__)
 
 
 def page_of(found: SystemComparison, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:

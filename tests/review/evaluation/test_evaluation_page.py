@@ -21,14 +21,12 @@ from tests.review.evaluation_results import (
     METRICS,
     THRESHOLD,
     beach_tables,
-    drawn_once,
     make_evaluation,
     make_ranked_table,
 )
 from tests.review.page_reader import ParsedPage
 from tests.review.recall_sets import make_manifest, qrels_table
 
-pytestmark = pytest.mark.usefixtures(drawn_once.__name__)
 EVIL = [
     "<script>alert(1)</script>", "\"' onload='alert(1)", "</style><script>alert(2)</script>", "{{ 7 * 7 }}{% raw %}",
     "\u202egpj.exe\u2066", "a&b&amp;", "<img src=x onerror=alert(1)>", "javascript:alert(1)", "</svg><b>",

@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Registers the line about each failure, but not in xdist's workers, which send theirs to the one process."""
     if "not thorough" in config.option.markexpr and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-    gc.set_threshold(50_000, 20, 20)  # thousands of tests stay to the end: looking through them again took 5% of a run
+    gc.set_threshold(5_000, 10, 10)  # thousands of tests stay to the end: looking through them again took 5% of a run
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config))
 

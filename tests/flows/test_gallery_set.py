@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
@@ -26,6 +25,7 @@ from querytruth.backends.steps import BuildRun, SilentReporter, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import content_digest
+from tests.images import draw_scene
 from tests.manifest_cuts import unrecorded_cuts
 from tests.worlds import build_of
 
@@ -33,15 +33,9 @@ Digest = Callable[..., str]
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-def scene(seed: int, size: tuple[int, int] = (160, 120)) -> Image.Image:
-    """An image with structure that no other seed has."""
-    noise = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-    return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
-
-
 def photo(path: Path, seed: int, day: int = 1, place: tuple[float, float] | None = None, **options: Any) -> None:
     """A JPEG with a time, and a place where one is given."""
-    image = scene(seed, options.pop("size", (160, 120)))
+    image = draw_scene(seed, options.pop("size", (160, 120)))
     exif = Image.Exif()
     exif.get_ifd(0x8769)[0x9003] = f"2024:05:{day:02} 10:00:00"
     if place:
@@ -59,9 +53,9 @@ def pile(folder: Path) -> Path:
     shutil.copy(folder / "day 0" / "00.jpg", folder / "copy of 00.jpg")
     data = (folder / "day 1" / "01.jpg").read_bytes()
     (folder / "day 1" / "01 without exif.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
-    scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
-    scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
-    scene(50, (600, 60)).save(folder / "banner.png")
+    draw_scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
+    draw_scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
+    draw_scene(50, (600, 60)).save(folder / "banner.png")
     (folder / "notes.txt").write_text("no image")
     (folder / "torn.jpg").write_bytes((folder / "day 0" / "04.jpg").read_bytes()[:-900])
     os.mkfifo(folder / "pipe.jpg")
@@ -194,7 +188,7 @@ def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = tmp_path / "pile"
     for n in range(6):
         photo(folder / f"{n}.jpg", n)
-    scene(9).filter(ImageFilter.GaussianBlur(25)).save(folder / "uniform.png")
+    draw_scene(9).filter(ImageFilter.GaussianBlur(25)).save(folder / "uniform.png")
     path = definition(tmp_path, folder, render=None)
     assert len(set_files.read_set(build(path).path).tables.images) == 7
     nobody = lambda locations: pytest.fail("read again") if list(locations) else iter([])  # noqa: E731
@@ -213,7 +207,7 @@ def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
     assert stages(told.manifest)["scan"]["quarantined"] == {"missing": 1}
     rows = ["path,licence,source_url,taken_at,latitude,longitude"]
     rows += [f"{names[0]},CC0,https://example.org/0,1999-01-01T00:00:00,1,2", f"{names[1]},,,,,"]
-    scene(60).save(folder / "bare.png")
+    draw_scene(60).save(folder / "bare.png")
     rows.append("bare.png,CC BY 4.0,,2001-02-03T04:05:06,-33.5,151.25")
     (folder / "some.csv").write_text("\n".join(rows))
     tables = set_files.read_set(build(definition(tmp_path / "table", folder / "some.csv", render=None)).path).tables

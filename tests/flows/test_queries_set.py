@@ -3,9 +3,7 @@
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 import querytruth as qt
 from builders.lint import lint_tables
@@ -18,6 +16,7 @@ from querytruth.review.review_exports import read_result_pool
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import read_set, verify_set
+from tests.images import draw_scene
 
 LOG = """query,count,id
 red bicycle,50,x1
@@ -35,8 +34,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
     folder = tmp_path_factory.mktemp("place")
     (folder / "photos").mkdir()
     for number in range(4):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(folder / f"photos/p{number}.png")
+        draw_scene(number).save(folder / f"photos/p{number}.png")
     (folder / "log.csv").write_text(LOG, "utf-8")
     return build(folder)
 

@@ -3,15 +3,14 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from builders.precision.tag_files import read_tags
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from querytruth.errors import UserError
 from querytruth.sets.set_files import read_set
+from tests.images import draw_scene
 
 TAGS = """file_name,tag,score,group
 p0.png,白天,0.9,时间
@@ -29,8 +28,7 @@ p3.png,狗,much,
 def album(tmp_path: Path) -> Path:
     (tmp_path / "photos").mkdir()
     for number in range(4):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(tmp_path / f"photos/p{number}.png")
+        draw_scene(number).save(tmp_path / f"photos/p{number}.png")
     return tmp_path
 
 

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 import vl_convert
 
+from querytruth.backends.steps import BuildRun
 from tests.azure_service import serve_azure
 from tests.images import make_jpeg
 from tests.object_service import ObjectService, object_environment, serve_objects
@@ -71,6 +72,17 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Sets that tests publish are recorded in a folder of the tests, not in the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_worker_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Quick tests build of few images, so that a second worker process costs more than it saves; tests of several say
+    how many."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "not thorough" in request.config.option.markexpr:
+            reporter, _, *others = BuildRun.__init__.__defaults__
+            patch.setattr(BuildRun.__init__, "__defaults__", (reporter, 1, *others))
         yield
 
 

@@ -58,7 +58,9 @@ def test_a_cell_may_hold_several_tags_and_a_label_may_hold_a_comma(album: Path, 
 
 
 def test_a_query_s_right_images_are_those_with_its_tag(album: Path) -> None:
-    result = build_set(load_definition(None, keys(album, write(album, "tags.csv", TAGS)), "precision"))
+    result = build_set(
+        load_definition(None, keys(album, write(album, "tags.csv", TAGS), "render={size: 64}"), "precision")
+    )
 
     tables = read_set(result.path).tables
     names = tables.images.set_index("image_id")["file_name"]

@@ -1,7 +1,11 @@
 """What several stories need: the real data's folder, and a small annotated world."""
 
+import functools
+import gc
 import json
+import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,7 +14,9 @@ from typing import Any
 
 import hypothesis
 import pytest
+import vl_convert
 
+from querytruth.backends.steps import BuildRun
 from tests.azure_service import serve_azure
 from tests.images import make_jpeg
 from tests.object_service import ObjectService, object_environment, serve_objects
@@ -19,6 +25,7 @@ hypothesis.settings.register_profile("patient", deadline=None)  # how long an ex
 hypothesis.settings.load_profile("patient")
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+MEMORY = Path("/dev/shm")  # where Linux has files in memory: thousands of fsyncs take no time there
 
 
 class FailuresAtOnce:
@@ -37,8 +44,16 @@ class FailuresAtOnce:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the line about each failure, but not in xdist's workers, which send theirs to the one process."""
+    if "not thorough" in config.option.markexpr and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 << 30:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    gc.set_threshold(5_000, 10, 10)  # thousands of tests stay to the end: looking through them again took 5% of a run
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config))
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, and the garbage collector leaves it alone."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -57,6 +72,27 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Sets that tests publish are recorded in a folder of the tests, not in the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_worker_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Quick tests build of few images, so that a second worker process costs more than it saves; tests of several say
+    how many."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "not thorough" in request.config.option.markexpr:
+            reporter, _, *others = BuildRun.__init__.__defaults__
+            patch.setattr(BuildRun.__init__, "__defaults__", (reporter, 1, *others))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plots_drawn_once() -> Iterator[None]:
+    """The SVG of a specification is always the same, and drawing it takes longer than most pages."""
+    draw = vl_convert.vegalite_to_svg
+    drawn = functools.cache(lambda spec: draw(json.loads(spec)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "vegalite_to_svg", lambda spec: drawn(json.dumps(spec)))
         yield
 
 

@@ -1,7 +1,6 @@
 """The house: rooms stand on floors, arrows point down, what decides touches no file, and measures only fall."""
 
 import ast
-import functools
 import re
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
@@ -9,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.source_files import PACKAGES, ROOT, files, nodes
+
 # From the ground up. A room imports itself and what is named before it. Rooms of one tuple lie side by side.
 FLOORS = (
     ("prompts", "querytruth.errors", "querytruth.array_types", "querytruth.defaults"),
@@ -31,7 +31,6 @@ FLOORS = (
     ("querytruth", "querytruth.__main__"),
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}
-FOLDERS = ("builders", "flows", "prompts", "querytruth")
 # What reads, writes, asks or encodes, in the rooms whose other files decide: from tables to tables, so that they are
 # tested without a model or a disk.
 DOING = {
@@ -67,15 +66,6 @@ PURE_BACKENDS = (
 FORBIDDEN = {"prefect", "torch", "requests", "pyarrow.parquet", "urllib", "socket", "sqlalchemy"}
 
 
-@functools.cache
-def nodes(path: Path) -> list[ast.AST]:
-    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
-
-
-def files(folder: str) -> list[Path]:
-    return sorted((ROOT / folder).rglob("*.py"))
-
-
 def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
@@ -84,7 +74,7 @@ def file_of(module: str) -> Path | None:
     """The file of one of our modules; None for a name inside of one, and for other people's."""
     place = ROOT / module.replace(".", "/")
     found = (place.with_suffix(".py"), place / "__init__.py")
-    return next((file for file in found if module.split(".")[0] in FOLDERS and file.is_file()), None)
+    return next((file for file in found if module.split(".")[0] in PACKAGES and file.is_file()), None)
 
 
 def imports(path: Path) -> set[str]:
@@ -106,7 +96,7 @@ def room_of(module: str) -> str:
     return max((room for room in FLOOR_OF if f"{module}.".startswith(f"{room}.")), key=len)
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", PACKAGES)
 def test_a_room_imports_only_what_lies_below_it(folder: str) -> None:
     assert files(folder), f"{folder} is empty"
     for path in files(folder):
@@ -117,7 +107,7 @@ def test_a_room_imports_only_what_lies_below_it(folder: str) -> None:
 
 
 def test_no_two_files_import_each_other_not_even_around_a_corner() -> None:
-    paths = [path for folder in FOLDERS for path in files(folder)]
+    paths = [path for folder in PACKAGES for path in files(folder)]
     graph = {path: {file for name in imports(path) if (file := file_of(name))} for path in paths}
     try:
         TopologicalSorter(graph).prepare()
@@ -129,7 +119,7 @@ def test_no_two_files_import_each_other_not_even_around_a_corner() -> None:
 def test_only_the_engine_knows_prefect() -> None:
     knows = {
         str(path.relative_to(ROOT))
-        for folder in FOLDERS
+        for folder in PACKAGES
         for path in files(folder)
         if any(name.split(".")[0] == "prefect" for name in imports(path))
     }
@@ -193,7 +183,7 @@ MOST = {
 
 
 def test_the_measures_of_the_house_only_fall() -> None:
-    measured = measure_house([path for folder in FOLDERS for path in files(folder)])
+    measured = measure_house([path for folder in PACKAGES for path in files(folder)])
     assert {name: value for name, value in measured.items() if value > MOST[name]} == {}
     slack = {name: value for name, value in measured.items() if value < 0.97 * MOST[name]}
     assert not slack, f"they fell, so the limits fall with them: {slack}"

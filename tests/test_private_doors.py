@@ -5,7 +5,6 @@ library does not document. A release that renames one breaks no build, as long a
 """
 
 import ast
-import gc
 import logging
 import socket
 import sys
@@ -21,9 +20,9 @@ from flows.prefect_runs import one_off_run as own_server
 from querytruth.backends.images import image_decoding
 from querytruth.backends.web import timed_http
 from tests.loopback import CannedResponse, loopback
+from tests.source_files import PACKAGES, ROOT, files, name_of, nodes
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = ("benchmarks", "builders", "flows", "prompts", "querytruth", "tests")
+FOLDERS = (*PACKAGES, "benchmarks", "tests")
 UNDOCUMENTED = (
     *("transformers.cache_utils", "transformers.generation", "transformers.modeling_utils", "prefect.cli"),
     *("prefect.events.worker", "prefect.settings.legacy", "prefect.server.services", "fastapi.dependencies"),
@@ -52,7 +51,8 @@ OWN_BASES = {"msgspec", "pydantic"}  # whose classes only hold fields
 
 
 def test_no_private_name_of_a_library_is_used_but_those_with_a_reason() -> None:
-    assert set(find_private_names(modules())) == set(ALLOWED)
+    sources = [path for folder in FOLDERS for path in files(folder)]
+    assert set(find_private_names({name_of(path): nodes(path) for path in sources})) == set(ALLOWED)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_no_private_name_of_a_library_is_used_but_those_with_a_reason() -> None:
     ],
 )
 def test_a_new_private_name_is_found(text: str) -> None:
-    assert len(set(find_private_names({"builders/new.py": ast.parse(text)}))) == 1
+    assert len(set(find_private_names({"builders/new.py": list(ast.walk(ast.parse(text)))}))) == 1
 
 
 def test_names_of_this_project_and_documented_ones_are_not_taken_for_private() -> None:
     text = "import os\nclass One:\n    def __init__(self): self._x = 1\ndef use(o): return os._exit(o._x), o._replace()"
-    assert set(find_private_names({"builders/new.py": ast.parse(text)})) == set()
+    assert set(find_private_names({"builders/new.py": list(ast.walk(ast.parse(text)))})) == set()
 
 
 # ---- each of them may be gone
@@ -112,22 +112,13 @@ def test_pillow_need_not_call_what_is_overridden(monkeypatch: pytest.MonkeyPatch
     assert image.size == (40, 30)
 
 
-def modules() -> dict[str, ast.Module]:
-    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    gc.disable()  # which looks through millions of nodes again and again
-    try:
-        return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in paths}
-    finally:
-        gc.enable()
-
-
-def find_private_names(files: dict[str, ast.Module]) -> Iterator[tuple[str, str]]:
-    """Yields (file, name) of each private name of a library."""
-    own = {name for tree in files.values() for node in ast.walk(tree) for name in defined_names(node)}
+def find_private_names(sources: dict[str, list[ast.AST]]) -> Iterator[tuple[str, str]]:
+    """Yields (file, name) of each private name of a library; `sources`: by file its nodes."""
+    own = {name for parts in sources.values() for node in parts for name in defined_names(node)}
     own |= OF_NAMED_TUPLES | OF_NOTEBOOKS
-    for file, tree in files.items():
-        libraries = {name: module for node in ast.walk(tree) for name, module in imported_names(node)}
-        for node in ast.walk(tree):
+    for file, parts in sources.items():
+        libraries = {name: module for node in parts for name, module in imported_names(node)}
+        for node in parts:
             for name in private_names(node, libraries, own):
                 yield file, name
 

@@ -84,7 +84,7 @@ def test_a_mean_with_a_known_figure_is_narrower_and_still_holds() -> None:
     assert mean_width(helped) < 0.6 * mean_width(alone)
 
 
-@pytest.mark.parametrize("share", [0.05, 0.1, 0.5, 0.97])
+@pytest.mark.parametrize("share", [0.05, 0.97, *(pytest.param(s, marks=pytest.mark.thorough) for s in (0.1, 0.5))])
 def test_means_of_zeros_and_ones_hold_near_the_ends(share: float) -> None:
     """As hit@k, of which the set's own judgments tell something."""
     rng = np.random.default_rng(4)

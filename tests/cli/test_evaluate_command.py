@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from querytruth.cli.demo import evaluate_baselines
+from tests.images import draw_scene
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 from tests.tiny_dual_encoders import save_dual_encoder
 
@@ -36,8 +36,7 @@ def album(place: Path, sizes: str = "[]") -> None:
     """Eight images whose captions letters can spell."""
     (place / "album").mkdir()
     for number, word in enumerate(WORDS):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((96, 72), Image.Resampling.BICUBIC).save(place / "album" / f"{word}.png")
+        draw_scene(number, (96, 72)).save(place / "album" / f"{word}.png")
     rows = ["file_name,language,caption", *[f"{word}.png,en,one {word} on the beach" for word in WORDS]]
     (place / "captions.csv").write_text("\n".join(rows))
     definition = {

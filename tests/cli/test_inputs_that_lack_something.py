@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
-from PIL import Image
 
 from builders.publication import BuildResult
 from querytruth.cli import build_output
+from tests.images import draw_scene
 
 Run = Callable[..., tuple[str, str]]
 
@@ -21,8 +20,7 @@ def annotated(tmp_path: Path) -> Path:
     for folder in ("images", "elsewhere"):
         (tmp_path / folder).mkdir()
     for number in range(8):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        image = Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC)
+        image = draw_scene(number)
         image.save(tmp_path / "images" / f"{number}.png")
     image.save(tmp_path / "elsewhere" / "holiday.png")
     for name, numbers in (("first", range(4)), ("second", range(4, 8))):

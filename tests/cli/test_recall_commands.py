@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
+
+from tests.images import draw_scene
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CAPTIONS = {"a": "公园里有一只棕色的狗", "b": "一只棕色的狗，在公园里", "c": "湖边有一条船"}
@@ -19,8 +19,7 @@ CAPTIONS = {"a": "公园里有一只棕色的狗", "b": "一只棕色的狗，�
 def run(tmp_path: Path) -> Run:
     (tmp_path / "images").mkdir()
     for number, name in enumerate(CAPTIONS):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(tmp_path / "images" / f"{name}.png")
+        draw_scene(number).save(tmp_path / "images" / f"{name}.png")
     with (tmp_path / "captions.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["file_name", "caption"], *[[f"{n}.png", text] for n, text in CAPTIONS.items()]])
     (tmp_path / "album.yaml").write_text(

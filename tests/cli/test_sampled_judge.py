@@ -75,9 +75,9 @@ def plant_chances(count: int) -> tuple[FloatArray, BoolArray]:
 
 
 def test_more_samples_come_nearer_to_the_probability(tmp_path: Path) -> None:
-    chances, relevant = plant_chances(150)
+    chances, relevant = plant_chances(80)
     with loopback(Sayer(chances)) as server:
-        scores = {count: sample_pairs(tmp_path, server.url, 150, count) for count in (1, 10)}
+        scores = {count: sample_pairs(tmp_path, server.url, 80, count) for count in (1, 10)}
     errors = {count: np.abs(np.array(found, dtype=float) - chances).mean() for count, found in scores.items()}
     areas = {count: rank_area(np.array(found, dtype=float), relevant.astype(float)) for count, found in scores.items()}
     assert errors[10] < 0.12 < 0.25 < errors[1] and areas[1] < areas[10] <= rank_area(chances, relevant * 1.0) + 0.03

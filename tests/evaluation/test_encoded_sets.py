@@ -27,6 +27,7 @@ from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import locate_images
+from tests.images import draw_scene
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 from tests.tiny_dual_encoders import save_dual_encoder
 from tests.tiny_text_models import save_text_model
@@ -67,8 +68,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 def draw(folder: Path, names: list[str], suffix: str = "png") -> None:
     folder.mkdir(exist_ok=True)
     for number, name in enumerate(names):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((120, 90), Image.Resampling.BICUBIC).save(folder / f"{name}.{suffix}")
+        draw_scene(number, (120, 90)).save(folder / f"{name}.{suffix}")
 
 
 def album(place: Path, names: tuple[str, ...] = ("dog", "cat", "cow", "car", "bus")) -> JudgedSet:

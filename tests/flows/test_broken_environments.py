@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -29,6 +28,7 @@ from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 from tests import tiny_chat_models  # noqa: E402 - imports the two
+from tests.images import draw_scene  # noqa: E402
 from tests.tiny_dual_encoders import save_dual_encoder  # noqa: E402
 from tests.tiny_text_models import save_text_model  # noqa: E402
 
@@ -59,9 +59,8 @@ def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def album(tmp_path: Path) -> Path:
     (tmp_path / "album").mkdir()
     for number in range(9):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
         size = (300, 140) if number == 2 else (160, 120)
-        image = Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
+        image = draw_scene(number, size)
         image.save(tmp_path / "album" / f"{number}.png")
     return tmp_path
 

@@ -56,7 +56,7 @@ def die(part: str, advance: Advance) -> None:
     os._exit(9)
 
 
-@pytest.fixture(scope="module", params=["dask", "ray"])
+@pytest.fixture(scope="module", params=["dask", pytest.param("ray", marks=pytest.mark.thorough)])
 def cluster(request: pytest.FixtureRequest) -> Iterator[clusters.Cluster]:
     pytest.importorskip({"dask": "distributed", "ray": "ray"}[request.param])
     with use_cluster(request.param, 2) as started:

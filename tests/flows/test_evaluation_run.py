@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
-from PIL import Image
 
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
@@ -28,6 +27,7 @@ from querytruth.evaluation.steps import (
 )
 from querytruth.evaluation.systems import EvaluatedSystem
 from querytruth.sets import set_files
+from tests.images import draw_scene
 from tests.small_sets import gallery_tables, image_id_of, publish_small_set, query_id_of, small_tables
 
 IMAGES, PER_QUERY = 60, 4
@@ -35,8 +35,7 @@ IMAGES, PER_QUERY = 60, 4
 
 def draw(path: Path, number: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-    Image.fromarray(noise).resize((96, 72), Image.Resampling.BICUBIC).save(path)
+    draw_scene(number, (96, 72)).save(path)
 
 
 @pytest.fixture

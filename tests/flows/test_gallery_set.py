@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
+from builders.publication import BuildResult
 from flows.definition_checks import render_starter
 from flows.definition_loader import load_definition
 from flows.rebuild import rebuild_tables
@@ -25,6 +25,7 @@ from querytruth.backends.steps import BuildRun, SilentReporter, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import content_digest
+from tests.images import draw_scene
 from tests.manifest_cuts import unrecorded_cuts
 from tests.worlds import build_of
 
@@ -32,15 +33,9 @@ Digest = Callable[..., str]
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-def scene(seed: int, size: tuple[int, int] = (160, 120)) -> Image.Image:
-    """An image with structure that no other seed has."""
-    noise = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-    return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
-
-
 def photo(path: Path, seed: int, day: int = 1, place: tuple[float, float] | None = None, **options: Any) -> None:
     """A JPEG with a time, and a place where one is given."""
-    image = scene(seed, options.pop("size", (160, 120)))
+    image = draw_scene(seed, options.pop("size", (160, 120)))
     exif = Image.Exif()
     exif.get_ifd(0x8769)[0x9003] = f"2024:05:{day:02} 10:00:00"
     if place:
@@ -58,9 +53,9 @@ def pile(folder: Path) -> Path:
     shutil.copy(folder / "day 0" / "00.jpg", folder / "copy of 00.jpg")
     data = (folder / "day 1" / "01.jpg").read_bytes()
     (folder / "day 1" / "01 without exif.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
-    scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
-    scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
-    scene(50, (600, 60)).save(folder / "banner.png")
+    draw_scene(2).resize((120, 90)).save(folder / "02 small.jpg", quality=80)
+    draw_scene(3).point(lambda value: int(value * 0.85)).save(folder / "03 darker.png")
+    draw_scene(50, (600, 60)).save(folder / "banner.png")
     (folder / "notes.txt").write_text("no image")
     (folder / "torn.jpg").write_bytes((folder / "day 0" / "04.jpg").read_bytes()[:-900])
     os.mkfifo(folder / "pipe.jpg")
@@ -72,7 +67,7 @@ def pile(folder: Path) -> Path:
 def test_photos_keep_their_shape_and_the_set_lists_both_sizes(tmp_path: Path) -> None:
     for n, size in enumerate([(1600, 1200), (600, 900), (160, 120)]):
         photo(tmp_path / "photos" / f"{n}.jpg", n, size=size)
-    result = build_set(load_definition(definition(tmp_path, tmp_path / "photos"), [], "gallery"))
+    result = build(definition(tmp_path, tmp_path / "photos"), workers=1)
     assert result.manifest["configuration"]["render"] == {"size": 512, "mode": "longer_side"}
     images = set_files.read_set(result.path).tables.images.sort_values("file_name")
     sizes = images[["width", "height", "rendered_width", "rendered_height"]].to_numpy().tolist()
@@ -104,7 +99,7 @@ def definition(folder: Path, images: Any, **more: Any) -> Path:
     return path
 
 
-def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> Any:
+def build(path: Path, *overrides: str, rescan: bool = False, workers: int = 2) -> BuildResult:
     return build_of("gallery", path, *overrides, workers=workers, rescan=rescan)
 
 
@@ -112,8 +107,15 @@ def stages(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {stage["stage"]: stage for stage in manifest["funnel"]}
 
 
-def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path) -> None:
-    result = build(definition(tmp_path, pile(tmp_path / "pile")))
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    """The gallery of the pile, to be read and not changed."""
+    folder = tmp_path_factory.mktemp("published")
+    return build(definition(folder, pile(folder / "pile")))
+
+
+def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(published: BuildResult) -> None:
+    result = published
     told = stages(result.manifest)
     assert unrecorded_cuts(result.manifest) == []
     assert told["list"]["rejected"] == {"link_out_of_folder": 1, "not_a_regular_file": 1}
@@ -133,8 +135,8 @@ def test_a_pile_becomes_a_gallery_and_everything_is_accounted_for(tmp_path: Path
     assert sizes == {(160, 120)}, "none is enlarged"
 
 
-def test_the_groups_say_who_stands_for_whom_and_why(tmp_path: Path) -> None:
-    tables = set_files.read_set(build(definition(tmp_path, pile(tmp_path / "pile"))).path).tables
+def test_the_groups_say_who_stands_for_whom_and_why(published: BuildResult) -> None:
+    tables = set_files.read_set(published.path).tables
     duplicates = tables.duplicates
     ways = {row.item: row.matched_by for row in duplicates.itertuples() if not row.is_representative}
     assert {ways["02 small.jpg"], ways["03 darker.png"]} <= {"hash", "patches"}
@@ -186,7 +188,7 @@ def test_a_new_cut_needs_no_new_scan(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder = tmp_path / "pile"
     for n in range(6):
         photo(folder / f"{n}.jpg", n)
-    scene(9).filter(ImageFilter.GaussianBlur(25)).save(folder / "uniform.png")
+    draw_scene(9).filter(ImageFilter.GaussianBlur(25)).save(folder / "uniform.png")
     path = definition(tmp_path, folder, render=None)
     assert len(set_files.read_set(build(path).path).tables.images) == 7
     nobody = lambda locations: pytest.fail("read again") if list(locations) else iter([])  # noqa: E731
@@ -205,7 +207,7 @@ def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
     assert stages(told.manifest)["scan"]["quarantined"] == {"missing": 1}
     rows = ["path,licence,source_url,taken_at,latitude,longitude"]
     rows += [f"{names[0]},CC0,https://example.org/0,1999-01-01T00:00:00,1,2", f"{names[1]},,,,,"]
-    scene(60).save(folder / "bare.png")
+    draw_scene(60).save(folder / "bare.png")
     rows.append("bare.png,CC BY 4.0,,2001-02-03T04:05:06,-33.5,151.25")
     (folder / "some.csv").write_text("\n".join(rows))
     tables = set_files.read_set(build(definition(tmp_path / "table", folder / "some.csv", render=None)).path).tables
@@ -229,7 +231,7 @@ def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) ->
     assert dict(zip(tables.ledger["item"], tables.ledger["reason"], strict=True)) == {
         "bytes:caf%E9.jpg": "name_not_utf8"
     }
-    rendered = build(definition(tmp_path / "rendered", folder))
+    rendered = build(definition(tmp_path / "rendered", folder), workers=1)
     assert rendered.manifest["counts"]["images"] == 2
 
 
@@ -358,7 +360,7 @@ def test_a_rebuild_comes_to_the_same_digest_and_names_changed_input(tmp_path: Pa
 
 
 def test_a_plan_counts_and_writes_nothing(tmp_path: Path) -> None:
-    path = definition(tmp_path, pile(tmp_path / "pile"))
+    path = definition(tmp_path, pile(tmp_path / "pile"), render=None)
     with active_run(BuildRun()):
         plan = plan_set(load_definition(path, [], "gallery"))
     assert not (tmp_path / "sets").exists()
@@ -373,7 +375,7 @@ def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
     folder = tmp_path / "pile"
     for n in range(5):
         photo(folder / f"{n}.jpg", n)
-    path = definition(folder, folder)
+    path = definition(folder, folder, render=None)
     first, second = build(path), build(path, "title=again")
     assert first.manifest["counts"]["images"] == second.manifest["counts"]["images"] == 5
     assert stages(second.manifest)["list"]["entered"] == 6, "five images and the definition"
@@ -413,7 +415,11 @@ def test_a_build_says_that_it_leaves_camera_photos_out(tmp_path: Path) -> None:
 
     logged: list[str] = []
     with active_run(BuildRun(Lines(), 1)):
-        build_set(load_definition(definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}), [], "gallery"))
+        build_set(
+            load_definition(
+                definition(tmp_path, tmp_path / "photos", filter={"max_side": 600}, render=None), [], "gallery"
+            )
+        )
     assert any("1 images are left out: a side reaches 600 pixels" in line for line in logged), logged
 
 
@@ -427,7 +433,11 @@ def test_a_build_says_that_fewer_images_are_left_than_it_was_asked_for(tmp_path:
 
     logged: list[str] = []
     with active_run(BuildRun(Lines(), 1)):
-        build_set(load_definition(definition(tmp_path, tmp_path / "photos", select={"count": 1000}), [], "gallery"))
+        build_set(
+            load_definition(
+                definition(tmp_path, tmp_path / "photos", select={"count": 1000}, render=None), [], "gallery"
+            )
+        )
     assert "select.count asks for 1,000 images, and 3 are left: all of them are taken" in logged
 
 

@@ -31,6 +31,7 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import BudgetSpentError, UserError
 from querytruth.sets.version_difference import VersionDifference
 from tests.flows.test_topics_and_objects import Listener
+from tests.images import encode_image
 
 ROOT = Path(__file__).parents[2]
 DEPLOYMENTS = yaml.safe_load((ROOT / "prefect.yaml").read_text("utf-8"))["deployments"]
@@ -138,9 +139,7 @@ def test_a_change_note_counts_lists_and_lets_no_query_speak_for_itself() -> None
 
 def test_a_contact_sheet_holds_eight_images_in_a_row() -> None:
     def small(colour: str) -> bytes:
-        out = io.BytesIO()
-        Image.new("RGB", (40, 30), colour).save(out, "JPEG")
-        return out.getvalue()
+        return encode_image(Image.new("RGB", (40, 30), colour), "JPEG")
 
     sheet = Image.open(io.BytesIO(make_contact_sheet([small("red")] * 8 + [small("blue")], 40)))
     assert sheet.size == (8 * 44 + 4, 2 * 44 + 4)

@@ -1,10 +1,9 @@
 """A set of own queries from a search log and a folder of images, published before anybody has judged."""
 
+import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 import querytruth as qt
 from builders.lint import lint_tables
@@ -17,6 +16,7 @@ from querytruth.review.result_pool import read_result_pool
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import read_set, verify_set
+from tests.images import draw_scene
 
 LOG = """query,count,id
 red bicycle,50,x1
@@ -28,14 +28,25 @@ ball,1,x6
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    (tmp_path / "photos").mkdir()
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    """The set of the log, to be read and not changed."""
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "photos").mkdir()
     for number in range(4):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(tmp_path / f"photos/p{number}.png")
-    (tmp_path / "log.csv").write_text(LOG, "utf-8")
-    return tmp_path
+        draw_scene(number).save(folder / f"photos/p{number}.png")
+    (folder / "log.csv").write_text(LOG, "utf-8")
+    return build(folder)
+
+
+@pytest.fixture
+def place(published: BuildResult, tmp_path: Path) -> Path:
+    """The log, the images and the set, to be changed."""
+    return Path(shutil.copytree(published.path.parents[2], tmp_path / "place"))
+
+
+def first_version(place: Path) -> Path:
+    return place / "sets" / "mine" / "v1"
 
 
 def keys(place: Path, *more: str) -> list[str]:
@@ -47,9 +58,8 @@ def build(place: Path, *more: str) -> BuildResult:
     return build_set_with_page(load_definition(None, keys(place, *more), "queries"))
 
 
-def test_own_queries_are_published_without_judgments(place: Path) -> None:
-    result = build(place)
-
+def test_own_queries_are_published_without_judgments(published: BuildResult) -> None:
+    result = published
     tables = read_set(result.path).tables
     assert sorted(tables.queries["text"]) == ["ball", "red bicycle", "红色自行车", "🐶"]
     assert tables.queries.set_index("text").loc["red bicycle", "searches"] == 55
@@ -61,11 +71,9 @@ def test_own_queries_are_published_without_judgments(place: Path) -> None:
     assert sum(one["queries"] for one in strata) == 4 and sum(one["searches"] for one in strata) == 78
 
 
-def test_nothing_private_leaves_the_log(place: Path) -> None:
-    result = build(place)
-
-    files = [path for path in (place / "sets").rglob("*") if path.is_file()]
-    assert result.page in files and "What was drawn" in result.page.read_text("utf-8")
+def test_nothing_private_leaves_the_log(published: BuildResult) -> None:
+    files = [path for path in published.path.parents[1].rglob("*") if path.is_file()]
+    assert published.page in files and "What was drawn" in published.page.read_text("utf-8")
     assert not [path for path in files if b"anna@" in path.read_bytes()]
 
 
@@ -91,15 +99,15 @@ def test_a_run_may_name_a_query_by_the_id_of_any_of_its_lines(place: Path) -> No
         assert read_result_pool(read_set(result.path), [place / "run.trec"], 4).pairs
 
 
-def test_an_evaluation_names_the_next_command(place: Path) -> None:
+def test_an_evaluation_names_the_next_command(published: BuildResult) -> None:
     with pytest.raises(UserError, match=r"has no judgment yet.*querytruth review mine --run"):
-        load_judged_set(build(place).path)
+        load_judged_set(published.path)
 
 
 def test_a_gallery_that_is_published_can_be_searched_with_them(place: Path) -> None:
     gallery = [f"images={place / 'photos'}", f"out={place / 'sets'}", "name=photos", "render.size=64"]
     build_set(load_definition(None, gallery, "gallery"))
-    words = [f"queries={place / 'log.csv'}", f"out={place / 'sets'}", "name=mine", "gallery=photos"]
+    words = [f"queries={place / 'log.csv'}", f"out={place / 'sets'}", "name=others", "gallery=photos"]
 
     result = build_set(load_definition(None, words, "queries"))
 
@@ -108,24 +116,22 @@ def test_a_gallery_that_is_published_can_be_searched_with_them(place: Path) -> N
 
 
 def test_the_same_log_publishes_nothing_new(place: Path) -> None:
-    build(place)
-
     assert not build(place).is_new
 
 
 def test_a_plan_shows_what_would_be_drawn(place: Path) -> None:
-    plan = plan_set(load_definition(None, keys(place, "sample.count=3"), "queries"))
+    plan = plan_set(load_definition(None, keys(place, "sample.count=3", "name=planned"), "queries"))
 
-    assert plan["queries"] == 3 and plan["images"] == 4 and not (place / "sets/mine/v1").exists()
+    assert plan["queries"] == 3 and plan["images"] == 4 and not (place / "sets/planned/v1").exists()
 
 
 def test_the_first_judgments_make_the_next_version(place: Path) -> None:
-    first = build(place)
-    tables = read_set(first.path).tables
+    first = first_version(place)
+    tables = read_set(first).tables
     ids = dict(zip(tables.queries["text"], tables.queries["query_id"], strict=True))
     image_id = tables.images["image_id"].iloc[0]
     pair = {"query_id": ids["red bicycle"], "text": "red bicycle", "image_id": image_id}
-    DecisionLog(first.path.parent, QueryDecision).append([QueryDecision(**pair, decision="grade", relevance=1)])
+    DecisionLog(first.parent, QueryDecision).append([QueryDecision(**pair, decision="grade", relevance=1)])
 
     second = build(place)
 
@@ -138,12 +144,12 @@ def test_the_first_judgments_make_the_next_version(place: Path) -> None:
 
 def test_a_query_without_an_answer_stays_and_is_told_apart(place: Path) -> None:
     """All four photos are wrong for the dog: that is an answer, and a search that shows nothing is right."""
-    first = build(place)
-    tables = read_set(first.path).tables
+    first = first_version(place)
+    tables = read_set(first).tables
     of_text = tables.queries.set_index("text")["query_id"]
     images = sorted(tables.images["image_id"])
     judged = [("🐶", image, 0) for image in images] + [("ball", images[0], 1), ("red bicycle", images[1], 1)]
-    DecisionLog(first.path.parent, QueryDecision).append(
+    DecisionLog(first.parent, QueryDecision).append(
         [
             QueryDecision(
                 query_id=of_text[text], image_id=image, text=text, decision="grade", relevance=grade, reviewer="r"

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from builders.publication import BuildResult
 from flows.definition_loader import load_definition
@@ -22,6 +20,7 @@ from querytruth.errors import UserError
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import verify_set
+from tests.images import draw_scene
 from tests.loopback import CannedResponse, Loopback, ReceivedRequest, loopback
 from tests.manifest_cuts import unrecorded_cuts
 from tests.tiny_dual_encoders import save_dual_encoder
@@ -39,8 +38,7 @@ CAPTIONS = {
 def draw(folder: Path, names: list[str]) -> None:
     folder.mkdir(exist_ok=True)
     for number, name in enumerate(names):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(folder / f"{name}.png")
+        draw_scene(number).save(folder / f"{name}.png")
 
 
 @pytest.fixture

@@ -1,35 +1,19 @@
 """Evaluations for stories about their pages: five queries on a beach, and as many as wished."""
 
-import json
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
-import vl_convert
 
 from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, SystemComparison
 from querytruth.evaluation.open_set import OpenSetThreshold
 from querytruth.sets.benchmark_set import Tables
 from tests.review.recall_sets import qrels_table, recall_beach_tables
 
-_DRAW = vl_convert.vegalite_to_svg
 METRICS = ["hit@1", "hit@5", "ndcg@10", "p@1"]
 FIGURES = ["metric", "value", "low", "high", "at_least", "at_most", "chance"]
 SLICES = ["slice", "value", "queries", "metric", "mean", "low", "high"]
-
-
-@cache
-def _drawn(spec: str) -> str:
-    return str(_DRAW(json.loads(spec)))
-
-
-@pytest.fixture
-def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same plot is drawn once for all stories that show it."""
-    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda spec: _drawn(json.dumps(spec)))
 
 
 THRESHOLD = OpenSetThreshold(0.8, 0.9, 0.95, 0.4, 1234, 1, 0, float("nan"))

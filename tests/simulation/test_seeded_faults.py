@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.stages import run_topics_stage
@@ -27,6 +25,7 @@ from querytruth.backends.models.reply_store import ReplyStore
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
+from tests.images import draw_scene
 from tests.simulation.faults import Faults, Killed, injected
 from tests.simulation.faulty_model import FaultyModel
 
@@ -57,8 +56,7 @@ def build_topics(out: Path) -> str:
 def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("album")
     for number in range(3):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((64, 48), Image.Resampling.BICUBIC).save(folder / f"{number}.png")
+        draw_scene(number, (64, 48)).save(folder / f"{number}.png")
     return folder
 
 

@@ -3,15 +3,15 @@
 import io
 import struct
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from querytruth.backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.image_reading import ScannedImage
 from querytruth.backends.images.jpeg_files import read_plain_jpeg_header
 from querytruth.backends.images.rendering import render_image
+from tests.images import encode_image
 
 
 def photo_like(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
@@ -20,9 +20,7 @@ def photo_like(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
 
 
 def encoded(seed: int, **options: object) -> bytes:
-    out = io.BytesIO()
-    photo_like(seed).save(out, "JPEG", quality=90, **options)
-    return out.getvalue()
+    return encode_image(photo_like(seed), "JPEG", quality=90, **options)
 
 
 def coded_from(data: bytes) -> int:
@@ -47,15 +45,6 @@ def zeroed(data: bytes) -> bytes:
     return data[:middle] + bytes(300) + data[middle + 300 :]
 
 
-@pytest.fixture
-def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
-    def of(data: bytes) -> ScannedImage:
-        (tmp_path / "photo.jpg").write_bytes(data)
-        return read_image(tmp_path / "photo.jpg")
-
-    return of
-
-
 def test_every_file_that_is_cut_and_closed_again_is_damaged(read: Callable[[bytes], ScannedImage]) -> None:
     for seed in range(20):
         data = encoded(seed)
@@ -77,9 +66,7 @@ def test_holes_and_zeros_are_damage_in_every_kind_of_jpeg(
 
 
 def test_damage_is_found_in_files_that_pillow_opens(read: Callable[[bytes], ScannedImage]) -> None:
-    out = io.BytesIO()
-    photo_like(1).convert("CMYK").save(out, "JPEG", quality=90)
-    cmyk = out.getvalue()
+    cmyk = encode_image(photo_like(1).convert("CMYK"), "JPEG", quality=90)
     padded = encoded(1)[:2] + b"\xff" + encoded(1)[2:]
     for data in (cmyk, padded):
         assert read(data).reason is None

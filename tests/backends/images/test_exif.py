@@ -1,6 +1,5 @@
 """EXIF: which way is up, when and where, as the camera wrote it, and as exiftool reads it."""
 
-import io
 import json
 import shutil
 import struct
@@ -17,6 +16,7 @@ from PIL.TiffImagePlugin import IFDRational
 
 from querytruth.backends.images.exif import Exif, read_exif
 from querytruth.backends.images.image_reading import read_image
+from tests.images import encode_image
 
 ORIGINAL, DIGITIZED, SECOND, OFFSET = 0x9003, 0x9004, 0x9291, 0x9011
 
@@ -213,9 +213,7 @@ def test_times_places_and_orientations_are_exiftool_s(shared: Callable[[str], Pa
 
 
 def test_a_jpeg_with_several_blocks_is_read_by_its_first(tmp_path: Path) -> None:
-    out = io.BytesIO()
-    Image.new("RGB", (60, 40), "red").save(out, "JPEG", exif=WHOLE)
-    data = out.getvalue()
+    data = encode_image(Image.new("RGB", (60, 40), "red"), "JPEG", exif=WHOLE)
     other = b"Exif\x00\x00" + block({0x0112: 3})[6:]
     segment = b"\xff\xe1" + struct.pack(">H", len(other) + 2) + other
     end = data.index(b"\xff\xe1") + 2 + struct.unpack_from(">H", data, data.index(b"\xff\xe1") + 2)[0]

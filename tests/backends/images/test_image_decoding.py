@@ -15,17 +15,10 @@ from pillow_heif import register_heif_opener
 
 from querytruth.backends.images.image_headers import sniff_format
 from querytruth.backends.images.image_reading import ScannedImage, read_image
+from tests.images import encode_image, save_scene
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF")
 register_heif_opener()
-
-
-def noisy(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40), **options: Any) -> Path:
-    """Blotches in colour: an image with a hash of its own."""
-    rng = np.random.default_rng(1)
-    blotches = Image.fromarray(rng.integers(0, 256, (8, 10, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
-    blotches.save(path, kind, **options)
-    return path
 
 
 UNDONE = {  # what a camera that is held so does to the image, by orientation
@@ -49,7 +42,7 @@ def rewritten(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("size", [(300, 200), (3000, 2000)])
 def test_pixels_are_the_same_after_a_change_of_metadata_alone(tmp_path: Path, size: tuple[int, int]) -> None:
-    path = noisy(tmp_path / "a.jpg", size=size, quality=60)
+    path = save_scene(tmp_path / "a.jpg", size=size, quality=60)
     (tmp_path / "b.jpg").write_bytes(rewritten(path.read_bytes()))
     first, second = read_image(path), read_image(tmp_path / "b.jpg")
     assert second.reason is None
@@ -57,7 +50,7 @@ def test_pixels_are_the_same_after_a_change_of_metadata_alone(tmp_path: Path, si
 
 
 def test_pixels_differ_where_the_same_codes_stand_for_other_values(tmp_path: Path) -> None:
-    data = noisy(tmp_path / "a.jpg", size=(300, 200), quality=60).read_bytes()
+    data = save_scene(tmp_path / "a.jpg", size=(300, 200), quality=60).read_bytes()
     table = data.index(b"\xff\xdb") + 5  # of the steps between brightnesses
     (tmp_path / "b.jpg").write_bytes(data[:table] + bytes([data[table] + 1]) + data[table + 1 :])
     first, second = read_image(tmp_path / "a.jpg"), read_image(tmp_path / "b.jpg")
@@ -66,7 +59,7 @@ def test_pixels_differ_where_the_same_codes_stand_for_other_values(tmp_path: Pat
 
 def test_pixels_are_the_same_in_any_lossless_format(tmp_path: Path) -> None:
     kinds = [("a.png", "PNG", {}), ("b.bmp", "BMP", {}), ("c.webp", "WEBP", {"lossless": True}), ("d.tif", "TIFF", {})]
-    assert len({read_image(noisy(tmp_path / name, kind, **more)).pixels for name, kind, more in kinds}) == 1
+    assert len({read_image(save_scene(tmp_path / name, kind, **more)).pixels for name, kind, more in kinds}) == 1
 
 
 def test_pixels_differ_with_colour_alpha_size_and_orientation(tmp_path: Path) -> None:
@@ -95,7 +88,7 @@ def test_pixels_differ_with_colour_alpha_size_and_orientation(tmp_path: Path) ->
 
 
 def test_an_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_path: Path) -> None:
-    upright = Image.open(noisy(tmp_path / "a.png", "PNG", size=(400, 300)))
+    upright = Image.open(save_scene(tmp_path / "a.png", "PNG", size=(400, 300)))
     hashes = []
     for orientation in range(1, 9):
         exif = Image.Exif()
@@ -110,25 +103,14 @@ def test_an_image_that_exif_turns_has_the_hash_of_one_that_is_really_turned(tmp_
 
 
 def encoded(kind: str, size: tuple[int, int] = (90, 60), mode: str = "RGB", **options: Any) -> bytes:
-    out = io.BytesIO()
-    Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode).save(out, kind, **options)
-    return out.getvalue()
+    return encode_image(
+        Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode), kind, **options
+    )
 
 
 def animated(kind: str) -> bytes:
     rest = [Image.effect_noise((90, 60), 70).convert("RGB") for _ in range(3)]
     return encoded(kind, save_all=True, append_images=rest)
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
-    """Read an image that lies on disk for so long."""
-
-    def of(data: bytes) -> ScannedImage:
-        (tmp_path / "image").write_bytes(data)
-        return read_image(tmp_path / "image")
-
-    return of
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Image headers: what a file is, how large and of how many frames, without decoding any."""
 
 import contextlib
-import io
 import struct
 from typing import Any
 
@@ -11,12 +10,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from querytruth.backends.images.image_headers import check_png, count_gif_frames, read_webp_size, sniff_format
+from tests.images import encode_image
 
 
 def saved(kind: str, mode: str = "RGB", size: tuple[int, int] = (60, 40), **options: Any) -> bytes:
-    out = io.BytesIO()
-    Image.effect_noise(size, 80).convert(mode).save(out, kind, **options)
-    return out.getvalue()
+    return encode_image(Image.effect_noise(size, 80).convert(mode), kind, **options)
 
 
 def frames(number: int) -> list[Image.Image]:

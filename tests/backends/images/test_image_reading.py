@@ -4,32 +4,22 @@ import hashlib
 import io
 import os
 import socket
-import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image
 
 from querytruth.backends.images.exif import Exif
 from querytruth.backends.images.image_reading import DecodedFile, decode_image, describe_images, read_image
+from tests.images import encode_image, make_png_bomb, save_scene
 
 
 def image(path: Path, size: tuple[int, int] = (60, 40), kind: str = "JPEG", mode: str = "RGB", **options: Any) -> Path:
     Image.new(mode, size, 1 if mode == "1" else None).save(path, kind, **options)  # type: ignore[arg-type]
-    return path
-
-
-def noisy(path: Path, kind: str = "JPEG", size: tuple[int, int] = (60, 40), **options: Any) -> Path:
-    """Blotches in colour: an image with a hash of its own."""
-    rng = np.random.default_rng(1)
-    blotches = Image.fromarray(rng.integers(0, 256, (8, 10, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
-    blotches.save(path, kind, **options)
     return path
 
 
@@ -44,18 +34,10 @@ def test_a_turned_image_is_measured_upright_with_time_and_place(tmp_path: Path) 
     assert (found.latitude, found.longitude) == (30.25, -120.01)
 
 
-def bomb() -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
-
-
 def jpeg_bomb() -> bytes:
-    out = io.BytesIO()
-    Image.new("L", (16, 16)).save(out, "JPEG")
-    return out.getvalue().replace(b"\xff\xc0\x00\x0b\x08\x00\x10\x00\x10", b"\xff\xc0\x00\x0b\x08\xff\x00\xff\x00")
+    return encode_image(Image.new("L", (16, 16)), "JPEG").replace(
+        b"\xff\xc0\x00\x0b\x08\x00\x10\x00\x10", b"\xff\xc0\x00\x0b\x08\xff\x00\xff\x00"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +46,7 @@ def jpeg_bomb() -> bytes:
         (b"", "empty_file"),
         (b"<html>", "not_an_image"),
         (b"\xff\xd8\xff", "cannot_be_decoded"),
-        (bomb(), "too_many_pixels"),
+        (make_png_bomb(60000, 60000), "too_many_pixels"),
         (jpeg_bomb(), "too_many_pixels"),
         (b"P6 10 10 255 " + b"x" * 300, "not_an_image"),
     ],
@@ -97,7 +79,7 @@ def test_what_is_no_image_is_named(tmp_path: Path, head: bytes, named: str | Non
 
 
 def test_a_good_image_says_what_it_is(tmp_path: Path) -> None:
-    path = noisy(tmp_path / "a.jpg", size=(300, 200))
+    path = save_scene(tmp_path / "a.jpg", size=(300, 200))
     os.utime(path, ns=(5, 1_700_000_000_123_456_789))
     found = read_image(str(path))
     assert (found.path, found.size, found.modified) == (str(path), path.stat().st_size, 1_700_000_000_123_456_789)
@@ -110,12 +92,12 @@ def test_a_good_image_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
-    paths = [noisy(tmp_path / f"{n}.jpg", size=(300 + 40 * n, 200)) for n in range(5)]
+    paths = [save_scene(tmp_path / f"{n}.jpg", size=(300 + 40 * n, 200)) for n in range(5)]
     (tmp_path / "none.jpg").write_bytes(b"<html>")
     paths[2:2] = [tmp_path / "none.jpg", tmp_path / "gone.jpg", image(tmp_path / "plain.png", kind="PNG")]
     turned = Image.Exif()
     turned[0x0112] = 6
-    paths += [noisy(tmp_path / f"turned {n}.jpg", size=(300, 200), exif=turned) for n in range(2)]
+    paths += [save_scene(tmp_path / f"turned {n}.jpg", size=(300, 200), exif=turned) for n in range(2)]
     assert describe_images([decode_image(path) for path in paths]) == [read_image(path) for path in paths]
     assert describe_images([decode_image(tmp_path / "none.jpg")])[0].reason == "not_an_image"
     assert describe_images([]) == []
@@ -123,7 +105,7 @@ def test_many_are_read_as_each_is_alone(tmp_path: Path) -> None:
 
 def test_a_group_of_decoded_files_holds_no_whole_file(tmp_path: Path) -> None:
     """The EXIF block of a TIFF is the file: 32 of them would be held at once."""
-    large, small = noisy(tmp_path / "large.tif", "TIFF", (400, 300)), noisy(tmp_path / "small.jpg")
+    large, small = save_scene(tmp_path / "large.tif", "TIFF", (400, 300)), save_scene(tmp_path / "small.jpg")
     for path, kind in ((large, Exif), (small, bytes)):
         decoded = decode_image(path)
         assert isinstance(decoded, DecodedFile) and isinstance(decoded.exif, kind)
@@ -172,7 +154,7 @@ def test_a_file_that_grows_while_it_is_read_is_no_image_yet(tmp_path: Path, monk
 
 def test_a_url_is_read_like_a_file(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
-    path = noisy(tmp_path / "a.png", "PNG")
+    path = save_scene(tmp_path / "a.png", "PNG")
     fsspec.filesystem("memory").pipe("/album/a.png", path.read_bytes())
     local, remote = read_image(path), read_image("memory://album/a.png")
     assert (remote.reason, remote.modified, remote.path) == (None, 0, "memory://album/a.png")

@@ -19,12 +19,13 @@ from querytruth.backends.images.jpeg_files import (
     read_plain_jpeg_header,
     read_tables,
 )
+from tests.images import encode_image
 
 
 def saved(mode: str = "RGB", size: tuple[int, int] = (90, 60), **options: Any) -> bytes:
-    out = io.BytesIO()
-    Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode).save(out, "JPEG", **options)
-    return out.getvalue()
+    return encode_image(
+        Image.merge("RGB", [Image.effect_noise(size, 70) for _ in range(3)]).convert(mode), "JPEG", **options
+    )
 
 
 def segment(mark: int, text: bytes) -> bytes:

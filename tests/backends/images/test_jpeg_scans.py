@@ -1,6 +1,5 @@
 """A small JPEG of many scans costs no minutes: it is refused before it is decoded, and ordinary files are not."""
 
-import io
 from pathlib import Path
 
 import pytest
@@ -10,15 +9,14 @@ from querytruth.backends.images import image_decoding
 from querytruth.backends.images.image_reading import read_image
 from querytruth.backends.images.jpeg_files import exceeds_scan_work
 from querytruth.backends.images.rendering import RenderingError, render_image
+from tests.images import encode_image
 
 SIDE = 100
 
 
 def progressive(repeated: int) -> bytes:
     """A progressive JPEG of 100 x 100 px whose last scan is there so many more times."""
-    out = io.BytesIO()
-    Image.new("RGB", (SIDE, SIDE), "teal").save(out, "JPEG", progressive=True)
-    data = out.getvalue()
+    data = encode_image(Image.new("RGB", (SIDE, SIDE), "teal"), "JPEG", progressive=True)
     last = data.rfind(b"\xff\xda")
     return data[:-2] + data[last:-2] * repeated + data[-2:]
 
@@ -59,17 +57,13 @@ def test_segments_without_pixels_count_and_what_follows_the_end_does_not() -> No
 
 
 def test_of_a_file_of_one_scan_only_the_header_is_looked_at() -> None:
-    out = io.BytesIO()
-    Image.new("RGB", (SIDE, SIDE)).save(out, "JPEG")
-    data = out.getvalue()
+    data = encode_image(Image.new("RGB", (SIDE, SIDE)), "JPEG")
     first = data.find(b"\xff\xda") + 14
     assert not exceeds_scan_work(data[:first] + b"\xff\xda\x00\x02" * 100, SIDE * SIDE, 3, first, SIDE * SIDE)
 
 
 def test_a_comment_that_looks_like_a_progressive_frame_does_not_make_a_file_one() -> None:
-    out = io.BytesIO()
-    Image.new("RGB", (SIDE, SIDE)).save(out, "JPEG", comment=b"maker's note \xff\xc2 of a camera")
-    data = out.getvalue()
+    data = encode_image(Image.new("RGB", (SIDE, SIDE)), "JPEG", comment=b"maker's note \xff\xc2 of a camera")
     first = data.find(b"\xff\xda") + 14
     assert not exceeds_scan_work(data[:first] + b"\xff\xda\x00\x02" * 100, SIDE * SIDE, 3, first, SIDE * SIDE)
     for gap in (b"\x00", b"\xff\xfe\x00\x00", b"\xff\xc2\x00\x02"):  # a frame may hide behind the first two

@@ -12,6 +12,7 @@ from querytruth.backends.images.image_reading import read_image
 from querytruth.backends.images.rendering import render_image
 from querytruth.backends.images.scan_parts import read_images_in_workers
 from querytruth.backends.models.request_images import encode_for_endpoint
+from tests.images import encode_image
 
 register_heif_opener()
 
@@ -23,9 +24,7 @@ def photo(kind: str, size: tuple[int, int] = (120, 80), orientation: int = 1) ->
     exif = Image.Exif()
     exif[0x0112] = orientation
     exif.get_ifd(0x8769)[0x9003] = "2024:05:06 07:08:09"
-    out = io.BytesIO()
-    image.save(out, kind, exif=exif.tobytes(), quality=90)
-    return out.getvalue()
+    return encode_image(image, kind, exif=exif.tobytes(), quality=90)
 
 
 @pytest.mark.parametrize("kind", ["HEIF", "AVIF"])

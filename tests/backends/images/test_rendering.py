@@ -13,15 +13,10 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from querytruth.backends.images.rendering import make_thumbnail, read_rendered_size, render_image
+from tests.images import encode_image
 
 LANCZOS = Image.Resampling.LANCZOS
 MODES = ["squash", "fit", "crop"]
-
-
-def file_of(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return out.getvalue()
 
 
 def opened(data: bytes) -> Image.Image:
@@ -97,7 +92,7 @@ KINDS = [
 def test_every_image_becomes_a_square_rgb_jpeg_without_metadata(
     kind: tuple[str, str], size: tuple[int, int], side: int, mode: str
 ) -> None:
-    data = render_image(file_of(Image.new(kind[0], size), kind[1]), side, mode)
+    data = render_image(encode_image(Image.new(kind[0], size), kind[1]), side, mode)
     image = opened(data)
     assert (image.size, image.mode, image.format) == ((side, side), "RGB", "JPEG")
     assert set(image.info) == {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
@@ -112,7 +107,7 @@ def test_an_image_is_upright_however_the_camera_was_held(kind: str, orientation:
     stored = ImageOps.exif_transpose(upright)
     exif = Image.Exif()
     exif[0x0112] = orientation
-    data = file_of(stored, kind, exif=exif)
+    data = encode_image(stored, kind, exif=exif)
     assert corners(render_image(data, 64, "squash")) == corners(render_image(data, 64, "crop")) == "RGBW"
     assert corners(make_thumbnail(data, 40)) == "RGBW"
     assert opened(make_thumbnail(data, 40)).size == (40, 30)
@@ -125,7 +120,7 @@ def test_an_image_is_upright_however_the_camera_was_held(kind: str, orientation:
 def test_squash_fills_fit_pads_with_grey_and_crop_takes_the_middle() -> None:
     stripes = Image.new("RGB", (300, 100), (255, 0, 0))
     stripes.paste((0, 0, 255), (100, 0, 200, 100))
-    data = file_of(stripes)
+    data = encode_image(stripes)
     squashed, fitted, cropped = (render_image(data, 90, mode) for mode in MODES)
     assert colours_at(squashed, (4, 4), (45, 4), (86, 4), (4, 86), (45, 86), (86, 86)) == "RBRRBR"
     assert colours_at(fitted, (45, 4), (4, 45), (45, 45), (86, 45), (45, 86)) == ".RBR."
@@ -142,7 +137,7 @@ def test_the_longer_side_keeps_the_shape_without_bars_and_enlarges_nothing(
     kind: str, stored: tuple[int, int], rendered: tuple[int, int], tmp_path: Path
 ) -> None:
     image = quarters(*stored)
-    data = render_image(file_of(image, kind), 90, "longer_side")
+    data = render_image(encode_image(image, kind), 90, "longer_side")
     (tmp_path / "a.jpg").write_bytes(data)
     assert opened(data).size == read_rendered_size(tmp_path / "a.jpg") == rendered
     if min(rendered) > 1:
@@ -152,7 +147,7 @@ def test_the_longer_side_keeps_the_shape_without_bars_and_enlarges_nothing(
 @pytest.mark.thorough
 def test_a_thumbnail_of_a_squashed_image_has_the_shape_of_its_original() -> None:
     for original, thumbnail in (((3000, 1000), (320, 107)), ((1000, 3000), (107, 320)), ((60, 30), (60, 30))):
-        squashed = render_image(file_of(quarters(*original)), 128, "squash")
+        squashed = render_image(encode_image(quarters(*original)), 128, "squash")
         assert opened(squashed).size == (128, 128)
         shown = make_thumbnail(squashed, 320, original)
         assert opened(shown).size == thumbnail and corners(shown) == "RGBW"
@@ -162,7 +157,7 @@ def test_a_thumbnail_of_a_squashed_image_has_the_shape_of_its_original() -> None
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_an_animation_is_its_first_frame(kind: str) -> None:
     first, second = Image.new("RGB", (40, 40), "red"), Image.new("RGB", (40, 40), "blue")
-    data = file_of(first, kind, save_all=True, append_images=[second])
+    data = encode_image(first, kind, save_all=True, append_images=[second])
     red, _, blue = pixels(render_image(data, 16, "squash"))[8, 8]
     assert red > 200 > 50 > blue
 
@@ -172,7 +167,7 @@ def test_what_transparent_pixels_hide_does_not_bleed_into_the_image() -> None:
     cut = np.zeros((200, 200, 4), np.uint8)
     cut[50:151, 50:151] = 220, 220, 220, 255
     for kind in ("PNG", "WEBP"):
-        data = file_of(Image.fromarray(cut), kind, lossless=True)
+        data = encode_image(Image.fromarray(cut), kind, lossless=True)
         assert pixels(render_image(data, 64, "squash")).min() >= 217
 
 
@@ -182,7 +177,7 @@ def test_an_image_is_seen_through_its_profile() -> None:
     for old, new in ((b"rXYZ", b"?XYZ"), (b"bXYZ", b"rXYZ"), (b"?XYZ", b"bXYZ")):
         swapped = swapped.replace(old, new)
     for kind in ("JPEG", "PNG", "WEBP", "TIFF"):
-        data = file_of(quarters(), kind, icc_profile=swapped)
+        data = encode_image(quarters(), kind, icc_profile=swapped)
         assert corners(render_image(data, 64, "squash")) == corners(make_thumbnail(data, 64)) == "BGRW"
 
 
@@ -197,10 +192,10 @@ def test_nothing_that_a_file_says_of_itself_is_left() -> None:
         "icc_profile": b"no profile",
     }
     for data in (
-        file_of(photo(600, 400), "JPEG", **secret),
-        file_of(photo(64, 64), "JPEG", **secret),
-        file_of(photo(600, 400), "PNG", exif=exif, dpi=(300, 300)),
-        file_of(photo(90, 90), "GIF", comment=b"where"),
+        encode_image(photo(600, 400), "JPEG", **secret),
+        encode_image(photo(64, 64), "JPEG", **secret),
+        encode_image(photo(600, 400), "PNG", exif=exif, dpi=(300, 300)),
+        encode_image(photo(90, 90), "GIF", comment=b"where"),
     ):
         for out in (render_image(data, 64, "squash"), make_thumbnail(data, 64)):
             assert set(opened(out).info) == {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
@@ -210,7 +205,7 @@ def test_nothing_that_a_file_says_of_itself_is_left() -> None:
 
 @pytest.mark.thorough
 def test_the_same_file_gives_the_same_bytes_in_every_thread() -> None:
-    files = [file_of(photo(*size), "JPEG") for size in ((640, 480), (480, 640), (1500, 1100))] * 3
+    files = [encode_image(photo(*size), "JPEG") for size in ((640, 480), (480, 640), (1500, 1100))] * 3
     first = [render_image(data, 128, "fit") for data in files]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda data: render_image(data, 128, "fit"), files)) == first
@@ -240,14 +235,14 @@ def with_lanczos(data: bytes, side: int, mode: str) -> bytes:
         image = ImageOps.pad(image, (side, side), LANCZOS, color=(128, 128, 128))
     else:
         image = image.resize((side, side), LANCZOS)
-    return file_of(image, "JPEG", quality=90)
+    return encode_image(image, "JPEG", quality=90)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [(500, 400), (400, 500), (1400, 1000), (1000, 1500), (3000, 900)])
 @pytest.mark.thorough
 def test_the_image_is_that_of_a_full_decode_and_lanczos(mode: str, size: tuple[int, int]) -> None:
-    data = file_of(photo(*size), "JPEG", quality=92)
+    data = encode_image(photo(*size), "JPEG", quality=92)
     assert likeness(render_image(data, 256, mode), with_lanczos(data, 256, mode)) > 0.99
 
 
@@ -271,11 +266,11 @@ def test_a_large_jpeg_is_decoded_small_and_one_near_the_size_whole(monkeypatch: 
 
     monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "draft", watched)
     for width, height in ((1000, 750), (1800, 1400), (6000, 4500), (1800, 500)):
-        render_image(file_of(Image.new("RGB", (width, height)), "JPEG"), 256, "squash")
+        render_image(encode_image(Image.new("RGB", (width, height)), "JPEG"), 256, "squash")
     assert asked == [1, 2, 4, 1], "the shorter side counts: 500 is less than twice 256"
 
 
 def test_a_thumbnail_keeps_its_proportions_and_is_never_enlarged() -> None:
-    assert opened(make_thumbnail(file_of(photo(900, 300), "JPEG"), 90)).size == (90, 30)
-    assert opened(make_thumbnail(file_of(quarters(40, 20)), 90)).size == (40, 20)
-    assert opened(make_thumbnail(file_of(Image.new("L", (5000, 1))), 90)).size == (90, 1)
+    assert opened(make_thumbnail(encode_image(photo(900, 300), "JPEG"), 90)).size == (90, 30)
+    assert opened(make_thumbnail(encode_image(quarters(40, 20)), 90)).size == (40, 20)
+    assert opened(make_thumbnail(encode_image(Image.new("L", (5000, 1))), 90)).size == (90, 1)

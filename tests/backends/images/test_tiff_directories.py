@@ -3,13 +3,12 @@
 import io
 import struct
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from querytruth.backends.images.image_headers import UnusableImage, find_image_page
-from querytruth.backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.image_reading import ScannedImage
 from querytruth.backends.images.rendering import RenderingError, render_image
 
 Entries = dict[int, list[int]]
@@ -87,15 +86,6 @@ def test_hostile_directories_end() -> None:
         tiff([thumbnail()], [directory(9, 9)])[:70],
     ):
         assert find_image_page(data) == 0
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Callable[[bytes], ScannedImage]:
-    def of(data: bytes) -> ScannedImage:
-        (tmp_path / "a.tif").write_bytes(data)
-        return read_image(tmp_path / "a.tif")
-
-    return of
 
 
 def test_a_file_of_thumbnail_and_image_enters_as_the_image(read: Callable[[bytes], ScannedImage]) -> None:

@@ -3,16 +3,16 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
 from querytruth.array_types import GreyImage
-from querytruth.backends.images.image_reading import read_image
+from querytruth.backends.images.image_reading import ScannedImage, read_image
 from querytruth.backends.images.rendering import render_image
 from querytruth.backends.models.request_images import decode_upright
+from tests.images import encode_image
 
 CLEAR = (0, 0, 0, 0)
 CORNER, MIDDLE = (3, 3), (60, 60)
@@ -24,12 +24,6 @@ def icon(colour: tuple[int, ...], ground: tuple[int, ...] = CLEAR, number: int =
     return image
 
 
-def as_file(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return out.getvalue()
-
-
 def shown(data: bytes) -> GreyImage:
     return np.asarray(Image.open(io.BytesIO(render_image(data, 120, "longer_side"))).convert("L"))
 
@@ -37,7 +31,7 @@ def shown(data: bytes) -> GreyImage:
 def test_white_drawings_lie_on_black_and_stay_different_images(tmp_path: Path) -> None:
     found = []
     for number in range(3):
-        data = as_file(icon((255, 255, 255, 255), number=4 * number))
+        data = encode_image(icon((255, 255, 255, 255), number=4 * number))
         assert shown(data)[CORNER] < 10 and shown(data)[MIDDLE] > 245
         sent = decode_upright(data)
         assert isinstance(sent, Image.Image) and sent.getpixel(CORNER) == (0, 0, 0), "a model sees it, too"
@@ -63,31 +57,22 @@ def test_all_others_lie_on_white(image: Image.Image) -> None:
     flat = Image.new("RGB", image.size, "white")
     flat.paste(image, mask=image)
     expected = np.asarray(flat.convert("L")).astype(int)
-    assert np.abs(shown(as_file(image)).astype(int) - expected)[CORNER] < 8
+    assert np.abs(shown(encode_image(image)).astype(int) - expected)[CORNER] < 8
 
 
 def test_grey_and_palette_files_follow_the_same_rule() -> None:
     white = icon((255, 255, 255, 255))
     for data in (
-        as_file(white.convert("LA")),
-        as_file(white, "WEBP", lossless=True),
-        as_file(white.convert("P"), "GIF", transparency=white.convert("P").getpixel(CORNER)),
+        encode_image(white.convert("LA")),
+        encode_image(white, "WEBP", lossless=True),
+        encode_image(white.convert("P"), "GIF", transparency=white.convert("P").getpixel(CORNER)),
     ):
         assert shown(data)[CORNER] < 10 and shown(data)[MIDDLE] > 245
 
 
-def test_what_transparent_pixels_hide_makes_no_other_image(read: Callable[[bytes], Any]) -> None:
+def test_what_transparent_pixels_hide_makes_no_other_image(read: Callable[[bytes], ScannedImage]) -> None:
     """Two programs store other colours below full transparency; both show the same."""
     one, other = icon((200, 30, 30, 255), (0, 0, 0, 0)), icon((200, 30, 30, 255), (90, 200, 10, 0))
-    assert as_file(one) != as_file(other)
-    assert read(as_file(one)).pixels == read(as_file(other)).pixels
-    assert read(as_file(one)).pixels != read(as_file(icon((200, 30, 30, 200)))).pixels
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Callable[[bytes], Any]:
-    def of(data: bytes) -> Any:
-        (tmp_path / "a.png").write_bytes(data)
-        return read_image(tmp_path / "a.png")
-
-    return of
+    assert encode_image(one) != encode_image(other)
+    assert read(encode_image(one)).pixels == read(encode_image(other)).pixels
+    assert read(encode_image(one)).pixels != read(encode_image(icon((200, 30, 30, 200)))).pixels

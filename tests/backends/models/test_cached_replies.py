@@ -36,6 +36,9 @@ from tests.worlds import chat_reply
 DOWN = Failure("connection_failed", "transient", "ConnectionRefusedError")
 FILTERED = Failure("content_filter", "final", "withheld")
 KEY = "sk-Ab/+1.2?x=9~secret"
+# Whether a store in a bucket keeps what a file keeps is asked in test_reply_store.py; here it is the thorough question.
+IN_BUCKETS = [pytest.param(kind, marks=pytest.mark.thorough) for kind in ("bucket", "azure")]
+pytestmark = pytest.mark.parametrize("reply_location", ["file", *IN_BUCKETS], indirect=True)
 
 
 def question(text: object) -> ChatRequest:

@@ -83,8 +83,9 @@ def test_nothing_heavy_is_imported_before_it_is_chosen() -> None:
         "chat.CHAT_MODELS.list_plugins();"
         "print([m for m in ('torch', 'transformers', 'requests', 'pandas', 'huggingface_hub') if m in sys.modules]);"
         "chat.load_chat_model('openai_compatible', base_url='http://h', name='n');"
-        "import querytruth.backends.models.chat.qwen_vl;"
-        "print([m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"
+        "import querytruth.backends.models.chat.qwen_vl, querytruth.backends.models.embedders.clip;"
+        "import querytruth.backends.models.embedders.sentence_transformer;"
+        "print([m for m in ('torch', 'transformers', 'pandas', 'huggingface_hub') if m in sys.modules])"
     )
     root = Path(__file__).parents[3]
     run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

@@ -2,9 +2,6 @@
 
 import pickle
 import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,17 +17,7 @@ from tests.tiny_dual_encoders import KINDS, LETTERS, MAX_TOKENS, save_dual_encod
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The hosts that were asked for, all in vain."""
-    asked: list[object] = []
-
-    def refuse(host: object, *_: object, **__: object) -> None:
-        asked.append(host)
-        raise OSError("no network")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    return asked
+pytestmark = pytest.mark.usefixtures("no_network")
 
 
 @pytest.fixture(scope="module")
@@ -272,11 +259,3 @@ def test_weights_that_can_run_code_are_refused_with_the_way_to_convert_them(copy
 def test_a_device_that_is_not_there_is_named(folders: dict[str, Path]) -> None:
     with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*give the device cpu$"):
         clip.load(clip.ClipOptions(name=str(folders["clip"]), device="mps"))
-
-
-def test_the_heavy_libraries_wait_until_a_model_is_loaded() -> None:
-    heavy = "{'torch', 'transformers', 'huggingface_hub'}"
-    code = f"import sys, querytruth.backends.models.embedders.clip; print({heavy} & set(sys.modules))"
-    root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    assert done.stdout.strip() == "set()"

@@ -103,9 +103,9 @@ def test_the_articles_parameters_are_the_defaults(tmp_path: Path, folder: Callab
         "min_pixels": None,
         "max_pixels": 1280 * 28 * 28,
     }
-    for reply in replies(model.reply(questions(tmp_path)[:2])):
-        assert reply.completion_tokens in (46, 47, 48)
-        assert (reply.finish_reason == "length") == (reply.completion_tokens == 48)
+    [reply] = replies(model.reply(questions(tmp_path)[:1]))
+    assert reply.completion_tokens in (46, 47, 48)
+    assert (reply.finish_reason == "length") == (reply.completion_tokens == 48)
 
 
 def test_why_a_text_ended_is_read_from_its_tokens(tmp_path: Path, folder: Callable[[str], Path]) -> None:

@@ -7,12 +7,11 @@ from PIL import Image
 
 from querytruth.backends.models.chat import Failure
 from querytruth.backends.models.request_images import encode_for_endpoint, fit_for_model
+from tests.images import encode_image
 
 
 def png(width: int, height: int) -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (width, height), "navy").save(out, "PNG")
-    return out.getvalue()
+    return encode_image(Image.new("RGB", (width, height), "navy"))
 
 
 def sent_size(width: int, height: int) -> tuple[int, int]:

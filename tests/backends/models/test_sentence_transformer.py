@@ -1,9 +1,6 @@
 """Texts by their meaning: the real classes of sentence-transformers, with random weights, without a network."""
 
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +14,7 @@ from tests.tiny_text_models import save_text_model
 TEXTS = ["一只狗", "两只红色的猫，在海滩上。", "a dog", "", "海" * 100]
 
 
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The hosts that were asked for, all in vain."""
-    asked: list[object] = []
-
-    def refuse(host: object, *_: object, **__: object) -> None:
-        asked.append(host)
-        raise OSError("no network")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    return asked
+pytestmark = pytest.mark.usefixtures("no_network")
 
 
 @pytest.fixture(scope="module")
@@ -137,13 +124,3 @@ def test_a_model_of_the_hubs_cache_is_asked_for_nowhere(
 def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
     with pytest.raises(UserError, match=r"^mps \(load embedder\): cannot be used.*give the device cpu$"):
         sentence_transformer.load(SentenceTransformerOptions(name=str(folder), device="mps"))
-
-
-def test_the_heavy_libraries_wait_until_a_model_is_loaded() -> None:
-    code = (
-        "import sys, querytruth.backends.models.embedders.sentence_transformer;"
-        "print({'torch', 'transformers', 'sentence_transformers', 'huggingface_hub'} & set(sys.modules))"
-    )
-    root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    assert done.stdout.strip() == "set()"

@@ -6,12 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
-
 from querytruth.backends.web.crawler_client import CrawlerClient
 from querytruth.backends.web.page_store import PageStore
 from querytruth.backends.web.web_records import FailedFetch, FetchedResource, WebLimits, WebRequest
+from tests.images import draw_scene, encode_image
 
 LOOPBACK_NETWORKS = (ipaddress.ip_network("127.0.0.0/8"),)
 QUICK_LIMITS = WebLimits(
@@ -21,10 +19,7 @@ QUICK_LIMITS = WebLimits(
 
 def draw_image(number: int, size: tuple[int, int] = (160, 120)) -> bytes:
     """An image of its own for every number, which looks like none of the others."""
-    coarse = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-    out = io.BytesIO()
-    Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC).save(out, "JPEG", quality=80)
-    return out.getvalue()
+    return encode_image(draw_scene(number, size), "JPEG", quality=80)
 
 
 def small_web(store: PageStore | None = None, **options: Any) -> CrawlerClient:

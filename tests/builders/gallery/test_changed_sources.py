@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 
 from builders.gallery import steps
 from builders.gallery.render_steps import load_shown_images, render_images
@@ -21,12 +20,12 @@ from querytruth.records import image_id_of_bytes
 from querytruth.sets import image_vectors as embedding
 from querytruth.sets import set_files
 from querytruth.sets.published_files import newest_version
+from tests.images import draw_scene
 
 
 def draw(path: Path, seed: int) -> None:
-    noise = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(path, quality=90)
+    draw_scene(seed).save(path, quality=90)
 
 
 @pytest.fixture

@@ -12,12 +12,8 @@ from querytruth.backends.models.embedders import clip
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
 from querytruth.sets import set_files
+from tests.images import draw_scene
 from tests.tiny_dual_encoders import save_dual_encoder
-
-
-def scene(seed: int) -> Image.Image:
-    noise = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-    return Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC)
 
 
 @pytest.mark.thorough
@@ -27,8 +23,8 @@ def test_an_embedder_finds_what_hashes_do_not_and_encodes_nothing_twice(
     folder, model = tmp_path / "album", save_dual_encoder("clip", tmp_path / "model")
     folder.mkdir()
     for n in range(4):
-        scene(n).save(folder / f"{n}.png")
-    scene(0).crop((20, 15, 160, 120)).save(folder / "crop of 0.png")
+        draw_scene(n).save(folder / f"{n}.png")
+    draw_scene(0).crop((20, 15, 160, 120)).save(folder / "crop of 0.png")
     (folder / "torn.png").write_bytes((folder / "0.png").read_bytes()[:300])
     # What the model says of the crop is the test's to set: a random model has no opinion of its own.
     encoded: list[int] = []
@@ -62,7 +58,7 @@ def test_an_embedder_finds_what_hashes_do_not_and_encodes_nothing_twice(
 
 
 def _is(image: Image.Image, seed: int) -> bool:
-    difference = np.asarray(image, dtype=int) - np.asarray(scene(seed), dtype=int)
+    difference = np.asarray(image, dtype=int) - np.asarray(draw_scene(seed), dtype=int)
     return bool(np.abs(difference).mean() < 10)
 
 
@@ -71,8 +67,8 @@ def test_a_real_tiny_model_runs_through_the_whole_build(tmp_path: Path) -> None:
     folder, model = tmp_path / "album", save_dual_encoder("chinese_clip", tmp_path / "model")
     folder.mkdir()
     for n in range(3):
-        scene(n).save(folder / f"{n}.png")
-    scene(0).save(folder / "same.bmp")
+        draw_scene(n).save(folder / f"{n}.png")
+    draw_scene(0).save(folder / "same.bmp")
     keys = ["name=a", f"images={folder}", f"out={tmp_path / 'sets'}", "near_duplicates.cosine=1.0"]
     with active_run(BuildRun()):
         result = build_set(load_definition(None, [*keys, f"near_duplicates.embedder={model}"], "gallery"))
@@ -87,7 +83,7 @@ def test_a_cut_among_random_images_is_refused_and_left_out_it_is_derived(
     folder, model = tmp_path / "album", save_dual_encoder("clip", tmp_path / "model")
     folder.mkdir()
     for n in range(100):
-        scene(n).save(folder / f"{n}.png")
+        draw_scene(n).save(folder / f"{n}.png")
 
     def see_all_alike(self: clip.ClipEmbedder, images: object) -> object:
         rows = np.random.default_rng(1).standard_normal((len(list(images)), self.dimensions)) + 6  # type: ignore[call-overload]

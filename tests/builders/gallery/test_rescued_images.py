@@ -10,7 +10,8 @@ from builders.publication import BuildResult, publish_decisions
 from flows.rebuild import rebuild_tables
 from querytruth.sample_album.album_files import write_sample_album
 from querytruth.sets import set_files
-from tests.flows.test_gallery_set import photo, scene
+from tests.flows.test_gallery_set import photo
+from tests.images import draw_scene
 from tests.review.server.pages import ReviewClient, open_client
 from tests.worlds import build_of
 
@@ -98,8 +99,8 @@ def test_a_rescued_image_that_counts_as_another_is_listed_and_says_so_on_the_pag
     pile = tmp_path / "pile"
     pile.mkdir()
     for n in range(3):
-        scene(n, (400, 300)).save(pile / f"{n}.jpg", quality=95)
-    scene(0, (400, 300)).resize((180, 135)).save(pile / "小.jpg", quality=90)
+        draw_scene(n, (400, 300)).save(pile / f"{n}.jpg", quality=95)
+    draw_scene(0, (400, 300)).resize((180, 135)).save(pile / "小.jpg", quality=90)
     first = build(tmp_path, pile, "filter: {min_side: 200}")
     rescue(page := page_of(first), cards(page)["小.jpg"])
     second = build(tmp_path, pile, "filter: {min_side: 200}")
@@ -116,7 +117,7 @@ def test_a_rescued_image_that_is_gone_or_was_replaced_is_listed(tmp_path: Path, 
     shutil.copytree(album, pile)
     first = build(tmp_path, pile)
     rescue(page := page_of(first), cards(page, reason="too_large")[WIDE])
-    scene(5, (5300, 300)).save(pile / WIDE)
+    draw_scene(5, (5300, 300)).save(pile / WIDE)
     second = build(tmp_path, pile)
     assert [(word.text, "gone" in why) for word, why in second.stale] == [(WIDE, True)]
     assert second.manifest["content_digest"] == first.manifest["content_digest"]
@@ -128,8 +129,8 @@ def test_a_rescued_image_that_is_gone_or_was_replaced_is_listed(tmp_path: Path, 
 def test_two_files_of_the_same_bytes_are_rescued_as_one_image(tmp_path: Path) -> None:
     pile = tmp_path / "pile"
     pile.mkdir()
-    scene(0, (400, 300)).save(pile / "0.jpg")
-    scene(1, (100, 80)).save(pile / "a.jpg")
+    draw_scene(0, (400, 300)).save(pile / "0.jpg")
+    draw_scene(1, (100, 80)).save(pile / "a.jpg")
     shutil.copy(pile / "a.jpg", pile / "b.jpg")
     first = build(tmp_path, pile, "filter: {min_side: 200}")
     rescue(page := page_of(first), cards(page)["b.jpg"])

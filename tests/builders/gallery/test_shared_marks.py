@@ -73,7 +73,7 @@ def test_a_gallery_leaves_them_out_where_it_is_asked_to(tmp_path: Path) -> None:
     for number in range(16):
         image = draw_scene(number)
         (mark(image, 0.5) if number < 6 else image).save(folder / f"{number:02}.jpg", quality=90)
-    keys = [f"images={folder}", f"out={tmp_path / 'sets'}", "near_duplicates.distance=null"]
+    keys = [f"images={folder}", f"out={tmp_path / 'sets'}", "near_duplicates.distance=null", "render=null"]
     with active_run(BuildRun(workers=2)):
         whole = read_set(build_set(load_definition(None, [*keys, "name=whole"], "gallery")).path)
         rest = build_set(load_definition(None, [*keys, "name=rest", "watermarks={}"], "gallery")).path

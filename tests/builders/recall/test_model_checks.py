@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from builders.publication import BuildResult
 from flows.definition_loader import load_definition
@@ -13,6 +11,7 @@ from flows.rebuild import rebuild_tables
 from flows.set_kinds import plan_set
 from querytruth.backends.steps import BuildRun, active_run
 from querytruth.errors import UserError
+from tests.images import draw_scene
 from tests.loopback import CannedResponse, Loopback, loopback
 from tests.worlds import build_of
 
@@ -33,8 +32,7 @@ def definition_of(place: Path, endpoint: Loopback, *more: str) -> list[str]:
     folder = place / "images"
     folder.mkdir(exist_ok=True)
     for number in range(2):
-        noise = np.random.default_rng(number).integers(0, 256, (6, 8, 3), dtype=np.uint8)
-        Image.fromarray(noise).resize((160, 120), Image.Resampling.BICUBIC).save(folder / f"{number}.png")
+        draw_scene(number).save(folder / f"{number}.png")
     options = {"base_url": endpoint.url, "name": "tiny", "key_env": "CAPTION_KEY", "concurrency": "1"}
     keys = [f"captions.options.{name}={value}" for name, value in options.items()]
     keys += ["captions.model=openai_compatible", "render.size=64", "ambiguity.text_embedder=char_ngrams"]

@@ -1,6 +1,5 @@
 """Two systems side by side: what the page says of their difference, and where they differ."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -11,11 +10,9 @@ from querytruth.review.comparison_page import render_comparison_page, select_lar
 from querytruth.sets.benchmark_set import Tables
 from tests.images import make_jpeg
 from tests.review.evaluation.test_evaluation_page import EVIL, hostile, read
-from tests.review.evaluation_results import beach_tables, drawn_once, make_comparison, make_evaluation
-from tests.review.page_reader import ParsedPage
+from tests.review.evaluation_results import beach_tables, make_comparison, make_evaluation
+from tests.review.page_reader import ParsedPage, check_page_stands_alone
 from tests.review.recall_sets import make_manifest
-
-pytestmark = pytest.mark.usefixtures(drawn_once.__name__)
 
 
 def page_of(found: SystemComparison, tables: Tables | None = None, thumbnails: dict[str, bytes] | None = None) -> str:
@@ -97,12 +94,7 @@ def test_warnings_name_their_system() -> None:
 
 def test_the_page_stands_alone() -> None:
     html = page_of(make_comparison(), beach_tables(), {"img_dog": make_jpeg(), "img_ship": make_jpeg("orange")})
-    seen = ParsedPage(html)
-    assert not {tag for tag, _ in seen.tags} & {"link", "img", "iframe", "object", "base", "form"}
-    assert all(a["href"].startswith("#") for _, a in seen.tags if "href" in a)
-    assert {a["href"][1:] for _, a in seen.tags if "href" in a} <= {a["id"] for _, a in seen.tags if "id" in a}
-    assert not re.search(r"url\((?!\"data:image/jpeg;base64,[A-Za-z0-9+/=]+\"\))", html) and "@import" not in html
-    assert html.count("data:image/jpeg") == 2
+    check_page_stands_alone(html, 2, scripts=1)
 
 
 @pytest.mark.parametrize("evil", EVIL)

@@ -15,7 +15,8 @@ from querytruth.review import server as guards
 from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import ImagePairDecision
 from querytruth.sets.set_files import StoredSet
-from tests.flows.test_gallery_set import photo, scene
+from tests.flows.test_gallery_set import photo
+from tests.images import draw_scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
 
@@ -28,7 +29,7 @@ def pile(tmp_path: Path) -> Path:
     folder = tmp_path / "pile"
     for n in range(4):
         photo(folder / f"{n}.jpg", n, day=n + 1)
-    scene(0).resize((120, 90)).save(folder / NAME, quality=80)
+    draw_scene(0).resize((120, 90)).save(folder / NAME, quality=80)
     shutil.copy(folder / "1.jpg", folder / "1 copy.jpg")
     data = (folder / "1.jpg").read_bytes()
     (folder / "1 plain.jpg").write_bytes(data[:2] + data[4 + int.from_bytes(data[4:6], "big") :])
@@ -151,7 +152,7 @@ def test_a_left_out_image_is_shown_by_its_id_and_nothing_else_of_the_disk(page: 
 @pytest.mark.thorough
 def test_a_file_that_became_another_is_not_shown(page: ReviewClient, pile: Path) -> None:
     image = card(page, keys(page)[0])["other"]["image_id"]
-    scene(99).save(pile / NAME)
+    draw_scene(99).save(pile / NAME)
     assert page.get(f"/duplicates/image/320/{image}").status_code == 404
     (pile / NAME).unlink()
     (pile / NAME).symlink_to("/etc/passwd")

@@ -19,6 +19,7 @@ from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import StoredSet
+from tests.images import encode_image
 from tests.review.recall_sets import images_table, qrels_table, queries_table
 from tests.review.server.pages import ORIGIN_HEADERS, ReviewClient, open_client
 from tests.small_sets import SMALL_SET_GRADES
@@ -34,9 +35,7 @@ def draw(number: int, quality: int = 90) -> bytes:
     for _ in range(12):
         x, y, side = (int(value) for value in rng.integers(0, 200, 3))
         pen.rectangle((x, y, x + side, y + side // 2), fill=tuple(int(value) for value in rng.integers(0, 255, 3)))
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=quality)
-    return out.getvalue()
+    return encode_image(image, "JPEG", quality=quality)
 
 
 def publish_album(folder: Path, **changes: Any) -> StoredSet:

@@ -1,6 +1,5 @@
 """A person at the page, in a real browser: judging by keyboard, a server that is killed, and nothing lost."""
 
-import io
 import json
 import signal
 from dataclasses import replace
@@ -17,6 +16,7 @@ from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import HumanCaption, QueryDecision
 from querytruth.sets.set_files import StoredSet
+from tests.images import encode_image
 from tests.resealed_sets import reseal
 from tests.review import browser_pages
 from tests.review.browser_pages import (
@@ -35,9 +35,7 @@ def jpeg(number: int, side: int = 512) -> bytes:
     """An image that is told from the others by its colour and its number."""
     image = Image.new("RGB", (side, side), tuple((number * step) % 200 + 40 for step in (37, 71, 113)))
     ImageDraw.Draw(image).text((side // 3, side // 3), str(number), fill="white")
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=90)
-    return out.getvalue()
+    return encode_image(image, "JPEG", quality=90)
 
 
 def published(folder: Path, queries: int, each: int, images: int, texts: list[str] | None = None) -> StoredSet:

@@ -21,7 +21,8 @@ from querytruth.sets import decision_log, set_files
 from querytruth.sets.decision_records import Override
 from querytruth.sets.published_files import record_own_version
 from querytruth.sets.set_files import StoredSet
-from tests.flows.test_gallery_set import photo, scene
+from tests.flows.test_gallery_set import photo
+from tests.images import draw_scene
 from tests.resealed_sets import reseal
 from tests.review.server.pages import DOOR, ORIGIN_HEADERS, TOKEN, ReviewClient, open_client
 
@@ -34,8 +35,8 @@ def pile(tmp_path: Path) -> Path:
     folder = tmp_path / "pile"
     for n in range(3):
         photo(folder / f"{n}.jpg", n, day=n + 1)
-    scene(7, (300, 40)).save(folder / NAME)
-    scene(0).resize((120, 90)).save(folder / "0 small.jpg", quality=80)
+    draw_scene(7, (300, 40)).save(folder / NAME)
+    draw_scene(0).resize((120, 90)).save(folder / "0 small.jpg", quality=80)
     (folder / "broken.jpg").write_bytes((folder / "1.jpg").read_bytes()[:300])
     return folder
 
@@ -138,7 +139,7 @@ def test_what_no_build_lets_in_says_what_to_do(page: ReviewClient) -> None:
 def test_a_file_that_became_another_or_is_gone_is_not_rescued_unseen(page: ReviewClient, pile: Path) -> None:
     card, left = cards(page)[NAME], left_out(page)
     first = page.get(f"/rejects/image/320/{card['shown']['id']}").content
-    scene(99, (300, 40)).save(pile / NAME)
+    draw_scene(99, (300, 40)).save(pile / NAME)
     answer = rescue(page, card)
     assert answer.status_code == 409 and "another by now" in answer.json()["error"]
     again = cards(page)[NAME]

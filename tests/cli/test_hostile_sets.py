@@ -10,9 +10,9 @@ from querytruth.sets.set_files import find_set
 from tests.hostile_sets import HostileCase, hostile_cases, version_of
 from tests.resealed_sets import reseal
 from tests.small_sets import publish_small_set, strangers_tables
-from tests.watched_commands import do_work_in_process, make_home, run_watched, use_set
+from tests.watched_commands import do_work_in_process, make_home, run_cases, run_watched, use_set
 
-_CASES = list(hostile_cases())
+_PARTS = 4  # into which the cases are divided
 
 
 @pytest.fixture(scope="module")
@@ -21,18 +21,20 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish_small_set(tmp_path_factory.mktemp("template"), strangers_tables()).path.parent
 
 
-@pytest.mark.parametrize("case", _CASES[::13], ids=lambda case: case[0])
 @pytest.mark.thorough
-def test_a_sample_of_hostile_sets(
-    case: HostileCase, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _run_case(case, template, tmp_path, monkeypatch)
+def test_a_sample_of_hostile_sets(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run_all(list(hostile_cases())[::13], template, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", _CASES, ids=lambda case: case[0])
-def test_all_hostile_sets(case: HostileCase, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run_case(case, template, tmp_path, monkeypatch)
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_all_hostile_sets(part: int, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run_all(list(hostile_cases())[part::_PARTS], template, tmp_path, monkeypatch)
+
+
+def _run_all(cases: list[HostileCase], template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_cases(cases, lambda case, place: _run_case(case, template, place, monkeypatch), tmp_path)
 
 
 def _run_case(case: HostileCase, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,8 +186,9 @@ def search_in_run(judged: JudgedSet, run: Path, text: str, k: int, ids: str) -> 
     mine = mine[mine["query_id"] == mine["query_id"].iloc[0]]
     first = mine.sort_values(["score", "image_id"], ascending=[False, True]).head(k)
     images = set(judged.images["image_id"]) | set(judged.representatives.index) if judged.images is not None else set()
+    names = _name_images(judged)
     hits = [
-        (name, name if name in images else "", float(score))
+        (names.get(name, name), name if name in images else "", float(score))
         for name, score in zip(first["image_id"].astype("str"), first["score"], strict=True)
     ]
     return _judge(judged, text, str(system.description["name"]), hits)

@@ -22,7 +22,7 @@ from builders.precision.annotated_gallery import AnnotationFile
 from builders.precision.detections import DetectionFile
 from builders.precision.tag_files import is_tag_file, read_tags
 from querytruth.array_types import AnyArray
-from querytruth.backends.files.json_stream import JsonObjectReader
+from querytruth.backends.files.json_stream import OTHER_FORM, JsonObjectReader
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.sets.ledger import Rejection, rejection_table
 
@@ -73,9 +73,7 @@ def read_annotations(
     if missing := [key for key in _KEYS[:3] if key not in seen]:
         has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
         reason = f"has no {missing[0]!r} (it has {has})"
-        raise UserError(
-            "read annotations", name, reason, "give an instances file in COCO form, or tags as .csv or .jsonl"
-        )
+        raise UserError("read annotations", name, reason, OTHER_FORM)
     box_table = boxes.table()
     return AnnotationFile(
         name=name,

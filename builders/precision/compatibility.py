@@ -117,6 +117,8 @@ def _check_declared_pairs(
 
 def _group_symmetric(count: int, symmetric: set[tuple[int, int]]) -> list[int]:
     """Returns per concept the number of its group: concepts that accept each other, directly or through others."""
+    if not symmetric:  # most maps: loading SciPy takes as long as reading 50 MB of annotations
+        return list(range(count))
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

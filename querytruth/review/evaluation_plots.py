@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from querytruth.evaluation.evaluation_result import EvaluationResult
 from querytruth.review import vega_lite
-from querytruth.review.page_parts import translate
+from querytruth.review.page_parts import name_part, translate
 from querytruth.review.result_cards import format_interval
 
 _WIDTH, _HEIGHT = 285, 190
@@ -152,7 +152,9 @@ def draw_slice_plots(systems: Mapping[str, EvaluationResult], metric: str) -> li
     plot_data = []
     for aspect, mine, sizes in _aspects(rows, _MAX_BARS):
         if (total := mine["value"].nunique()) > 1:
-            plot = draw_slice_bars(mine[mine["value"].isin(sizes)], list(systems), overall)
+            shown = mine[mine["value"].isin(sizes)]
+            names = [name_part(aspect, str(value)) for value in shown["value"]]
+            plot = draw_slice_bars(shown.assign(value=names), list(systems), overall)
             plot_data.append({"aspect": aspect, "plot": plot, "total": total, "shown": len(sizes)})
     return plot_data
 
@@ -163,7 +165,7 @@ def build_slice_table(slices: pd.DataFrame, metrics: list[str]) -> list[dict[str
     for aspect, mine, sizes in _aspects(slices[slices["metric"].isin(metrics)], _MAX_TABLE_ROWS):
         cells = {(row.value, row.metric): row for row in mine.itertuples(index=False)}
         rows = [
-            (str(value), number, [_cell(cells.get((value, metric))) for metric in metrics])
+            (name_part(aspect, str(value)), number, [_cell(cells.get((value, metric))) for metric in metrics])
             for value, number in sizes.items()
         ]
         aspects.append({"aspect": aspect, "further": mine["value"].nunique() - len(sizes), "rows": rows})

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from querytruth.backends.files.durable_files import file_sha256
-from querytruth.backends.files.table_rows import TABLE_SUFFIXES, iterate_rows, read_columns
+from querytruth.backends.files.table_rows import TABLE_SUFFIXES, find_usual_column, iterate_rows, read_columns
 from querytruth.errors import UserError
 from querytruth.evaluation.ground_truth import find_representatives
 from querytruth.evaluation.judged_sets import add_copies
@@ -118,7 +118,7 @@ def _iterate_judgments(file: Path, encoding: str) -> Iterator[_Judgment]:
         raise UserError(_STAGE, file, "is an export to fill in", "import it with querytruth review import-csv")
     columns = []
     for what, known in _COLUMNS.items():
-        if (name := next((one for one in known if one in header), None)) is None:
+        if (name := find_usual_column(header, known)) is None:
             reason = f"has no column of the {what} (it has {', '.join(header)[:80] or 'none'})"
             raise UserError(_STAGE, file, reason, f"name one {known[0]} or {known[1]}")
         columns.append(name)

@@ -106,6 +106,14 @@ def _translate_sentence(text: str, section: str) -> str:
     return text
 
 
+def name_part(aspect: str, value: str) -> str:
+    """Return a value of an aspect of queries, such as negation/without of `kind`, in the language of `pages_in`;
+    labels and topics are of the data."""
+    if _LANGUAGE.get() != "zh" or aspect in ("labels", "topic", "level"):
+        return value
+    return "/".join(str(PAGE_TEXTS["chinese_parts"].get(part, part)) for part in value.split("/"))
+
+
 def _translate_evidence(text: str) -> str:
     """Return evidence whose labels are in Chinese, such as “狗 missing”, in Chinese."""
     return "；".join(_translate_sentence(part, "chinese_evidence") for part in text.split("; "))
@@ -164,6 +172,7 @@ def _environment(language: str) -> Environment:
     environment.globals |= {"_": write, "texts": PAGE_TEXTS["chinese"] if language == "zh" else {}}
     environment.filters["text"] = lambda value: _look_up(str(value).replace("_", " "), language)
     environment.filters["evidence"] = lambda text, of: _translate_evidence(text) if language == of == "zh" else text
+    environment.filters["part"] = lambda value, aspect: name_part(aspect, str(value))
     environment.filters["detail"] = translate_detail
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes

@@ -16,7 +16,7 @@ import pandas as pd
 from querytruth.evaluation.comparison import SHORTCUT_COLUMNS
 from querytruth.evaluation.evaluation_result import EvaluationResult
 from querytruth.records import stable_hash
-from querytruth.review.page_parts import text_or_empty
+from querytruth.review.page_parts import name_part, text_or_empty
 from querytruth.review.vega_lite import ACCENT, SOFT, WARM, VegaSpec, draw_svg, shorten_labels
 
 SUCCESS, MIDDLE, FAILURE = BINS = ("success", "middle", "failure")
@@ -207,7 +207,7 @@ def draw_family_profile(systems: Mapping[str, EvaluationResult], metric: str) ->
     best = f"p@{_DEPTH}" if (rows["metric"] == f"p@{_DEPTH}").any() else metric
     chosen = {"right": best, "negatives": _choose_cut(rows["metric"]), "kept": SHORTCUT_COLUMNS[1]}
     label = shorten_labels(systems, _NAME)
-    kinds = sorted(rows["value"].unique().tolist())
+    kinds = [name_part("kind", value) for value in sorted(rows["value"].unique().tolist())]
     panels, plots, descriptions = [], [], []
     for name, shown in chosen.items():
         mine = rows[rows["metric"] == shown]
@@ -235,7 +235,7 @@ def _choose_cut(metrics: pd.Series) -> str:
 def _panel(rows: pd.DataFrame, title: str, label: Mapping[str, str], kinds: list[str]) -> VegaSpec:
     """Return a dot per kind and system on the line of its interval."""
     values = [
-        {"kind": row.value, "system": label[row.system], "queries": f"{row.queries:,}"}
+        {"kind": name_part("kind", row.value), "system": label[row.system], "queries": f"{row.queries:,}"}
         | {name: float(getattr(row, name)) for name in ("mean", "low", "high")}
         for row in rows.itertuples(index=False)
     ]
@@ -276,5 +276,6 @@ def _panel(rows: pd.DataFrame, title: str, label: Mapping[str, str], kinds: list
 
 def _describe(rows: pd.DataFrame, is_pair: bool) -> str:
     return ", ".join(
-        f"{row.value} {row.mean:.2f}" + (f" {row.system}" if is_pair else "") for row in rows.itertuples(index=False)
+        f"{name_part('kind', row.value)} {row.mean:.2f}" + (f" {row.system}" if is_pair else "")
+        for row in rows.itertuples(index=False)
     )

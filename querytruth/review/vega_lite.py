@@ -93,7 +93,13 @@ def draw_intervals(
     if any("note" in one for one in values):
         layers.append({"mark": text, "encoding": {"x": {"value": 205}, "text": {"field": "note"}}})
     x = {"type": "quantitative", "title": None, "scale": {"zero": True}, "axis": {"tickCount": 5}}
-    y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
+    y = {
+        "field": "name",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "axis": {"ticks": False, "domain": False, "labelPadding": 8},
+    }
     offset = {"yOffset": {"field": "system", "type": "nominal", "sort": names}} if colour else {}
     dotted = {"type": "rule", "color": SOFT, "strokeDash": [2, 3]}
     layers = [

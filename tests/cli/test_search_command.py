@@ -35,6 +35,7 @@ def test_results_of_a_run_are_marked_by_the_sets_judgments(small: Path, run: Run
     assert [page.count(f'<li class="{kind}">') for kind in ("relevant", "wrong", "unjudged")] == [2, 1, 1]
     assert "1 of 2 relevant images are among these 3 results; 1 are not judged." in page
     assert page.count("data:image/jpeg") == 4
+    assert [hit["id"] for hit in found["hits"]] == [f"holiday/{one} 1.jpg" for one in ("tree", "dog", "cat")]
 
 
 def test_the_page_is_in_chinese_where_that_is_asked(small: Path, run: Run) -> None:

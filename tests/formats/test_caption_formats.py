@@ -249,6 +249,10 @@ def test_an_unknown_format_answers_with_the_nearest() -> None:
     [
         ("captions.csv", "image,caption\n1.jpg,a dog\n2.jpg,a dog\n2.jpg,a boat\n"),
         ("captions.csv", "image;caption\n1.jpg;a dog\n2.jpg;a dog\n2.jpg;a boat\n"),
+        ("names.csv", " Image ,Caption\n1.jpg,a dog\n2.jpg,a dog\n2.jpg,a boat\n"),
+        ("lists.json", json.dumps([
+            {"images": ["1.jpg", "2.jpg"], "captions": ["a dog"]}, {"images": "2.jpg", "captions": ["a boat", ""]},
+        ])),
         ("openclip.tsv", "filepath\ttitle\n1.jpg\ta dog\n2.jpg\ta dog\n2.jpg\ta boat\n"),
         ("metadata.jsonl", "".join(
             json.dumps({"file_name": image, "text": text}) + "\n"
@@ -282,12 +286,19 @@ def test_grades_and_splits_of_a_table_are_taken_and_empty_cells_are_listed(tmp_p
         ("image,b\n1,2\n", "has no column of texts"),
         ("image,text,grade\n1,2,high\n", "line 2 .*has the grade 'high'"),
         ("image,text,grade\n1,2,0.5\n", "line 2 .*has the grade '0.5'"),
-        ("image,text,grade\n1,2,nan\n", "line 2 .*has the grade 'nan'"),
+        ("image,text,grade\n1,2,inf\n", "line 2 .*has the grade 'inf'"),
     ],
 )
 def test_a_table_without_pairs_is_refused_in_one_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(UserError, match=problem):
         read("pairs", write(tmp_path, {"own.csv": text}) / "own.csv")
+
+
+def test_answers_are_grades_and_a_pair_that_nobody_judged_is_listed(tmp_path: Path) -> None:
+    rows = "dog,1.jpg,True\ndog,2.jpg,FALSE\ndog,3.jpg,\n狗,1.jpg,相关\n狗,2.jpg,不相关\n"
+    said = read("pairs", write(tmp_path, {"pairs.csv": "query,image,relevance\n" + rows}) / "pairs.csv")
+    assert said.qrels["relevance"].tolist() == [1, 0, 1, 0]
+    assert said.rejections == [("query", "pairs.csv line 4", "no_grade", "")]
 
 
 def test_captions_of_coco_that_are_empty_or_missing_do_not_refuse_the_file(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def stored(tmp_path: Path) -> StoredSet:
 def test_names_of_others_become_decisions_of_ours(stored: StoredSet, tmp_path: Path) -> None:
     first, second = stored.tables.queries["query_id"].iloc[:2]
     file = tmp_path / "judged.csv"
-    file.write_text("qid,file,grade\nt0,spring/a.jpg,2\nline-9,/mnt/photos/2023/summer/a.jpg,0\nt1,doc-17,1\n")
+    file.write_text("Qid, file,GRADE\nt0,spring/a.jpg,2\nline-9,/mnt/photos/2023/summer/a.jpg,0\nt1,doc-17,1\n")
 
     reading = read_foreign_judgments(stored.path, file, "lin")
     assert not reading.problems

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from querytruth.review import page_parts
-from querytruth.review.page_parts import PAGE_TEXTS, pages_in, render_template, translate
+from querytruth.review.page_parts import PAGE_TEXTS, name_part, pages_in, render_template, translate
 from querytruth.sets import decision_outcomes
 from tests.review.server.pages import HOME, TOKEN, open_client
 from tests.small_sets import publish_small_set, small_tables
@@ -100,6 +100,16 @@ def test_sentences_that_results_hold_in_english_are_shown_in_chinese() -> None:
     for sentence in sentences.keys() - {"grade by %(name)s"}:  # which is put together of a decision and a name
         first = next(words for words in re.split(r"%\(\w+\)s", sentence) if len(words) > 5)
         assert first.partition("(")[0].strip(" :") in sources, sentence
+
+
+def test_parts_of_queries_are_named_in_chinese_and_labels_stay() -> None:
+    said = [("kind", "negation/without"), ("kind", "attribute/dark red"), ("length", "over 20"), ("labels", "count")]
+    with pages_in("zh"):
+        assert [name_part(*one) for one in said] == ["否定/没有", "属性/dark red", "超过 20", "count"]
+    assert [name_part(*one) for one in said] == [value for _, value in said]
+    families = "".join(file.read_text("utf-8") for file in (ROOT / "builders/precision/families").glob("*.py"))
+    kinds = [*re.findall(r'"((?:count|negation|size)/[a-z0-9+]+)"', families), "spatial/left", "spatial/above"]
+    assert len(kinds) > 5 and {part for one in kinds for part in one.split("/")} <= PAGE_TEXTS["chinese_parts"].keys()
 
 
 def test_a_detail_of_a_rejection_has_its_measure_in_chinese() -> None:

@@ -28,6 +28,7 @@ LONGEST = 1 << 28  # bytes of one record: a quote that is never closed must not 
 _BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _STAGE = "read annotations"
+OTHER_FORM = "give an instances file in COCO form (what labels images exports it), or tags as .csv or .jsonl"
 _TOKEN = 16  # bytes; no JSON literal (-Infinity) or string escape is longer
 _DIGITS = 4000  # Python does not parse longer integers
 
@@ -47,7 +48,7 @@ class JsonObjectReader:
 
     def __enter__(self) -> JsonObjectReader:
         if self.path.exists() and not self.path.is_file():
-            raise self._error("is no file", "check the path in the definition")
+            raise self._error("is a folder" if self.path.is_dir() else "is no file", OTHER_FORM)
         try:
             self._file = open_regular(self.path)
         except OSError as error:
@@ -68,8 +69,8 @@ class JsonObjectReader:
         require_text(_STAGE, self.path.name, self._window[:4096])
         if self._window.startswith(b"\xef\xbb\xbf"):
             self._position = 3
-        if self._next_character() != "{":
-            raise self._damage_error("is no JSON object")
+        if (first := self._next_character()) != "{":
+            raise self._error(f"begins with {first!r}: no JSON object" if first else "is empty", OTHER_FORM)
         self._position += 1
         if self._next_character() == "}":
             self._position += 1

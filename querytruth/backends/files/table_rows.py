@@ -1,4 +1,5 @@
-"""Tables of other people, whatever their format: CSV, TSV, JSON lines, Parquet, the first sheet of an .xlsx file.
+"""Tables of other people, whatever their format: CSV, TSV, JSON lines, a JSON list of objects, Parquet, the first sheet
+of an .xlsx file.
 
 One reader for all rooms: the suffix decides, rows come one after the other, and what is not as it should be is one line
 with file, row and reason. Nothing is guessed: a row of another length, a column that is there twice and a text in
@@ -31,7 +32,7 @@ from querytruth.errors import UserError, first_line, translate_read_errors
 
 _BATCH_ROWS = 1 << 13
 _IMPORT = "import"
-OBJECT_SUFFIXES = (".jsonl", ".ndjson")  # of lines that each have keys of their own
+OBJECT_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of records that each have keys of their own
 _Records = Iterator[tuple[str, Any]]
 
 
@@ -42,6 +43,12 @@ def read_columns(path: Path, stage: str = _IMPORT, encoding: str = "utf-8") -> l
             return list(_read_schema(path, stage).names)
         _, first = next(_find_reader(path, stage)(path, stage, encoding), ("", []))
         return list(first)
+
+
+def find_usual_column(names: Sequence[str], usual: Sequence[str]) -> str | None:
+    """Returns the column with the first of the usual names, whatever its capitals and the blanks around it."""
+    known = {name.strip().casefold(): name for name in reversed(names)}
+    return next((known[name] for name in usual if name in known), None)
 
 
 def iterate_rows(
@@ -141,6 +148,16 @@ def _iterate_json_lines(path: Path, stage: str, encoding: str) -> _Records:
             yield f"{path} line {number}", record
 
 
+def _iterate_json_list(path: Path, stage: str, encoding: str) -> _Records:
+    text = "".join(line for _, line in _iterate_texts(path, stage, encoding))
+    try:
+        records = msgspec.json.decode(text, type=list[dict[str, Any]])
+        refuse_repeated_keys(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(stage, path, f"is no JSON list of objects ({error})", FIX_FILE) from None
+    yield from ((f"{path} record {number}", record) for number, record in enumerate(records, start=1))
+
+
 def _iterate_texts(path: Path, stage: str, encoding: str) -> Iterator[tuple[int, str]]:
     """Yields number and text of every line, with its end. UTF-8 is read as a stream, anything else as a whole."""
     if encoding.lower().replace("-", "") in ("utf8", "utf8sig"):
@@ -164,7 +181,7 @@ def _iterate_sheet(path: Path, stage: str, _encoding: str) -> _Records:
 
 _READERS: dict[str, Callable[[Path, str, str], _Records]] = {
     ".csv": _iterate_csv, ".tsv": _iterate_csv, ".xlsx": _iterate_sheet,
-    ".jsonl": _iterate_json_lines, ".ndjson": _iterate_json_lines,
+    ".jsonl": _iterate_json_lines, ".ndjson": _iterate_json_lines, ".json": _iterate_json_list,
 }  # fmt: skip
 TABLE_SUFFIXES = (*_READERS, ".parquet")
 

@@ -35,7 +35,25 @@ _MAGIC = {
 _BRANDS = dict.fromkeys((b"avif", b"avis"), "AVIF") | dict.fromkeys(
     (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"hevm", b"hevs"), "HEIF"
 )
-JPEG_XL_STARTS = (b"\xff\x0a", b"\x00\x00\x00\x0cJXL \r\n\x87\n")  # a bare codestream, and a file with boxes
+# What else lies among images: named, so that a person knows whether to convert it or to fetch it again.
+_OTHERS = {
+    b"\xff\x0a": "JPEG XL",
+    b"\x00\x00\x00\x0cJXL \r\n\x87\n": "JPEG XL",
+    b"\x00\x00\x00\x0cjP  \r\n\x87\n": "JPEG 2000",
+    b"\xff\x4f\xff\x51": "JPEG 2000",
+    b"8BPS": "Photoshop",
+    b"\x00\x00\x01\x00": "an icon",
+    b"%PDF": "PDF",
+    b"%!PS": "PostScript",
+    b"SIMPLE  =": "FITS",
+    b"\x76\x2f\x31\x01": "OpenEXR",
+    b"#?RADIANCE": "Radiance",
+    b"DDS ": "DirectDraw",
+    b"PK\x03\x04": "a zip archive",
+    b"version https://git-lfs": "a pointer of Git LFS: `git lfs pull` fetches the file",
+} | {f"P{number}".encode() + blank: "a portable pixmap" for number in range(1, 8) for blank in (b"\n", b" ")}
+_TAG = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s*<(?:!--.*?--|\?xml.*?\?)>)*\s*<!?([a-z]+)", re.IGNORECASE | re.DOTALL)
+_TAGS = {"doctype": "a web page", "html": "a web page", "head": "a web page", "svg": "SVG"}
 _RAW_STARTS = (b"FUJIFILMCCD-RAW", b"FOVb", b"IIRO", b"IIRS", b"MMOR", b"IIU\x00")  # RAF, X3F, ORF, RW2
 _CRITICAL = re.compile(rb"[A-Z][A-Za-z]{3}|fdAT")  # PNG chunks that change the pixels
 
@@ -146,6 +164,17 @@ def sniff_format(head: bytes) -> str | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def describe_other_kind(head: bytes) -> str | None:
+    """Returns what a file is by its first bytes where it is none of the formats read; None where that is unknown."""
+    if head[4:8] == b"ftyp":  # a phone stores a short film beside a photo
+        return f"a film or an unknown image, of brand {head[8:12].decode('latin-1').strip()!r}"
+    if tag := _TAG.match(head):
+        return _TAGS.get(tag[1].decode().lower(), "XML")
+    if head.lstrip()[:1] in (b"{", b"["):
+        return "JSON"
+    return next((name for start, name in _OTHERS.items() if head.startswith(start)), None)
 
 
 def is_camera_raw(head: bytes) -> bool:

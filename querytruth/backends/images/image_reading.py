@@ -274,8 +274,7 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
     if image_headers.is_camera_raw(head):
         raise UnusableImage("camera_raw")
     if image_headers.sniff_format(head) is None:
-        is_jpeg_xl = head.startswith(image_headers.JPEG_XL_STARTS)
-        raise UnusableImage("not_an_image", "JPEG XL, which is not read" if is_jpeg_xl else None)
+        raise UnusableImage("not_an_image", image_headers.describe_other_kind(head))
     if size > MAX_FILE_BYTES:
         raise UnusableImage("file_too_large", f"{size} bytes")
 

@@ -1,14 +1,16 @@
-"""Pairs of an image and a text in a table of one's own: CSV, TSV, JSON lines, Parquet or the first sheet of an .xlsx
-file, as OpenCLIP (filepath, title), the imagefolder of datasets (file_name, text) and most scripts write them.
+"""Pairs of an image and a text in a table of one's own: CSV, TSV, JSON (lines or a list), Parquet or the first sheet of
+an .xlsx file, as OpenCLIP (filepath, title), the imagefolder of datasets (file_name, text) and most scripts write them.
 
 A text that stands beside several images is one query, for which each of them is right. A column relevance or grade
-states how right a pair is, from 0 for one that was judged and is wrong.
+states how right a pair is, from 0 for one that was judged and is wrong; true and false are 1 and 0, an empty cell is a
+pair that nobody judged.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
-from querytruth.backends.files.table_rows import iterate_rows, read_columns
+from querytruth.backends.files.table_rows import find_usual_column, iterate_rows, read_columns
 from querytruth.backends.files.text_files import find_file, import_error
 from querytruth.formats.import_layouts import CAPTION_GRADES, SINGLE_IMAGE_LIMITATION
 from querytruth.formats.importers import (
@@ -20,11 +22,26 @@ from querytruth.formats.importers import (
 )
 from querytruth.formats.set_images import ImageStore
 
-_SUFFIXES = ("csv", "tsv", "jsonl", "parquet", "xlsx")
+_SUFFIXES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 _FILES = [f"{name}.{suffix}" for name in ("metadata", "captions", "pairs") for suffix in _SUFFIXES]
-_IMAGES = ("image", "file_name", "filename", "filepath", "image_name", "image_path", "path", "file", "图片", "文件名")
-_TEXTS = ("query", "text", "caption", "title", "comment", "description", "查询", "文本", "描述")
+_IMAGES = (
+    "image",
+    "images",
+    "file_name",
+    "filename",
+    "filepath",
+    "image_name",
+    "image_path",
+    "path",
+    "file",
+    "图片",
+    "文件名",
+)
+_TEXTS = ("query", "text", "caption", "captions", "title", "comment", "description", "查询", "文本", "描述")
 _GRADES = ("relevance", "grade", "相关性")
+_ANSWERS = dict.fromkeys(("true", "yes", "relevant", "是", "相关"), 1) | dict.fromkeys(
+    ("false", "no", "not relevant", "irrelevant", "否", "不相关"), 0
+)
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
@@ -34,23 +51,27 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     path = source if source.is_file() else find_file(source, _FILES, "table of images and texts")
     names = read_columns(path)
     image, text = (_find_column(path, names, usual, what) for usual, what in ((_IMAGES, "images"), (_TEXTS, "texts")))
-    grade = next((name for name in _GRADES if name in names), None)
+    grade = find_usual_column(names, _GRADES)
     columns = [image, text, *([grade] if grade else []), *(["split"] if split is not None else [])]
     queries: dict[str, str] = {}
     rows, rejections = [], []
     for place, row in iterate_rows(path, columns):
         if split is not None and row["split"] != split:
             continue
-        cells = [str(row[name] if row[name] is not None else "").strip() for name in (image, text)]
-        if not all(cells):
-            kind, reason = ("query", "empty_text") if cells[0] else ("image", "missing_file_name")
+        named, texts = _list_texts(row[image]), _list_texts(row[text])
+        if not named or not texts:
+            kind, reason = ("query", "empty_text") if named else ("image", "missing_file_name")
             rejections.append((kind, place.removeprefix(f"{path.parent}/"), reason, ""))
             continue
-        query = queries.setdefault(cells[1], str(len(queries) + 1))
-        rows.append((query, cells[0], _read_grade(place, row[grade]) if grade else 1))
-    texts = ((query, words) for words, query in queries.items())
+        relevance = _read_grade(place, row[grade]) if grade else 1
+        if relevance is None:
+            rejections.append(("query", place.removeprefix(f"{path.parent}/"), "no_grade", ""))
+            continue
+        asked = [queries.setdefault(words, str(len(queries) + 1)) for words in texts]
+        rows += [(query, name, relevance) for query in asked for name in named]
+    query_rows = ((query, words) for words, query in queries.items())
     return ImportedTables(
-        queries=build_query_table(texts, "query" if grade else "caption"),
+        queries=build_query_table(query_rows, "query" if grade else "caption"),
         images=build_image_table((name, name, None) for name in dict.fromkeys(name for _, name, _ in rows)),
         qrels=build_judgment_table(rows, "table" if grade else "caption"),
         files=[path],
@@ -62,20 +83,29 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
 
 
 def _find_column(path: Path, names: list[str], usual: tuple[str, ...], what: str) -> str:
-    if (found := next((name for name in usual if name in names), None)) is None:
+    if (found := find_usual_column(names, usual)) is None:
         raise import_error(
             path, f"has no column of {what} (it has {', '.join(names) or 'none'})", f"name it {usual[0]}"
         )
     return found
 
 
-def _read_grade(place: str, cell: Any) -> int:
+def _read_grade(place: str, cell: Any) -> int | None:
+    """Returns None for an empty cell: nobody judged the pair. Raises UserError for what is no grade."""
+    text = str("" if cell is None else cell).strip().casefold()
     try:
-        value = float(cell)
+        value = float(_ANSWERS.get(text, text or "nan"))
+        if math.isnan(value):
+            return None
         if value != int(value):
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise import_error(
-            place, f"has the grade {str(cell)[:40]!r}", "give whole numbers, 0 for a wrong pair"
-        ) from None
+            raise ValueError(text)
+    except (ValueError, OverflowError):
+        reason = f"has the grade {str(cell)[:40]!r}"
+        raise import_error(place, reason, "give whole numbers, 0 for a wrong pair; or true and false") from None
     return int(value)
+
+
+def _list_texts(cell: Any) -> list[str]:
+    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, without blanks around them."""
+    cells = cell if isinstance(cell, list) else [cell]
+    return [text for one in cells if one is not None and (text := str(one).strip())]

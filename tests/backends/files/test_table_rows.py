@@ -35,6 +35,10 @@ def write_lines(path: Path) -> None:
     path.write_text("".join(json.dumps(dict(zip(HEADER, row, strict=True))) + "\n" for row in ROWS))
 
 
+def write_list(path: Path) -> None:
+    path.write_text(json.dumps([dict(zip(HEADER, row, strict=True)) for row in ROWS]))
+
+
 def write_parquet(path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([dict(zip(HEADER, row, strict=True)) for row in ROWS]), path)
 
@@ -44,6 +48,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     ".tsv": write_text("\t"),
     ".jsonl": write_lines,
     ".ndjson": write_lines,
+    ".json": write_list,
     ".parquet": write_parquet,
     ".xlsx": lambda path: write_sheet(path, [HEADER, *ROWS, [], ["", ""]]),
 }
@@ -70,6 +75,8 @@ def test_a_table_of_a_spreadsheet_that_separates_by_semicolons_is_read(tmp_path:
 
 
 WRONG = {
+    "one.json": (b'{"id": 1, "text": "a"}', r"one\.json.*is no JSON list of objects"),
+    "again.json": (b'[{"id": 1, "id": 2, "text": "a"}]', r"again\.json.*is no JSON list of objects"),
     "short.csv": (b"id,text\n1,a\n2\n", r"short\.csv line 3.*has 1 cells, the header 2"),
     "long.tsv": (b"id\ttext\n1\ta\tb\n", r"long\.tsv line 2.*has 3 cells, the header 2"),
     "twice.csv": (b"id,text,id\n", r"twice\.csv line 1.*has the column 'id' twice"),

@@ -74,11 +74,26 @@ def test_a_file_that_is_no_good_says_why(tmp_path: Path, data: bytes, reason: st
     assert read_image(tmp_path / "a.jpg").reason == reason
 
 
-@pytest.mark.parametrize("start", ["ff0acb0600138802", "0000000c4a584c200d0a870a00000014"])  # written by libjxl
-def test_jpeg_xl_is_named_where_it_is_left_out(tmp_path: Path, start: str) -> None:
-    (tmp_path / "a.jxl").write_bytes(bytes.fromhex(start))
-    found = read_image(tmp_path / "a.jxl")
-    assert (found.reason, found.detail) == ("not_an_image", "JPEG XL, which is not read")
+@pytest.mark.parametrize(
+    ("head", "named"),
+    [
+        (bytes.fromhex("ff0acb0600138802"), "JPEG XL"),  # written by libjxl
+        (bytes.fromhex("0000000c4a584c200d0a870a00000014"), "JPEG XL"),
+        (bytes.fromhex("0000000c6a5020200d0a870a00000014"), "JPEG 2000"),
+        (b"\n<!DOCTYPE html><title>403", "a web page"),
+        (b'<?xml version="1.0"?>\n<!-- by hand -->\n<svg width="9">', "SVG"),
+        (b"<?xml version='1.0'?><x:xmpmeta>", "XML"),
+        (b'{"error": "not found"}', "JSON"),
+        (b"\x00\x00\x00\x14ftypqt  \x00\x00\x00\x00", "a film or an unknown image, of brand 'qt'"),
+        (b"P6\n10 10 255\n", "a portable pixmap"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS: `git lfs pull` fetches the file"),
+        (b"\x00\x01\x02\x03", None),
+    ],
+)
+def test_what_is_no_image_is_named(tmp_path: Path, head: bytes, named: str | None) -> None:
+    (tmp_path / "a.jpg").write_bytes(head)
+    found = read_image(tmp_path / "a.jpg")
+    assert (found.reason, found.detail) == ("not_an_image", named)
 
 
 def test_a_good_image_says_what_it_is(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.precision.annotation_files import read_annotations
 from querytruth.backends.files import json_stream
 from querytruth.backends.files.json_stream import JsonObjectReader
 from querytruth.errors import UserError
@@ -56,13 +57,16 @@ def oracle(data: bytes) -> dict[str, Any] | None:
     return {k: v for k, v in whole.items() if not k.startswith("skip")} if isinstance(whole, dict) else None
 
 
+REFUSED = r"f\.json .*( at byte \d+|begins with '.*': no JSON object|is empty)"
+
+
 def agree(data: bytes, window: int) -> None:
     """Both read the same, or both refuse. Values are compared as text: NaN is not equal to itself."""
     wanted = oracle(data)
     if wanted is not None:
         assert repr(read(data, window)) == repr(wanted)
         return
-    with pytest.raises(UserError, match=r"f\.json .* at byte \d+"):
+    with pytest.raises(UserError, match=REFUSED):
         read(data, window)
 
 
@@ -133,7 +137,7 @@ def test_every_window_gives_the_same(window: int) -> None:
 @pytest.mark.thorough
 def test_every_truncation_is_refused_with_a_byte(window: int) -> None:
     for size in range(len(SMALL)):
-        with pytest.raises(UserError, match=r"f\.json .* at byte \d+"):
+        with pytest.raises(UserError, match=REFUSED):
             read(SMALL[:size], window)
 
 
@@ -177,6 +181,14 @@ def test_a_damaged_file_is_read_or_refused_as_json_loads_would(seed: int) -> Non
 def test_what_is_no_json_object_is_refused(text: str, window: int) -> None:
     assert oracle(text.encode()) is None
     agree(text.encode(), window)
+
+
+def test_a_file_of_another_form_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / "voc.xml").write_text("<annotation><filename>a.jpg</filename></annotation>")
+    (tmp_path / "labels").mkdir()
+    for name, reason in (("voc.xml", "begins with '<': no JSON object"), ("labels", "is a folder")):
+        with pytest.raises(UserError, match=f"{reason}. Next: give an instances file in COCO form"):
+            read_annotations(tmp_path / name)
 
 
 @pytest.mark.parametrize("window", [10, 1 << 20])

@@ -162,7 +162,7 @@ MERGED = [
     ("querytruth/formats/importers/pairs", 'row["split"] != split', "False", PAIRS),
     ("querytruth/formats/importers/pairs", "value != int(value)", "False", PAIRS),
     ("querytruth/formats/importers/pairs", "_read_grade(place, row[grade]) if grade else 1", "1", PAIRS),
-    ("querytruth/formats/importers/pairs", "not all(cells)", "False", PAIRS),
+    ("querytruth/formats/importers/pairs", "not named or not texts", "False", PAIRS),
     ("builders/precision/tag_files", "score < at_least", "False", TAGS),
     ("builders/precision/tag_files", "0 <= score <= 1", "score >= 0", TAGS),
     ("builders/precision/tag_files", "propose_from <= score < at_least", "propose_from <= score", TAGS),

@@ -7,6 +7,7 @@ import pytest
 
 from querytruth.errors import UserError
 from querytruth.sets.set_files import find_set
+from tests.command_runner import invoke
 from tests.hostile_sets import HostileCase, hostile_cases, version_of
 from tests.resealed_sets import reseal
 from tests.small_sets import publish_small_set, strangers_tables
@@ -55,3 +56,13 @@ def test_a_version_that_is_a_link_is_not_followed(template: Path, tmp_path: Path
     with pytest.raises(UserError, match=r"v9 \(find set\): is a link"):
         find_set(str(tmp_path / "sent"))
     assert find_set(str(tmp_path / "sent" / "v1")).name == "v1"
+
+
+def test_no_page_is_written_through_a_link(template: Path, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "sets" / "small", tmp_path / "outside"
+    shutil.copytree(template, folder)
+    outside.mkdir()
+    (folder / "shown").symlink_to(outside)
+    said = invoke("apply", folder / "v1")
+    assert said.exit_code == 0 and "shown (write page): is a link" in said.output
+    assert not list(outside.iterdir())

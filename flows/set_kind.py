@@ -15,9 +15,9 @@ from builders.publication import BuildResult, BuiltTables, check_decision_logs, 
 from builders.set_pages import RenderSetPage, render_judged_page
 from flows.definition_checks import check_before_build
 from flows.requests import BuildRequest
+from querytruth.backends.files import durable_files, safe_paths
 from querytruth.backends.files.bucket import BucketObjects
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl
-from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.steps import current_run, keep_work_at, step
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
@@ -120,9 +120,9 @@ class SetKind:
         """The result with the page of the version and those of its nested sets, in `shown/` beside the versions. An
         unchanged version keeps its page; a page that cannot be written is logged, and the build is not lost."""
         nested_results = [self.write_version_page(nested) for nested in result.nested_results]
-        page = result.path.parent / "shown" / f"{result.path.name}.html"
         definition = result.manifest.get("envelope", {}).get("definition") or {}
-        try:
+        try:  # of a set that was fetched, `shown` may lead anywhere
+            page = safe_paths.contained_path(result.path.parent, f"shown/{result.path.name}.html", "write page")
             if result.is_new or not page.exists():
                 with pages_in(definition.get("page_language", "en")):
                     _write_version_page(self.render_page, result, page)
@@ -136,4 +136,4 @@ class SetKind:
 def _write_version_page(render_page: RenderSetPage, result: BuildResult, page: Path) -> None:
     held, version = result.tables, result.path
     stored = set_files.read_set(version) if held is None else set_files.hold_set(version, held)
-    write_page(page, render_page(stored), "then run querytruth show SET --page FILE")
+    durable_files.write_page(page, render_page(stored), "then run querytruth show SET --page FILE")

@@ -19,7 +19,7 @@ class HostileImport(NamedTuple):
     """A source; `write` gets its folder and the victim's."""
 
     name: str
-    format: str
+    layout: str
     write: Callable[[Path, Path], None]
 
 
@@ -188,4 +188,4 @@ def make_case(layout: str, name: str, change: Callable[[Path, Path], object]) ->
         write_source(layout, source, FirstEntry())
         change(source, home)
 
-    return HostileImport(f"{layout}: {name}", layout.split()[0], write)
+    return HostileImport(name, layout, write)

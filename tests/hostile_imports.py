@@ -64,7 +64,7 @@ def _entries(layout: str) -> Iterator[HostileImport]:
                 _lay_traps(source.with_name("photos"), home)
                 _lay_traps(source, home)
 
-            yield HostileImport(f"{layout}: {name}", layout.split()[0], write)
+            yield HostileImport(name, layout, write)
 
 
 def _lay_traps(folder: Path, home: Path) -> None:

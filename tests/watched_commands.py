@@ -3,24 +3,28 @@ to."""
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from starlette.testclient import TestClient
 
 from flows.review_site import open_review_site
+from querytruth.backends.images.worker_processes import _MappedItems
+from querytruth.backends.images.worker_starts import _START
 from querytruth.errors import UserError, make_visible
 from querytruth.review.server import create_app
 from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.review.server.pages import DOOR, HOME, TOKEN
 
+C = TypeVar("C", bound=tuple[Any, ...])  # a case: its name comes first
 SECRET = "the-victims-own-secret"
 SECONDS = 60  # for all commands on one set
 MEMORY = 1 << 30  # bytes that they may need beyond those of the process before
@@ -37,11 +41,13 @@ class Watch:
         self.root: Path | None = None  # of all tests
         self.allowed: tuple[str, ...] = ()
         self.seen: list[str] = []
+        self.opened: set[str] = set()
         sys.addaudithook(self._hear)
 
     @contextlib.contextmanager
     def watching(self, root: Path, allowed: list[Path]) -> Iterator[list[str]]:
         self.root, self.allowed, self.seen = root, tuple(map(str, allowed)), []
+        self.opened = set()
         # A module that is imported here for the first time would have its bytecode written, which is no fault.
         before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
@@ -53,9 +59,12 @@ class Watch:
     def _hear(self, event: str, values: tuple[Any, ...]) -> None:
         if self.root is None:
             return
+        if event == "subprocess.Popen" and _START in values[1]:
+            return  # a worker, which has no rights
         if event in _CONNECTS:
             self.seen.append(f"{event} {values[1:]}")
         elif event == "open" and isinstance(values[0], str | bytes | Path):
+            self.opened.add(os.path.realpath(values[0]))
             self._check(event, values[0], bool((values[2] or 0) & _WRITES))
         elif event in _CHANGES:
             for value in values:
@@ -78,18 +87,14 @@ _WATCH = Watch()
 
 
 def do_work_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are other processes, which no audit hook of this one sees: their work is done here."""
+    """Workers are other processes, which no audit hook of this one sees: their work is done here. Parquet alone is read
+    by them, whose memory is bounded."""
 
-    def call(work: Callable[[Any], Any], items: Any, *_more: Any, **_options: Any) -> Iterator[Any]:
-        return iter([work(item) for item in items])
+    def map_here(items: _MappedItems, upcoming: Iterator[Any]) -> Iterator[Any]:
+        done = [items.work(item) for item in upcoming]
+        yield from items.finish(done) if items.finish else done
 
-    def finish(work: Callable[[Any], Any], end: Callable[[list[Any]], Any], items: Any, *_more: Any) -> Iterator[Any]:
-        return iter(end([work(item) for item in items]))
-
-    for module in ("querytruth.sets.set_thumbnails", "querytruth.review.similar_images"):
-        monkeypatch.setattr(f"{module}.map_in_workers", call)
-    monkeypatch.setattr("querytruth.backends.images.scan_parts.finish_in_workers", finish)
-    monkeypatch.setattr("querytruth.backends.images.rendering.map_in_parallel", call)
+    monkeypatch.setattr(_MappedItems, "map", map_here)
     monkeypatch.setattr("os.sync", lambda: None)  # waits for the disks of the whole machine
 
 
@@ -112,13 +117,26 @@ def run_watched(
         problems, printed = run()
     assert problems == [], "\n".join(problems)
     assert seen == [], "\n".join(seen)
-    assert _contents(home) == before
-    assert SECRET not in printed and not _holds(SECRET.encode(), work)
+    assert _contents(home) == before, "the victim's folder is another"
+    assert SECRET not in printed and not _holds(SECRET.encode(), work), "the secret was taken"
     hidden = [line for line in printed.splitlines() if set(line) & set("\x1b\u202e\u200b")]
     assert not hidden, ascii(hidden[:3])
     assert time.monotonic() - started < SECONDS
-    assert _peak() - needed < MEMORY
+    assert (needs := _peak() - needed) < MEMORY, f"needs {needs >> 20} MiB"
     return printed
+
+
+def run_cases(cases: list[C], run: Callable[[C, Path], object], place: Path) -> None:
+    """Runs all cases, each in a folder of its own, also after one has failed, and names those that fail."""
+    failed = []
+    for number, case in enumerate(cases):
+        (place / str(number)).mkdir()
+        try:
+            run(case, place / str(number))
+        except AssertionError as error:
+            failed.append(f"{case[0]}: {error}")
+        shutil.rmtree(place / str(number))
+    assert cases and not failed, "\n".join(failed)
 
 
 def set_commands(version: Path, whole: Path) -> list[list[str]]:
@@ -148,6 +166,15 @@ def use_set(version: Path, whole: Path) -> tuple[list[str], str]:
         problems += [f"{' '.join(command[:2])}: {problem}"] if problem else []
     problem = _review(version)
     return problems + ([f"review: {problem}"] if problem else []), printed
+
+
+def list_opened(command: list[str], folder: Path) -> set[str]:
+    """The files below a folder that a command opens, by their paths in it."""
+    with _WATCH.watching(folder, [folder]):
+        problem, _ = run_command(command)
+    assert not problem, problem
+    root = f"{os.path.realpath(folder)}/"
+    return {path.removeprefix(root) for path in _WATCH.opened if path.startswith(root)}
 
 
 def run_command(command: list[str]) -> tuple[str, str]:

@@ -11,11 +11,17 @@ from tests.hostile_results import hostile_results
 from tests.hostile_sets import HostileCase, hostile_cases, version_of
 from tests.resealed_sets import reseal
 from tests.small_sets import publish_small_set, strangers_tables
-from tests.watched_commands import do_work_in_process, make_home, run_command, run_watched
+from tests.watched_commands import (
+    do_work_in_process,
+    list_opened,
+    make_home,
+    run_cases,
+    run_command,
+    run_watched,
+)
 
 _Commands = Callable[[Path, Path], list[list[str]]]
-_CASES = list(hostile_cases())
-_PARTS = 40  # into which the cases are divided, which are made of the template's own files
+_PARTS = 4  # into which the cases are divided
 
 
 def _list_result_commands(version: Path, whole: Path) -> list[list[str]]:
@@ -86,38 +92,71 @@ def test_whole_results_pass_every_command(template: Path, tmp_path: Path, monkey
     ]
 
 
+@pytest.fixture(scope="module")
+def readers(template: Path, tmp_path_factory: pytest.TempPathFactory) -> list[set[str]]:
+    """The files of the set that each command on stored results opens."""
+    place = tmp_path_factory.mktemp("readers")
+    sets = [Path(shutil.copytree(template, place / name)) for name in ("small", "whole")]
+    commands = _list_stored_commands(version_of(sets[0]), sets[1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        do_work_in_process(patch)
+        return [list_opened(command, sets[0]) for command in commands]
+
+
+def test_every_file_of_results_is_opened_by_a_command(template: Path, readers: list[set[str]]) -> None:
+    assert {_file_of(case) for case in hostile_results(template)} <= set().union(*readers)
+
+
 @pytest.mark.thorough
-def test_a_sample_of_hostile_results(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run_all(hostile_results(template)[::149], _list_stored_commands, template, tmp_path, monkeypatch)
+def test_a_sample_of_hostile_results(
+    template: Path, readers: list[set[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run_with_readers(hostile_results(template)[::149], readers, template, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("part", range(_PARTS))
-def test_all_hostile_results(part: int, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run_all(hostile_results(template)[part::_PARTS], _list_stored_commands, template, tmp_path, monkeypatch)
+def test_all_hostile_results(
+    part: int, template: Path, readers: list[set[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run_with_readers(hostile_results(template)[part::_PARTS], readers, template, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", _CASES, ids=lambda case: case[0])
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("part", range(_PARTS))
 def test_systems_are_judged_on_all_hostile_sets(
-    case: HostileCase, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: int, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _run(case, _list_result_commands, template, tmp_path, monkeypatch)
+    def run(case: HostileCase, place: Path) -> None:
+        _run(case, _list_result_commands, template, place, monkeypatch)
+
+    run_cases(list(hostile_cases())[part::_PARTS], run, tmp_path)
 
 
-def _run_all(
-    cases: list[HostileCase], commands: _Commands, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def _file_of(case: HostileCase) -> str:
+    return case[0].partition(" ")[0]
+
+
+def _run_with_readers(
+    cases: list[HostileCase],
+    readers: list[set[str]],
+    template: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Runs all cases, also after one has failed, and names those that fail."""
-    failed = []
-    for number, case in enumerate(cases):
-        (tmp_path / str(number)).mkdir()
-        try:
-            _run(case, commands, template, tmp_path / str(number), monkeypatch)
-        except AssertionError as error:
-            failed.append(f"{case[0]}: {error}")
-        shutil.rmtree(tmp_path / str(number))
-    assert cases and not failed, "\n".join(failed)
+    """Gives the commands that open the file in which a case has replaced something."""
+
+    def run(case: HostileCase, place: Path) -> None:
+        def list_readers(version: Path, whole: Path) -> list[list[str]]:
+            commands = _list_stored_commands(version, whole)
+            return [one for one, opened in zip(commands, readers, strict=True) if _file_of(case) in opened]
+
+        _run(case, list_readers, template, place, monkeypatch)
+
+    run_cases(cases, run, tmp_path)
 
 
 def _run(

@@ -1,21 +1,20 @@
 """Each guard of stored data taken out of a copy of the code: a named test fails then."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.crashes.mutants import MUTANTS, Mutant
+from tests.forked_pytest import ForkedPytest, fork_pytest
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedPytest]:
     """The tree, without what is hidden or large; compiled modules stay valid."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed (Debian: strace)")
@@ -24,24 +23,21 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (one / "__init__.py").is_file() or one.name in ("tests", "prompts"):
             shutil.copytree(one, folder / one.name)
     shutil.copy2(ROOT / "pyproject.toml", folder)
-    return folder
+    with fork_pytest(folder, tmp_path_factory.mktemp("printed") / "printed") as forked:
+        yield forked
 
 
-def run_tests(copy: Path, fails: str) -> int:
+def run_tests(copy: ForkedPytest, fails: str) -> int:
     """The exit status of pytest: 0 where all pass, 1 where a test fails, another where none ran."""
     file, _, names = fails.partition("::")
-    options = ["-n", "0", "-x", "-q", "-m", "slow or not slow", "-p", "no:cacheprovider", "-k", names]
-    command = [sys.executable, "-B", "-m", "pytest", f"tests/{file}", *options]
-    return subprocess.run(
-        command, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True
-    ).returncode
+    return copy.run([file], "-m", "slow or not slow", "-k", names)[0]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard)
-def test_without_any_one_guard_the_named_test_fails(mutant: Mutant, copy: Path) -> None:
-    file = copy / mutant.file
+def test_without_any_one_guard_the_named_test_fails(mutant: Mutant, copy: ForkedPytest) -> None:
+    file = copy.folder / mutant.file
     whole = file.read_text("utf-8")
     assert whole.count(mutant.text) == 1, "the guard is not there"
     file.write_text(whole.replace(mutant.text, mutant.instead), "utf-8")
@@ -53,7 +49,7 @@ def test_without_any_one_guard_the_named_test_fails(mutant: Mutant, copy: Path) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_with_all_guards_the_named_tests_pass(copy: Path) -> None:
+def test_with_all_guards_the_named_tests_pass(copy: ForkedPytest) -> None:
     for fails in sorted({mutant.fails for mutant in MUTANTS}):
         assert run_tests(copy, fails) == 0, fails
 

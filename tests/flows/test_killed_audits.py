@@ -29,7 +29,7 @@ from querytruth.audit.pool import pool_set
 from querytruth.audit.report import report_audit
 from querytruth.audit.steps import start_audit
 from querytruth.audit.judge_check import check_judge
-from querytruth.audit.definition import JudgeOptions
+from querytruth.audit.definition import AuditKeys, JudgeOptions
 from querytruth.backends.steps import BuildRun, active_run
 from tests.flows.audited_set import AuditedSet
 def work(name):

@@ -30,6 +30,7 @@ def work(name):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_fifty_kills_of_fifty_are_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     stub, asked, moment = StubGenerator(vocabulary=60, topics=6), [], threading.Event()
     wanted_calls = [0]

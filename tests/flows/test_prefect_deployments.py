@@ -262,8 +262,9 @@ def test_what_people_decided_is_the_next_version(world: PrefectTestServer) -> No
 
 
 def test_a_training_leaves_its_report_and_is_done_once(world: PrefectTestServer) -> None:
-    write_bars_set(world.place)
-    keys = {"kind": "training", "name": "bars-model", "set": "sets/bars", "out": "models", "size": 32, **SMALL}
+    (world.place / "bars").mkdir()
+    write_bars_set(world.place / "bars")
+    keys = {"kind": "training", "name": "bars-model", "set": "bars/sets/bars", "out": "models", "size": 32, **SMALL}
     keys |= {"split": {"validation": 8, "test": 12}, "steps": {"batch": 8, "rate": 0.01, "stages": [], "epochs": 1}}
     (world.place / "training.yaml").write_text(yaml.safe_dump(keys), "utf-8")
     world.deploy("flows.prefect_runs.train_flow.train", "on-demand", definition="training.yaml")

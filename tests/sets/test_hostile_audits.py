@@ -30,6 +30,15 @@ def test_a_sealed_manifest_with_a_wrong_key_is_one_line(change: str, tmp_path: P
         read_audit(tmp_path / "audits" / "first")
 
 
+def test_one_changed_character_of_an_audit_s_manifest_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "audits" / "first"
+    write_audit(folder, {**MANIFEST}, TABLES)
+    file = folder / "audit.json"
+    file.write_text(file.read_text().replace('"seed":0', '"seed":1').replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(UserError, match=r"audit\.json \(read audit\): is not as it was written"):
+        read_audit(folder)
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_sealed_table_without_a_column_or_with_other_values_is_one_line(name: str, tmp_path: Path) -> None:
     for number, column in enumerate(TABLES[name]):

@@ -11,7 +11,7 @@ from querytruth.sets.manifest import manifest_digest, read_manifest
 from tests.small_sets import publish_small_set, small_tables
 
 
-@pytest.mark.parametrize("key", ["title", "licence"])
+@pytest.mark.parametrize("key", ["title", "licence", "name"])
 def test_one_changed_character_of_a_manifest_is_refused(key: str, tmp_path: Path) -> None:
     version = publish_small_set(tmp_path, small_tables()).path
     file = version / "manifest.json"

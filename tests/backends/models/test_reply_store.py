@@ -161,6 +161,15 @@ def test_nothing_is_created_for_a_look(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_row_larger_than_a_reader_takes_is_refused(tmp_path: Path) -> None:
+    objects = DatabaseObjects(tmp_path / "replies.sqlite")
+    objects.put({"a": b"123"})
+    assert objects.read(["a"], 3)["a"].data == b"123"
+    with pytest.raises(UserError, match="has more than 2 bytes"):
+        objects.read(["a"], 2)
+    objects.close()
+
+
 def test_what_is_kept_survives_the_machines_stop(tmp_path: Path) -> None:
     with open_reply_store(tmp_path / "replies.sqlite") as store:
         keep(store, ANSWERS[0])

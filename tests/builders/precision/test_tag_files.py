@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.precision.tag_files import read_tags
+from builders.precision.tag_files import read_tags, read_unsure_tags
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from querytruth.errors import UserError
@@ -55,6 +55,24 @@ def keys(album: Path, tags: Path, *more: str) -> list[str]:
 )
 def test_a_cell_may_hold_several_tags_and_a_label_may_hold_a_comma(album: Path, text: str, names: list[str]) -> None:
     assert read_tags(write(album, "tags.csv", text)).categories["name"].tolist() == names
+
+
+def test_a_score_lies_between_0_and_1_and_an_unsure_one_is_no_tag(tmp_path: Path) -> None:
+    rows = [f"{letter}.png,dog,{score}" for letter, score in zip("abcdef", (0, 0.2, 0.5, 1, 1.5, -0.1), strict=True)]
+    read = read_tags(write(tmp_path, "tags.csv", "\n".join(["image,tag,score", "b.png,cat,1", *rows])), 0.5)
+    assert list(zip(read.boxes["image"], read.boxes["category"], strict=True)) == [
+        ("b.png", 0),
+        ("c.png", 1),
+        ("d.png", 1),
+    ]
+    reasons = read.rejected_boxes.groupby("reason")["item"].agg(list).to_dict()
+    assert reasons == {
+        "low_score": ["tags.csv line 3", "tags.csv line 4"],
+        "bad_score": ["tags.csv line 7", "tags.csv line 8"],
+    }
+    assert read.boxes["crowd"].all(), "how often something is there is not known"
+    unsure = read_unsure_tags(read, 0.1, 0.5).boxes
+    assert list(zip(unsure["image"], unsure["score"], strict=True)) == [("b.png", 0.2)]
 
 
 def test_a_query_s_right_images_are_those_with_its_tag(album: Path) -> None:

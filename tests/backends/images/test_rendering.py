@@ -274,3 +274,14 @@ def test_a_thumbnail_keeps_its_proportions_and_is_never_enlarged() -> None:
     assert opened(make_thumbnail(encode_image(photo(900, 300), "JPEG"), 90)).size == (90, 30)
     assert opened(make_thumbnail(encode_image(quarters(40, 20)), 90)).size == (40, 20)
     assert opened(make_thumbnail(encode_image(Image.new("L", (5000, 1))), 90)).size == (90, 1)
+
+
+def test_a_small_image_is_rendered_where_the_current_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker process lives longer than the folder in which it was started."""
+    small = encode_image(Image.new("RGB", (60, 40), "teal"), "JPEG")
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert make_thumbnail(small, 320)

@@ -56,11 +56,9 @@ ONE_OR_MORE = BeforeValidator(lambda value: value if isinstance(value, list) els
 
 
 class Request(StrictModel):
-    """The base of all requests. `stage` names the operation in errors; `former`: fields of earlier releases, with what
-    they are called now."""
+    """The base of all requests. `stage` names the operation in errors."""
 
     stage: ClassVar[str]
-    former: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
@@ -74,9 +72,7 @@ class Request(StrictModel):
             raise UsageError(wrong.item, wrong.reason, wrong.next_step, cls.stage)
         name = str(next(iter(defect["loc"]), cls.stage))
         if defect["type"] == "extra_forbidden":
-            is_renamed = f"is called {cls.former[name]} now" if name in cls.former else "is no option"
-            next_step = f"say {cls.former[name]}" if name in cls.former else suggest_choice(name, [*cls.model_fields])
-            raise UsageError(name, is_renamed, next_step, cls.stage)
+            raise UsageError(name, "is no option", suggest_choice(name, [*cls.model_fields]), cls.stage)
         if defect["type"] == "missing":
             raise UsageError(name, "is missing", f"give {name}", cls.stage)
         reason = defect["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

@@ -47,7 +47,6 @@ def test_an_option_that_is_added_is_in_the_command_the_function_and_the_form() -
             {"baseline": "random", "directoin": "both"},
             "is no option. Next: did you mean 'direction'?",
         ),
-        ({"baseline": "random", "part": {}}, "part (evaluate): is called language, level, topic or family now"),
         ({"baseline": ["random", "oracle"], "name": "both"}, "name (evaluate): is the name of one system"),
         ({"baseline": "random", "qrels": "q.txt"}, "the set (evaluate): is missing, or is there beside qrels"),
         ({"run": "a.trec", "direction": "both"}, "a run answers one way"),

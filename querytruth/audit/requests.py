@@ -1,6 +1,5 @@
 """What audits and their judges take, the comparison of a set with training data, and the test for shortcuts."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -27,7 +26,6 @@ class OverlapRequest(Request):
     """What does a set share with other collections?"""
 
     stage: ClassVar[str] = "find overlap"
-    former: ClassVar[Mapping[str, str]] = {"pdq": "hash"}
 
     of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
     against: Annotated[list[Annotated[str, SET_NAME]], ONE_OR_MORE] = Field(

@@ -15,24 +15,16 @@ from querytruth.cli.command_list import COMMANDS, PURPOSE, name_version
 from querytruth.errors import UserError, suggest_choice
 from querytruth.terminal import TerminalReporter, err
 
-_FORMER = {  # commands of earlier releases, and what to say now
-    "history": "compare SET --history",
-    "stability": "compare SET --with OTHER",
-    "health": "topics DEFINITION.yaml --health, or objects",
-    "systems": "search SET TEXT --system FILE.yaml --trial",
-    "audit export-csv": "review export-csv SET --audit NAME",
-    "audit import-csv": "review import-csv SET FILE --audit NAME",
-}
-
 
 def advise(command: str, word: str) -> str | None:
     """Returns what to type in the place of a word that is no command."""
-    if command == "querytruth build":
-        kinds = ["gallery", "recall", "precision", "generated", "queries"]
-        folder = f"choose from {', '.join(kinds)}; a folder: {command} gallery --set images={word}"
-        return folder if Path(word).is_dir() else suggest_choice(word, kinds)
-    now = _FORMER.get(" ".join([*command.split()[1:], word]))
-    return f"say querytruth {now}" if now else None
+    if command != "querytruth build":
+        return None
+    from querytruth.sets.manifest import KINDS
+
+    kinds = [kind for kind in KINDS if kind != "imported"]  # which `import` makes
+    folder = f"choose from {', '.join(kinds)}; a folder: {command} gallery --set images={word}"
+    return folder if Path(word).is_dir() else suggest_choice(word, kinds)
 
 
 def name_kind(words: list[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """What an evaluation takes_request, and what a gate takes."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -16,7 +15,6 @@ from querytruth.requests import ONE_OR_MORE, SET_NAME, ByPlace, Request, WrongRe
 
 PART_COLUMNS = ("language", "level", "topic", "family")  # the columns of queries that choose a part of them
 _SYSTEMS = ("model", "run", "baseline", "system", "vectors")
-_RENAMED = {"models": "model", "runs": "run", "baselines": "baseline", "systems": "system", "set_": "of"}
 
 
 def _split_metrics(value: Any) -> Any:
@@ -90,8 +88,6 @@ class EvaluationOptions(Request):
 
 class EvaluationRequest(EvaluationOptions, JudgedRequest):
     """Systems that search a set, or one that bare judgments stand for."""
-
-    former: ClassVar[Mapping[str, str]] = _RENAMED | {"part": f"{', '.join(PART_COLUMNS[:-1])} or {PART_COLUMNS[-1]}"}
 
     model: Annotated[list[str], ONE_OR_MORE] = Field(
         default_factory=list, description="A model's name on the hub, or its folder."
@@ -178,7 +174,6 @@ class SearchRequest(Request):
     """One query on a set, by any system."""
 
     stage: ClassVar[str] = "search"
-    former: ClassVar[Mapping[str, str]] = {"set_": "of", "language": "page_language"}
 
     of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
     text: Annotated[str, ByPlace("TEXT")] = Field(description="A query: one of the set, or a new one.")
@@ -205,7 +200,6 @@ class CompareRequest(JudgedRequest):
     """Two or more systems on the same queries."""
 
     stage: ClassVar[str] = "compare"
-    former: ClassVar[Mapping[str, str]] = {"set_": "of", "runs": "run", "slice_": "slice"}
 
     run: Annotated[list[Path], ONE_OR_MORE, ByPlace("RUN")] = Field(
         default_factory=list, description="Two or more runs: files, or results' folders."
@@ -225,12 +219,6 @@ class GateOptions(JudgedRequest):
     """What is gated, and what is tolerated."""
 
     stage: ClassVar[str] = GATE_STAGE
-    former: ClassVar[Mapping[str, str]] = {
-        "metrics": "metric",
-        "margins": "metric and margin",
-        "slices": "slice",
-        "set_": "of",
-    }
 
     baseline: Path = Field(description="The run, or the folder of a result, to compare with.")
     metric: Metrics = Field(default_factory=lambda: ["ndcg@10"], description="What is gated.")

@@ -113,4 +113,3 @@ def test_runs_under_several_strategies_are_compared_and_each_stage_leaves_its_pa
     assert all(row["objects"] > 0 and 0 < row["new"] <= 1 and row["tokens_per_object"] > 0 for row in rows)
     table = run(tmp_path, "objects", "g.yaml", "--health").stdout
     assert "self instruct" in table and "visual elements" in table and "tokens an object" in table
-    assert "say querytruth topics DEFINITION.yaml --health" in run(tmp_path, "health", "g.yaml", code=2).stderr

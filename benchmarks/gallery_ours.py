@@ -39,7 +39,8 @@ def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
     scan = partial(finish_in_workers, decode_image, describe_images)
     for results in [scan(files[:3]) for _ in range(workers)]:
         count_good(list(results))
-    shares = [files[number::workers] * 3 for number in range(workers)]
+    # Long enough that the clock shows the work and not the threads that start.
+    shares = [files[number::workers] * 12 for number in range(workers)]
     workers_before, before, wall = processor_seconds_of_children(), processor_seconds(), time.perf_counter()
     with ThreadPoolExecutor(workers) as pool:
         counts = list(pool.map(lambda share: count_good(list(scan(share))), shares))

@@ -171,7 +171,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 MOST = {
     "files": 462,
     "lines": 79_300,
-    "lines of imports": 6109,
+    "lines of imports": 6_110,
     "carriers that are built at one place": 113,
     "functions with seven parameters or more": 21,
     "Any": 1565,

@@ -4,12 +4,11 @@ An invalid record is quarantined with file, record and reason; a file that is no
 error. Memory holds the columns and one window of the file.
 """
 
-import gc
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from builders.precision.annotated_gallery import AnnotationFile
 from builders.precision.detections import DetectionFile
 from builders.precision.tag_files import is_tag_file, read_tags
 from querytruth.array_types import AnyArray
+from querytruth.backends.environment import without_garbage_collection
 from querytruth.backends.files.json_stream import OTHER_FORM, JsonObjectReader
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.sets.ledger import Rejection, rejection_table
@@ -50,7 +50,7 @@ def read_annotations(
     boxes, images = _AnnotationCollector(name), _ImageCollector(name)
     other_values: dict[str, Any] = {"categories": None, "licenses": None}
     seen: set[str] = set()
-    with _without_garbage_collection(), JsonObjectReader(path, progress) as records:
+    with without_garbage_collection(), JsonObjectReader(path, progress) as records:
         for key in records.keys():  # noqa: SIM118 - a generator, no mapping
             if key in seen and key in _KEYS:
                 raise UserError("read annotations", name, f"has {key!r} twice", "keep one of them in the file")
@@ -130,18 +130,6 @@ def _parse_score(record: dict[str, Any]) -> float:
     """Returns the score of a record, NaN where it is no number."""
     score = record.get("score")
     return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else math.nan
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Pauses the cycle collector, which takes a fifth of the time with millions of short-lived tuples."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _AnnotationCollector:

@@ -14,6 +14,7 @@ Which machine this is, and whether a process on it still runs: of leases, and of
 """
 
 import ctypes
+import gc
 import getpass
 import os
 import platform
@@ -215,6 +216,18 @@ def _distributions_of(module: str) -> list[str]:
     if not top or top in sys.stdlib_module_names:
         return []
     return [name for name in packages_distributions().get(top, [])[:1] if name != _OWN_DISTRIBUTION]
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Pauses the cycle collector, which takes a fifth of the time with millions of short-lived tuples."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def configure_allocator() -> None:

@@ -143,20 +143,19 @@ def page(*, request: ReviewRequest) -> None:
         terminal.err.print("querytruth: whoever has this address can judge; it is sent unencrypted (safer: ssh -L)")
     terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
     from flows.review_site import ReviewSite, build_pool_routes, open_review_site
+    from querytruth.backends.environment import without_garbage_collection
     from querytruth.backends.files.bucket_urls import FETCH_FIRST, is_fetched_copy
     from querytruth.sets.published_files import image_roots
 
     reviewer = request.reviewer or current_user_name()
-    gc.disable()  # what is read now stays: the collector would look through all of it again and again
-    with image_roots(request.images):
+    with without_garbage_collection(), image_roots(request.images):
         if is_table:
             site = ReviewSite(*build_pool_routes(path))
         else:
             site = open_review_site(path, reviewer, request.run, request.depth, request.system)
+        gc.freeze()  # what was read stays: the collector would look through all of it again and again
     if is_fetched_copy(path):
         terminal.err.print(f"read only: a set in object storage takes no decisions. To judge it, {FETCH_FIRST}")
-    gc.freeze()
-    gc.enable()
     for note in site.notes:
         terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()

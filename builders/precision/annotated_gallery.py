@@ -315,7 +315,7 @@ def _refuse_ids_of_another_type(file: AnnotationFile) -> None:
         named, known = boxes[column], table["id"]
         if not len(named) or (find_id_positions(named.to_numpy(), known.to_numpy()) >= 0).any():
             continue
-        if (find_id_positions(named.astype("str").to_numpy(), known.astype("str").to_numpy()) >= 0).all():
+        if named.astype("str").isin(known.astype("str")).all():
             first_known, first_named = known.head(1).tolist()[0], named.head(1).tolist()[0]
             one, other = ("text", "number") if isinstance(first_known, str) else ("number", "text")
             reason = f"has {first_known!r} ({one}) among the ids of {place}, its annotations {first_named!r} ({other})"

@@ -41,14 +41,12 @@ def run(tmp_path: Path) -> Run:
     return command
 
 
-def rows_of(path: Path) -> tuple[str, list[list[str]]]:
-    first, _, rest = path.read_text("utf-8-sig").partition("\n")
-    return first, list(csv.reader(io.StringIO(rest)))
+def rows_of(path: Path) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(path.read_text("utf-8-sig"))))
 
 
-def save(path: Path, first: str, rows: list[list[str]]) -> None:
+def save(path: Path, rows: list[list[str]]) -> None:
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        file.write(first.rstrip("\r") + "\r\n")
         csv.writer(file).writerows(rows)
 
 
@@ -75,19 +73,19 @@ def test_a_set_of_real_photos_is_built_reviewed_and_changed_in_exactly_the_rows_
     run("lint", "tiny")
 
     run("review", "export-csv", "tiny", "--to", "review", "--judgments", 40)
-    first, (header, *rows) = rows_of(tmp_path / "review" / "queries.csv")
+    header, *rows = rows_of(tmp_path / "review" / "queries.csv")
     decision, new_text = header.index("decision"), header.index("new_text")
     singles = [row for row in rows if row[header.index("level")] == "1"]
     for row in singles[:3]:
         row[decision], row[new_text] = "edit", f"新的：{row[1]}"
     singles[3][decision] = "drop"
-    save(tmp_path / "review" / "queries.csv", first, [header, *rows])
-    first, (header, *judged) = rows_of(tmp_path / "review" / "judgments.csv")
+    save(tmp_path / "review" / "queries.csv", [header, *rows])
+    header, *judged = rows_of(tmp_path / "review" / "judgments.csv")
     dropped = singles[3][0]
     chosen = [row for row in judged if row[0] != dropped][:6]
     for row in chosen:
         row[header.index("decision")] = "0" if row[header.index("relevance")] != "0" else "2"
-    save(tmp_path / "review" / "judgments.csv", first, [header, *judged])
+    save(tmp_path / "review" / "judgments.csv", [header, *judged])
 
     assert "4 decisions" in run("review", "import-csv", "tiny", "review/queries.csv", "--dry-run").stdout
     assert not (tmp_path / "datasets" / "tiny" / "decisions.jsonl").exists()

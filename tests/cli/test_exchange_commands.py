@@ -34,7 +34,7 @@ def digest(folder: Path, name: str) -> str:
 def test_what_is_exported_comes_back_the_same(tmp_path: Path) -> None:
     name = "sets/small"
     publish_small_set(tmp_path, small_tables())
-    told = json.loads(run(tmp_path, "export", name, "csv", "out", "--json").stdout)
+    told = json.loads(run(tmp_path, "export", name, "csv", "out", "--with-places", "--json").stdout)
     assert told["format"] == "csv"
     built = json.loads(run(tmp_path, "import", "csv", "out", "datasets/again", "--json").stdout)
     assert built["kind"] == "imported" and built["published"]

@@ -57,15 +57,13 @@ def test_planned_built_judged_by_a_person_and_checked(run: Run, tmp_path: Path) 
 
     run("review", "export-csv", "album")
     path = tmp_path / "review" / "judgments.csv"
-    first, _, rest = path.read_text("utf-8-sig").partition("\n")
-    rows = list(csv.reader(rest.splitlines()))
+    rows = list(csv.reader(path.read_text("utf-8-sig").splitlines()))
     places = {name: place for place, name in enumerate(rows[0])}
     marked = [row for row in rows[1:] if not row[places["relevance"]]]
     assert len(marked) == 2, "the pairs that may be right come to people's eyes"
     for row in marked:
         row[places["decision"]] = "1"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        file.write(first.rstrip("\r") + "\r\n")
         csv.writer(file).writerows(rows)
     run("review", "import-csv", "album", path)
     run("apply", "album")

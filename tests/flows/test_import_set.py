@@ -247,7 +247,14 @@ def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Table
         listed = {"path": CHECKSUMS, "sha256": file_sha256(at / CHECKSUMS)[0]}
         described = {"name": "any", "version": 1, "kind": "recall", "title": "t", "licence": "", "content_digest": "c"}
         described |= {"grades": {}, "known_limitations": [], "manifest_digest": "m", "files": [listed]}
-        described |= {"counts": count_set(tables), "notes": {}, "funnel": [], "inputs": []}
+        described |= {
+            "counts": count_set(tables),
+            "notes": {},
+            "funnel": [],
+            "inputs": [],
+            "configuration": {},
+            "models": [],
+        }
         described["decisions"] = {"in_effect": [], "stale": []}
         stored = StoredSet(at, tables, described)
         for name, reader in WHOLE.items():

@@ -30,7 +30,7 @@ def sample(out: Path, album: Path) -> GeneratedDefinition:
         f"topics.options.replies={TRANSCRIPT}",
         f"topics.samples={SAMPLE_DEFINITIONS_FOLDER / 'topics.yaml'}",
         f"collect.options.index={album / 'descriptions.csv'}",
-        f"collect.options.images={album / 'pictures'}",
+        f"collect.options.images={album / 'images'}",
         "render.size=64",
     ]
     definition: Any = load_definition(SAMPLE_DEFINITIONS_FOLDER / "generated.yaml", given, "generated")

@@ -155,3 +155,9 @@ def test_an_unknown_search_or_option_answers_with_the_choices(album: Path) -> No
         image_search.load_image_search("folder", index=album, imags=album)
     with pytest.raises(UserError, match="index"):
         image_search.load_image_search("folder")
+
+
+def test_an_index_without_any_of_its_images_is_an_error(album: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(UserError, match=r"elsewhere has none of its 5 images, such as pictures/1\.jpg"):
+        image_search.load_image_search("folder", index=album, images=tmp_path / "elsewhere")

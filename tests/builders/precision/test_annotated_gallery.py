@@ -82,6 +82,13 @@ def test_annotations_that_write_all_ids_as_another_type_are_refused_in_one_line(
         join(tmp_path, coco([IMAGE], boxes))
 
 
+def test_ids_of_both_types_in_one_file_are_two_images(tmp_path: Path) -> None:
+    images = [IMAGE, IMAGE | {"id": "7", "file_name": "b.jpg"}]
+    gallery, ledger = join(tmp_path, coco(images, [BOX | {"image_id": 8}, BOX | {"image_id": "8"}]))
+    assert len(gallery.images) == 2
+    assert set(ledger.rows()["reason"]) == {"unknown_image"}
+
+
 @pytest.mark.parametrize(
     ("change", "bucket", "reason"),
     [
@@ -220,14 +227,20 @@ def test_neither_the_order_of_records_nor_that_of_files_matters(
     tmp_path_factory: pytest.TempPathFactory, worlds: list[dict[str, Any]], chance: random.Random
 ) -> None:
     folder = tmp_path_factory.mktemp("orders")
-    first, _ = join(folder, *worlds)
+
+    def outcome(*worlds: dict[str, Any]) -> Any:
+        try:
+            return said(join(folder, *worlds)[0])
+        except UserError as failure:  # all annotations name by texts what has numbers, or the reverse
+            return failure.next_step
+
+    first = outcome(*worlds)
     shuffled = [
         coco(*(chance.sample(world[key], len(world[key])) for key in ("images", "annotations", "categories")))
         for world in worlds
     ]
     chance.shuffle(shuffled)
-    again, _ = join(folder, *shuffled)
-    assert said(again) == said(first)
+    assert outcome(*shuffled) == first
 
 
 @settings(max_examples=100)

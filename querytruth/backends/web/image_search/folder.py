@@ -17,7 +17,7 @@ from querytruth.backends.images.image_folder import ImageFolder
 from querytruth.backends.models.chat.captions_file import read_caption_file
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.backends.web.image_search import FetchPage, ImageCandidate, SearchResult, parse_side, visible_text
-from querytruth.errors import translate_read_errors
+from querytruth.errors import UserError, translate_read_errors
 
 _STAGE = "read image index"
 _METADATA_COLUMNS = ("page_url", "licence", "creator", "width", "height")
@@ -49,11 +49,16 @@ class _Entry:
 
 
 def load(options: FolderSearchOptions) -> FolderSearch:
-    """Reads the index. Raises UserError where it cannot be read or lacks a column."""
+    """Reads the index. Raises UserError where it cannot be read or lacks a column, or where none of its images is in
+    the folder: each query would find nothing, and nobody would see why."""
     with translate_read_errors(_STAGE, options.index, "give a file that names images and captions"):
         entries = _read_entries(options.index, options.encoding)
         sha256, _ = file_sha256(options.index)
-    return FolderSearch(ModelIdentity("folder", sha256), entries, options.image_folder)
+    found = FolderSearch(ModelIdentity("folder", sha256), entries, options.image_folder)
+    if entries and not found.has_images():
+        reason = f"{options.image_folder} has none of its {len(entries):,} images, such as {entries[0].name}"
+        raise UserError(_STAGE, options.index, reason, "give their folder as collect.options.images")
+    return found
 
 
 class FolderSearch:
@@ -63,6 +68,10 @@ class FolderSearch:
         self.identity = identity
         self._folder = ImageFolder(images)
         self._entries = [(entry, [(_normalize_text(text), text) for text in entry.captions]) for entry in entries]
+
+    def has_images(self) -> bool:
+        """Returns whether the folder has any image of the index."""
+        return any(isinstance(self._folder.find(entry.name), Path) for entry, _ in self._entries)
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """Returns the images whose captions fit; fetches nothing."""

@@ -87,8 +87,8 @@ def measure_engine(embedder: Any) -> dict[str, Any]:
     return {
         "queries": len(queries),
         "ambiguous": len(confusable.ambiguous_query_ids),
-        "pairs": len(confusable.above_threshold()),
-        "more candidates": len(confusable.candidates) - len(confusable.above_threshold()),
+        "pairs": len(confusable.table),
+        "more candidates": len(confusable.candidates) - len(confusable.table),
     }
 
 
@@ -141,7 +141,7 @@ def measure_eccv(embedder: Any) -> dict[str, Any]:
         if query in own and str(image) in set(images["image_id"]) and str(image) != own[query]
     }
     listed = set(zip(confusable.candidates["query_id"], confusable.candidates["image_id"], strict=True))
-    merged = confusable.above_threshold()
+    merged = confusable.table
     merged_pairs = set(zip(merged["query_id"], merged["image_id"], strict=True))
     return {
         "captions": len({query for query, _ in wanted}),

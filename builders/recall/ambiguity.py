@@ -75,7 +75,7 @@ def resolve_ambiguity(
         "policy": policy,
         "before": count_ambiguous(queries, confusables.ambiguous_query_ids),
         "after": count_ambiguous(kept, left),
-        "rivals": len(confusables.above_threshold()),
+        "rivals": len(confusables.table),
     }
     if overridden:
         figures["rescued"] = len(overridden)
@@ -94,8 +94,9 @@ def see_through_judge(confusables: ConfusableImages, judged: JudgedPairs) -> Con
         is_mergeable=seen["is_sure"].to_numpy(),
         evidence=[f"{own} ({why})" if own else why for own, why in zip(seen["says"], pairs["evidence"], strict=True)],
     ).sort_values(["query_id", "score", "image_id"], ascending=[True, False, True], ignore_index=True)
-    sure = frozenset(table.loc[table["score"] >= confusables.min_score, "query_id"])
-    return ConfusableImages(table, sure, frozenset(), confusables.min_score, table, confusables.calibrations, "judge")
+    sure = table[table["score"] >= confusables.min_score]
+    ids = frozenset(sure["query_id"])
+    return ConfusableImages(sure, ids, frozenset(), confusables.min_score, table, confusables.calibrations, "judge")
 
 
 def count_ambiguous(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def build_recaption_requests(
     described = {} if descriptions is None else dict(zip(descriptions["image_id"], descriptions["text"], strict=True))
     requested_ids = sorted(confusables.ambiguous_query_ids.difference(final_query_ids))
     texts_by_query: dict[str, dict[str, None]] = {query_id: {} for query_id in requested_ids}
-    for row in confusables.above_threshold().itertuples(index=False):
+    for row in confusables.table.itertuples(index=False):
         if row.query_id not in texts_by_query:
             continue
         text = described.get(row.image_id) if pd.isna(row.confusable_query_id) else texts[row.confusable_query_id]
@@ -144,7 +145,7 @@ def _rejections(
     queries: pd.DataFrame, rejected_ids: frozenset[str], reason: str, confusables: ConfusableImages
 ) -> pd.DataFrame:
     rejected = queries[queries["query_id"].isin(rejected_ids)].sort_values("query_id")
-    best = confusables.above_threshold().drop_duplicates("query_id").set_index("query_id")
+    best = confusables.table.drop_duplicates("query_id").set_index("query_id")
     confusable = best.reindex(rejected["query_id"]).set_axis(rejected.index)
     has_score = confusable["score"].notna()
     return rejection_rows(
@@ -173,7 +174,7 @@ def _merged(
     unmerged_ids: frozenset[str],
 ) -> pd.DataFrame:
     """Returns the judgments with one more for each unjudged confusable image; the queries `unmerged_ids` get none."""
-    sure = confusables.above_threshold()
+    sure = confusables.table
     sure = sure[sure["is_mergeable"].to_numpy(dtype=bool)]
     sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(unmerged_ids)]
     answers = build_answer_index(queries, qrels, images, duplicates)
@@ -197,7 +198,7 @@ def _merged(
 
 def _unmerged(confusables: ConfusableImages) -> pd.DataFrame:
     """Returns the rows above the threshold that the words keep from being merged."""
-    sure = confusables.above_threshold()
+    sure = confusables.table
     return sure[~sure["is_mergeable"].to_numpy(dtype=bool)]
 
 

@@ -107,7 +107,7 @@ def resolve_caption_ambiguity(
         "then": wanted.then if wanted.policy == "recaption" else None,
         "before": before,
         "rounds": rounds,
-        "rivals": len(initial.confusable.above_threshold()),
+        "rivals": len(initial.confusable.table),
         "candidates": len(resolved.ambiguous_pairs),
         "measured": similarity_models.describe_calibrations(queries, initial.confusable),
         "seen": _describe_models(context),
@@ -188,7 +188,7 @@ def _examples(
     now = dict(zip(final_state.queries["query_id"], final_state.queries["text"], strict=True))
     kept = set(resolved.queries["query_id"])
     own = dict(zip(initial.queries["query_id"], initial.queries["source_image_id"], strict=True))
-    certain = initial.confusable.above_threshold()
+    certain = initial.confusable.table
     for query, rows in list(certain.groupby("query_id"))[:_EXAMPLES]:
         asked_again = now[query] != before.at[query, "text"]
         outcome = {"merge": "merged", "review": "marked"}.get(policy, "kept") if query in kept else "dropped"

@@ -18,7 +18,7 @@ from builders.recall.calibration import CalibrationChoice, choose_calibration
 from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex, build_answer_index
 from builders.recall.pair_features import PairFeatures, centre_vectors
 from builders.recall.phrases import split_words
-from querytruth.array_types import FloatArray, RowIndices, Vectors
+from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
 from querytruth.backends.models.nearest_neighbours import find_near_pairs, find_nearest_rows
 
 NEAREST_IMAGES = 40  # that each measure proposes for a query
@@ -112,11 +112,12 @@ def propose_by_queries(
 class ConfusableImages:
     """The confusable images of all queries.
 
-    `table` has a row per query and confusable image, the most likely first (columns: CONFUSABLE_COLUMNS). Its
-    image_id is the first of a duplicate group; confusable_query_id is the caption that supports it most (null where
-    only a description or the images do). `ambiguous_query_ids` are queries with an image of at least `min_score`;
-    `crowded_query_ids` are those with more such images than are listed. `candidates` are the rows that people should
-    judge: of at least `min_score` or of the rules' second threshold, and the first ones of each query.
+    `table` has of each query the first `max_listed` images of at least `min_score`, the most likely first (columns:
+    CONFUSABLE_COLUMNS). Its image_id is the first of a duplicate group; confusable_query_id is the caption that
+    supports it most (null where only a description or the images do). `ambiguous_query_ids` are queries with an image
+    of at least `min_score`; `crowded_query_ids` are those with more such images than are listed. `candidates` are the
+    rows that people should judge: of at least `min_score` or of the rules' second threshold, and the first ones of each
+    query.
     `calibrations` are those of each language.
     """
 
@@ -127,10 +128,6 @@ class ConfusableImages:
     candidates: pd.DataFrame
     calibrations: tuple[CalibrationChoice, ...] = ()
     judged_by: str = "caption"  # of the pairs that are merged
-
-    def above_threshold(self) -> pd.DataFrame:
-        """Returns the rows of at least `min_score`."""
-        return self.table[self.table["score"] >= self.min_score]
 
 
 def find_confusable_images(
@@ -206,15 +203,29 @@ def _find_in_language(
     score = confusable_scores.score_candidates(
         caption_index, cosines, rules, calibration, None if calibration is None else probabilities
     )
-    rank = _rank_candidates(cosines, rules, score, score if calibration is None else rank_values)
-    # Only what is listed, waits for people or is counted is explained: of ten candidates, nine are not.
-    is_kept = (score >= min(rules.candidate_score, rules.min_score)) | (
-        rank < max(rules.max_listed, rules.candidate_count)
-    )
+    rank_values = score if calibration is None else rank_values
+    # Only what is ambiguous or waits for people is put in order and explained: of twenty candidates, one.
+    is_kept = _may_be_shown(query, score, rank_values, rules)
+    cosines, score, probabilities = cosines.pick(is_kept), score[is_kept], probabilities[is_kept]
+    rank = _rank_candidates(cosines, rules, score, rank_values[is_kept])
+    is_kept = (score >= min(rules.candidate_score, rules.min_score)) | (rank < rules.candidate_count)
     table = confusable_scores.describe_candidates(
         features, caption_index, cosines.pick(is_kept), rules, score[is_kept], probabilities[is_kept]
     )
     return table.assign(rank=rank[is_kept]), choice
+
+
+def _may_be_shown(
+    query: RowIndices, score: FloatArray, rank_values: FloatArray, rules: confusable_scores.ConfusableRules
+) -> BoolArray:
+    """Returns whether (n,) each candidate is likely, or by its `rank_values` may be among the first `candidate_count`
+    of its query. `query`: ascending."""
+    is_shown: BoolArray = score >= min(rules.candidate_score, rules.min_score)
+    if rules.candidate_count:
+        for start, end in pairwise(np.flatnonzero(np.diff(query, prepend=-1, append=-1)).tolist()):
+            last = max(start - end, -rules.candidate_count)
+            is_shown[start:end] |= rank_values[start:end] >= np.partition(rank_values[start:end], last)[last]
+    return is_shown
 
 
 def _split_pairs(rows: RowIndices) -> list[RowIndices]:
@@ -309,5 +320,5 @@ def _cut_to_listed(
     is_candidate = (sure & is_listed) | ((table["score"] >= rules.candidate_score) & ~sure)
     candidates = table[is_candidate | (rank < rules.candidate_count)].reset_index(drop=True)
     crowded = frozenset(counts.index[counts > rules.max_listed])
-    listed = table[is_listed].reset_index(drop=True)
+    listed = table[sure & is_listed].reset_index(drop=True)
     return ConfusableImages(listed, frozenset(counts.index), crowded, rules.min_score, candidates, choices)

@@ -45,7 +45,7 @@ USUAL_IMAGE_COSINE = 0.9
 def describe_calibrations(queries: pd.DataFrame, confusables: ConfusableImages) -> list[dict[str, Any]]:
     """Returns per language: whether it is calibrated or why not; what was fitted to; the measures on held-out pairs;
     the number of pairs found, and how many of them are expected to be wrong."""
-    found_ids = confusables.above_threshold()["query_id"]
+    found_ids = confusables.table["query_id"]
     language = dict(zip(queries["query_id"], queries["language"], strict=True))
     counts = found_ids.map(language).value_counts()
     at_least = confusables.min_score

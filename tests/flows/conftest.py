@@ -20,12 +20,12 @@ with active_run(BuildRun(workers=int(sys.argv[3]))):
 
 _UNDER_PREFECT = """
 import sys
-from pathlib import Path
-from flows.definition_loader import load_definition
-from flows.prefect_engine import run_build_in_prefect
-from querytruth.backends.steps import BuildRun
+from flows.set_kinds import SET_KINDS
+from querytruth.api.set_builds import run_build
+from querytruth.backends.steps import SilentReporter
 if __name__ == "__main__":
-    done = run_build_in_prefect(load_definition(Path(sys.argv[2]), [], sys.argv[1]), BuildRun(workers=2), sys.argv[3])
+    request = SET_KINDS[sys.argv[1]].parameters(definition=sys.argv[2], workers=2, runner=sys.argv[3])
+    done = run_build(request, SilentReporter(), prefect=True)
     print("digest", done.manifest["content_digest"], sorted(done.manifest["envelope"]["durations"]))
 """
 

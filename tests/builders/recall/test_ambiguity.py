@@ -48,7 +48,7 @@ def rivals_of(captions: dict[str, str] = SMALL, rules: ConfusableRules = RULES, 
 
 
 def pairs(rivals: ConfusableImages) -> set[tuple[str, str]]:
-    sure = rivals.above_threshold()
+    sure = rivals.table
     return set(zip(sure["query_id"], sure["image_id"], strict=True))
 
 
@@ -84,7 +84,7 @@ def test_a_caption_fits_an_image_of_which_as_much_is_said_and_not_the_other_way(
 def test_near_captions_are_judged_by_what_differs() -> None:
     """A spelling is never so near that red is blue; a slip of the pen is none."""
     loose = replace(RULES, min_caption_cosine=0.6)
-    table = rivals_of({"c": SMALL["c"], "d": SMALL["d"]}, loose).table
+    table = rivals_of({"c": SMALL["c"], "d": SMALL["d"]}, replace(loose, candidate_count=5)).candidates
     assert table["caption_cosine"].min() > 0.6
     assert table["score"].tolist() == [0, 0]
     assert table["evidence"][0].startswith("captions alike, not said: 红: ")
@@ -172,10 +172,12 @@ def test_a_calibration_with_images_scores_by_its_weights_and_not_by_the_rule() -
     by_images = Calibration(
         "en", (), False, ("image_similarity",), (0.0,), (1.0,), (-1.0,), 0.0, 0.5, image_embedder=("clip",)
     )
-    rules = replace(RULES, calibrations=(by_images,), image_embedder=("clip",), max_listed=50)
-    scores = rivals_of(captions, rules, sight=sight, language="en").table.set_index(["query_id", "image_id"])["score"]
+    rules = replace(RULES, calibrations=(by_images,), image_embedder=("clip",), candidate_count=50)
+    scores = rivals_of(captions, rules, sight=sight, language="en").candidates.set_index(["query_id", "image_id"])[
+        "score"
+    ]
     assert scores["q_a", "img_b"] == pytest.approx(1 / (1 + np.e), abs=0.001)
-    by_rule = rivals_of(captions, replace(rules, calibrations=()), sight=sight, language="en").table
+    by_rule = rivals_of(captions, replace(rules, calibrations=()), sight=sight, language="en").candidates
     assert by_rule.set_index(["query_id", "image_id"])["score"]["q_a", "img_b"] > 0.9
 
 
@@ -188,7 +190,7 @@ def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None
     assert ("q_a", "img_b") in pairs(rivals)
     assert rivals.table.loc[0, "evidence"] == "images alike, not said: 猫: 一张长椅"
     unlike = QueryImageVectors(queries=plane(25, 50, 90), images=plane(0, 50, 130))
-    table = rivals_of(captions, rules, sight=unlike).table
+    table = rivals_of(captions, replace(rules, candidate_count=5), sight=unlike).candidates
     assert table.loc[table["query_id"] == "q_a", "score"].tolist() == [0]
     far = QueryImageVectors(queries=plane(0, 10, 90), images=plane(0, 10, 90))
     assert ("q_a", "img_b") in pairs(rivals_of(captions, rules, sight=far))
@@ -279,7 +281,7 @@ def test_a_caption_that_says_all_is_not_merged_where_others_of_the_image_contrad
 def test_evidence_says_alike_from_the_cut_on_and_names_words_not_stems() -> None:
     captions = {"a": "two running horses in white snow", "b": "a brown cow grazing"}
     below = QueryImageVectors(captions=plane(0, 60), queries=plane(0, 60), images=plane(0, 60))
-    table = rivals_of(captions, replace(RULES, candidate_count=5, margin=1), sight=below, language="en").table
+    table = rivals_of(captions, replace(RULES, candidate_count=5, margin=1), sight=below, language="en").candidates
     assert not any("alike" in evidence for evidence in table["evidence"])
     near = QueryImageVectors(captions=plane(0, 1), queries=plane(0, 1), images=plane(0, 1))
     first = rivals_of(captions, sight=near, language="en").table.set_index("query_id").loc["q_a"]

@@ -42,7 +42,7 @@ def test_every_pair_is_merged_or_waits_and_those_merged_fit(answered: int) -> No
         scores, fits = plant(seed)
         scores[::9] = np.nan
         judged = decide(scores, fits, answered, seed)
-        merged = see_through_judge(candidates(), judged).above_threshold()
+        merged = see_through_judge(candidates(), judged).table
         assert len(merged) + len(judged.waiting) == judged.figures["asked"] == len(fits)
         assert judged.figures["merged"] == len(merged) and merged["is_mergeable"].all()
         reasons = judged.waiting.groupby("reason", observed=True).size()

@@ -149,7 +149,7 @@ def _finish_here(faults: Faults) -> Callable[..., Any]:
 def _read_here(faults: Faults) -> Callable[..., Any]:
     def read(path: Any, columns: Any, _rows: int) -> Iterator[Any]:
         faults.survive()
-        table = pq.read_table(path, columns)
+        table = pq.read_table(path, columns=columns)
         yield pq.read_schema(path)
         yield from table.to_batches()
 

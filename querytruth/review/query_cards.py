@@ -29,7 +29,7 @@ class BoxIndex:
 
     def __init__(self, boxes: pd.DataFrame, render_mode: str | None) -> None:
         inside = boxes[boxes[list(_SIDES)].ge(0).all(axis=1) & boxes[list(_SIDES)].le(1).all(axis=1)]
-        self._boxes, self._render_mode = inside, render_mode
+        self._boxes, self._sides, self._render_mode = inside, inside[list(_SIDES)].to_numpy(), render_mode
         self._rows = inside.groupby("image_id", observed=True).indices if len(inside) else {}
         self._counts_for = {str(text): _parse_labels(str(text)) for text in inside["counts_for"].unique()}
 
@@ -37,15 +37,15 @@ class BoxIndex:
         """Return the boxes of an image of this size (of the source) that count for one of a query's labels: `label` is
         what is marked, `place` the number of the query's label, `sides` are shares of the image shown, `score` is a
         detector's. Those of detectors are last, the surest first."""
-        rows = self._boxes.iloc[self._rows.get(image_id, [])]
         found = []
-        for row in rows.itertuples():
-            asked = [place for place, label in enumerate(labels) if label in self._counts_for[str(row.counts_for)]]
+        for row in self._rows.get(image_id, ()):
+            counts_for, label, score = (self._boxes[name].iat[row] for name in ("counts_for", "label", "score"))
+            asked = [place for place, name in enumerate(labels) if name in self._counts_for[str(counts_for)]]
             if asked:
-                sides = place_sides(np.array([row.left, row.top, row.right, row.bottom]), size, self._render_mode)
-                score = None if pd.isna(row.score) else round(float(row.score), 3)
+                sides = place_sides(self._sides[row], size, self._render_mode)
+                score = None if pd.isna(score) else round(float(score), 3)
                 shown = [round(float(side), 4) for side in sides]
-                found.append({"label": str(row.label), "place": asked[0], "sides": shown, "score": score})
+                found.append({"label": str(label), "place": asked[0], "sides": shown, "score": score})
         return sorted(found, key=lambda box: (box["score"] is not None, -(box["score"] or 0)))
 
 

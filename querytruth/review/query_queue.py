@@ -107,10 +107,11 @@ def build_query_entries(tables: benchmark_set.Tables, judgments: "JudgmentIndex"
 
 
 def group_entries(entries: list[QueryEntry], queries: pd.DataFrame) -> list[EquivalentEntries]:
-    """Return the groups of equivalent queries, in the set's order."""
+    """Return the groups of equivalent queries, those that matter most first."""
     by_id = {entry.query_id: entry for entry in entries}
-    groups = dict.fromkeys(query_texts.group_equivalent_queries(queries).values())
-    return [EquivalentEntries(tuple(by_id[query_id] for query_id in group)) for group in groups]
+    members = dict.fromkeys(query_texts.group_equivalent_queries(queries).values())
+    groups = [EquivalentEntries(tuple(by_id[query_id] for query_id in group)) for group in members]
+    return sorted(groups, key=lambda group: (-group.priority, group.members[0].level, stable_hash("review", group.key)))
 
 
 def filter_groups(
@@ -119,8 +120,8 @@ def filter_groups(
     text_of: Callable[[QueryEntry], str],
     is_decided: Callable[[EquivalentEntries], bool],
 ) -> list[EquivalentEntries]:
-    """Return the groups with a query that passes the filter, in its order; `text_of` returns the text that the reviewer
-    sees."""
+    """Return the groups (of `group_entries`) with a query that passes the filter, in its order; `text_of` returns the
+    text that the reviewer sees."""
     search = query_filter.search.strip().casefold()
 
     def is_match(entry: QueryEntry) -> bool:
@@ -138,12 +139,11 @@ def filter_groups(
         for group in groups
         if any(map(is_match, group.members)) and (state == "all" or (state == "decided") == is_decided(group))
     ]
-    keys: dict[str, Callable[[EquivalentEntries], Any]] = {
-        "priority": lambda group: (-group.priority, group.members[0].level, stable_hash("review", group.key)),
-        "text": lambda group: (text_of(group.members[0]), group.key),
-        "images": lambda group: (group.members[0].relevant_count, group.key),
-    }
-    return sorted(matching, key=keys[query_filter.order])
+    if query_filter.order == "text":
+        matching.sort(key=lambda group: (text_of(group.members[0]), group.key))
+    elif query_filter.order == "images":
+        matching.sort(key=lambda group: (group.members[0].relevant_count, group.key))
+    return matching
 
 
 def list_filter_choices(entries: list[QueryEntry]) -> dict[str, list[Any]]:

@@ -247,7 +247,8 @@ def locate_set_images(stored: StoredSet, image_ids: Collection[str]) -> dict[str
     """Returns the path or URL of each of these images that can be read here, by image id, in the order of the ids."""
     rows = stored.tables.images[stored.tables.images["image_id"].isin(image_ids)]
     root = stored.path.resolve()
-    places = {str(row.image_id): _place(root, str(row.image_id), row.path, None, {}) for row in rows.itertuples()}
+    named = zip(rows["image_id"].tolist(), rows["path"].tolist(), strict=True)
+    places = {image_id: _place(root, image_id, path, None, {}) for image_id, path in named}
     locations = {image_id: place.location for image_id, place in places.items() if place.location is not None}
     return {image_id: locations[image_id] for image_id in image_ids if _is_readable(locations.get(image_id))}
 

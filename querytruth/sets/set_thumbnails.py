@@ -88,7 +88,7 @@ def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], fo
             return ThumbnailSource(unchanged, sha256=digest_start_of_image_id(image_id))
         if (place := rows.get(image_id)) is None:
             return None
-        row = images.iloc[[place]]
+        row = images.iloc[place : place + 1]  # a slice: of a million images, to take a row costs 20 ms
         own = locate_set_images(replace(stored, tables=replace(stored.tables, images=row)), [image_id]).get(image_id)
         if own is None:
             return None

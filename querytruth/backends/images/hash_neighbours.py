@@ -7,6 +7,7 @@ little; many pairs are joined at once.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from math import comb, sqrt
@@ -128,10 +129,12 @@ def join_near_hashes(values: Hashes, distance: int, components: Components) -> N
     """Join the rows of these hashes of which at most `distance` bits differ."""
     if len(values) < 2:
         return
-    for rows, lengths in _candidate_runs(values, distance):
-        _compare_runs(values, rows, lengths, distance, components)
-        if components.count == 1:
-            return
+    runs = _candidate_runs(values, distance)
+    with ThreadPoolExecutor(max_workers=1) as other_core:  # NumPy sorts without the interpreter
+        following = other_core.submit(next, runs, None)
+        while (found := following.result()) is not None and components.count > 1:
+            following = other_core.submit(next, runs, None)
+            _compare_runs(values, *found, distance, components)
 
 
 def _compare_runs(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components) -> None:

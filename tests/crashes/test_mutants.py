@@ -33,6 +33,12 @@ def run_tests(copy: ForkedPytest, fails: str) -> int:
     return copy.run([file], "-m", "slow or not slow", "-k", names)[0]
 
 
+def test_every_guard_is_there_once() -> None:
+    """Found at once, not by the hour that the mutants take."""
+    texts = {file: (ROOT / file).read_text("utf-8") for file in {mutant.file for mutant in MUTANTS}}
+    assert [mutant.guard for mutant in MUTANTS if texts[mutant.file].count(mutant.text) != 1] == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard)

@@ -8,11 +8,7 @@ import numpy as np
 import pandas as pd
 
 from builders.recall.calibration import SHIPPED_CALIBRATIONS, Calibration, CalibrationChoice, read_calibrations
-from builders.recall.captions import (
-    choose_caption_prompts,
-    load_caption_model,
-    load_description_model,
-)
+from builders.recall.captions import choose_caption_prompts, load_caption_model, load_description_model
 from builders.recall.confusable_images import ConfusableImages
 from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
 from builders.recall.definition import RecallDefinition

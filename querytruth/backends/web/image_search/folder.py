@@ -54,24 +54,19 @@ def load(options: FolderSearchOptions) -> FolderSearch:
     with translate_read_errors(_STAGE, options.index, "give a file that names images and captions"):
         entries = _read_entries(options.index, options.encoding)
         sha256, _ = file_sha256(options.index)
-    found = FolderSearch(ModelIdentity("folder", sha256), entries, options.image_folder)
-    if entries and not found.has_images():
+    folder = ImageFolder(options.image_folder)
+    if entries and not any(isinstance(folder.find(entry.name), Path) for entry in entries):
         reason = f"{options.image_folder} has none of its {len(entries):,} images, such as {entries[0].name}"
         raise UserError(_STAGE, options.index, reason, "give their folder as collect.options.images")
-    return found
+    return FolderSearch(ModelIdentity("folder", sha256), entries, folder)
 
 
 class FolderSearch:
     """Finds images by their captions."""
 
-    def __init__(self, identity: ModelIdentity, entries: list[_Entry], images: Path) -> None:
-        self.identity = identity
-        self._folder = ImageFolder(images)
+    def __init__(self, identity: ModelIdentity, entries: list[_Entry], folder: ImageFolder) -> None:
+        self.identity, self._folder = identity, folder
         self._entries = [(entry, [(_normalize_text(text), text) for text in entry.captions]) for entry in entries]
-
-    def has_images(self) -> bool:
-        """Returns whether the folder has any image of the index."""
-        return any(isinstance(self._folder.find(entry.name), Path) for entry, _ in self._entries)
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """Returns the images whose captions fit; fetches nothing."""

@@ -177,9 +177,8 @@ def _judging_site(
     judging.append(query_views.image_finder_routes(session, stored.tables, similar))
 
     def prepare_thumbnails() -> None:  # those that a person sees first
-        for group in query_queue.filter_groups(
-            cards.groups, query_queue.QueryFilter(state="open"), cards.text_of, cards.is_decided
-        )[:3]:
+        is_open = query_queue.QueryFilter(state="open")
+        for group in query_queue.filter_groups(cards.groups, is_open, cards.text_of, cards.is_decided)[:3]:
             for image_entry in cards.build_query_card(group.key)["images"][:24]:
                 image(image_entry["image_id"], 320)
 

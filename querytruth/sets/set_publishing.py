@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,7 +31,7 @@ from querytruth.backends.files.durable_files import (
     sync_folder,
     write_atomically,
 )
-from querytruth.backends.files.parquet_files import write_readable
+from querytruth.backends.files.parquet_files import encode_readable
 from querytruth.backends.files.safe_paths import contained_file, contained_path, read_regular
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
@@ -84,17 +85,20 @@ def publish_set(
     """
     _check_set_folder(folder)
     arrow = tables.to_arrow_tables()
+    kept = {name: table for name, table in arrow.items() if table.num_rows or name not in _LEFT_OUT_IF_EMPTY}
+    other_core = ThreadPoolExecutor(max_workers=1)  # Arrow encodes without the interpreter
+    encode = cache(lambda: {name: other_core.submit(_encode_table, table) for name, table in kept.items()})
+    if _is_other(folder, arrow):
+        encode()  # while the digest is computed
     digest = content_digest(arrow)
 
     def write(staging: Path, version: int, parent: Manifest | None) -> None:
-        content = manifest(digest, version, parent)
-        written = {name: table for name, table in arrow.items() if table.num_rows or name not in _LEFT_OUT_IF_EMPTY}
-        with ThreadPoolExecutor(max_workers=1) as other_core:  # Arrow encodes without the interpreter
-            readme = other_core.submit(lambda: card(content).encode())
-            files = [_write_table(staging, f"{name}.parquet", table) for name, table in written.items()]
+        encoded, content = encode(), manifest(digest, version, parent)
+        readme = card(content).encode()
+        files = [_write_table(staging, name, data.result(), len(kept[name])) for name, data in encoded.items()]
         if images is not None:
             files.append(_link_images(staging, images, tables.images["path"].dropna().tolist()))
-        files.append(_write(staging, "README.md", lambda file: file.write(readme.result())))
+        files.append(_write(staging, "README.md", lambda file: file.write(readme)))
         content["files"] = sorted(files, key=lambda file: file["path"])
         content["manifest_digest"] = manifest_digest(content)
         _write(staging, "manifest.json", lambda file: file.write(canonical_json(content)))
@@ -223,10 +227,21 @@ def _point_to_newest(folder: Path) -> None:
         sync_folder(folder)
 
 
-def _write_table(staging: Path, name: str, table: pa.Table) -> ListedFile:
+def _is_other(folder: Path, tables: dict[str, pa.Table]) -> bool:
+    """Whether the numbers of rows alone show that no version is there yet, or another one than these tables."""
+    if (newest := newest_version(folder)) is None:
+        return True
+    rows = {file["path"]: file["rows"] for file in read_manifest(folder / f"v{newest}")["files"]}
+    return any(rows.get(f"{name}.parquet") != len(tables[name]) for name in ("queries", "images", "qrels"))
+
+
+def _encode_table(table: pa.Table) -> pa.Buffer:
     ordered = [column for column in table.column_names if column not in _WITHOUT_STATISTICS]
-    options = {"compression": "zstd", "row_group_size": _ROWS, "write_statistics": ordered}
-    return _write(staging, name, lambda file: write_readable(file, table, **options), table.num_rows)
+    return encode_readable(table, compression="zstd", row_group_size=_ROWS, write_statistics=ordered)
+
+
+def _write_table(staging: Path, name: str, data: pa.Buffer, rows: int) -> ListedFile:
+    return _write(staging, f"{name}.parquet", lambda file: file.write(data), rows)
 
 
 def _link_images(staging: Path, source: Path, names: list[str]) -> ListedFile:

@@ -64,16 +64,18 @@ def read_stated_table(
         return read_parquet(file, columns)
 
 
-def write_readable(file: BinaryIO, table: pa.Table, **options: Any) -> None:
-    """Writes a table by the options of Arrow; without compression where it repeats so much that `read_parquet` would
-    take the file for one that is made to fill the memory. Raises OSError for a table that no file may hold."""
-    pq.write_table(table, file, **options)
-    if 4 * table.nbytes <= _most_bytes(file.tell()):  # readers count up to 16 bytes for a short text
-        return
-    file.seek(0)
-    file.truncate()
-    pq.write_table(table, file, **{**options, "compression": "none", "use_dictionary": False})
-    refuse_size(table.nbytes, file.tell(), _most_bytes(file.tell()))
+def encode_readable(table: pa.Table, **options: Any) -> pa.Buffer:
+    """Returns the table as a file by the options of Arrow; without compression where it repeats so much that
+    `read_parquet` would take the file for one that is made to fill the memory. Raises OSError for a table that no file
+    may hold."""
+    for more in ({}, {"compression": "none", "use_dictionary": False}):
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, **options | more)
+        data = sink.getvalue()
+        if 4 * table.nbytes <= _most_bytes(data.size):  # readers count up to 16 bytes for a short text
+            return data
+    refuse_size(table.nbytes, data.size, _most_bytes(data.size))
+    return data
 
 
 def read_parquet_schema(source: Path | BinaryIO) -> pa.Schema:

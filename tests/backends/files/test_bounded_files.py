@@ -17,7 +17,7 @@ from builders.generated.topic_samples import read_topic_samples
 from builders.recall.phrases import parse_phrases
 from flows.definition_loader import load_definition
 from querytruth.backends.files import parquet_files as bounded_parquet
-from querytruth.backends.files.parquet_files import read_parquet, write_readable
+from querytruth.backends.files.parquet_files import encode_readable, read_parquet
 from querytruth.backends.files.text_formats import load_yaml
 from querytruth.backends.models.chat.captions_file import CaptionsFileOptions
 from querytruth.backends.models.chat.captions_file import load as load_captions
@@ -65,8 +65,7 @@ def test_a_table_of_ours_is_readable_however_often_it_repeats_a_row(
     pq.write_table(table, tmp_path / "small.parquet", compression="zstd")
     with pytest.raises(OSError, match="unpacks"):
         read_parquet(tmp_path / "small.parquet")
-    with (tmp_path / "ours.parquet").open("wb") as file:
-        write_readable(file, table, compression="zstd")
+    (tmp_path / "ours.parquet").write_bytes(encode_readable(table, compression="zstd"))
     assert read_parquet(tmp_path / "ours.parquet").equals(table)
 
 

@@ -27,7 +27,7 @@ image += np.random.default_rng(0).bytes(10_000)
 ids = sorted(hashlib.sha256(str(n).encode()).hexdigest() for n in range(number))
 images = pd.DataFrame({"image_id": ["img_" + i[:20] for i in ids], "path": str(folder.absolute() / "images/a.jpg"),
                        "file_name": ids, "sha256": hashlib.sha256(image).hexdigest(), "width": 24, "height": 16,
-                       "licence": None})
+                       "licence": None, "latitude": np.nan, "longitude": np.nan})
 queries = pd.DataFrame({"query_id": ["q_" + i[:20] for i in ids], "text": ids, "language": "en", "style": "caption",
                         "level": 1})
 names = ["query_id", "image_id", "judged_by", "evidence"]

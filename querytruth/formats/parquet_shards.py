@@ -82,8 +82,9 @@ def add_images(table: pa.Table, images: Iterable[SetImage | None]) -> RecordBatc
         held.append({"bytes": image.data, "path": image.image_id + image.suffix} if image else None)
         size += len(image.data) if image else 0
         if size >= ROW_GROUP_BYTES or len(held) >= ROW_GROUP_ROWS:
-            yield _with_images(table.slice(start, len(held)), held, schema)
-            start, size, held = start + len(held), 0, []
+            rows = _with_images(table.slice(start, len(held)), held, schema)
+            start, size, held = start + len(held), 0, []  # before the rows are written: they hold the images, too
+            yield rows
     if held:
         yield _with_images(table.slice(start, len(held)), held, schema)
 
@@ -148,4 +149,4 @@ def extract_images(
             raise import_error("column 'image'", f"is {kind}, and no image as Hugging Face writes them")
         data = batch.column("image").field("bytes")
         places += [put(image.as_py()) if image.is_valid else None for image in data]
-        yield batch.drop_columns(["image"])
+        yield batch.drop_columns(["image"]).take(pa.array(range(len(batch))))  # a copy, which holds no images

@@ -111,7 +111,7 @@ def group_entries(entries: list[QueryEntry], queries: pd.DataFrame) -> list[Equi
     by_id = {entry.query_id: entry for entry in entries}
     members = dict.fromkeys(query_texts.group_equivalent_queries(queries).values())
     groups = [EquivalentEntries(tuple(by_id[query_id] for query_id in group)) for group in members]
-    return sorted(groups, key=lambda group: (-group.priority, group.members[0].level, stable_hash("review", group.key)))
+    return sorted(groups, key=lambda one: (-one.priority, one.members[0].level, stable_hash("review", one.key)))
 
 
 def filter_groups(

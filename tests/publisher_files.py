@@ -33,6 +33,7 @@ def write_source(name: str, folder: Path, entry: FirstEntry) -> None:
     """Writes the files of a layout, and the images of `--images` to `photos` beside the folder."""
     photos = folder.with_name("photos")
     names = {"red.jpg": RED, "blue.jpg": BLUE, FirstEntry().image: RED, OTHER_IMAGE: BLUE}
+    names |= {"exampleorgredjpg.jpg": RED, "xexamplebjpg.jpg": BLUE}  # as TaiSu names what it downloads
     for path, data in names.items():
         photos.mkdir(parents=True, exist_ok=True)
         (photos / path).write_bytes(data)

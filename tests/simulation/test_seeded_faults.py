@@ -138,7 +138,7 @@ def test_recall_sets_under_faults_end_as_calm_ones(album: Path, memory_folder: P
 
 @pytest.mark.slow
 def test_a_version_with_a_pending_caption_is_followed_by_a_complete_one(album: Path, memory_folder: Path) -> None:
-    ends = live_through_all([30047], partial(build_recall_set, album), memory_folder)
+    ends = live_through_all([30078], partial(build_recall_set, album), memory_folder)
     assert "SEED" in os.environ or ends["incomplete"] == 1
 
 

@@ -201,6 +201,7 @@ def test_twelve_environments_give_one_digest(make_world: Make, digest_of: Digest
     assert len(digests) == 1
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.slow
 def test_fifty_kills_give_the_digest_of_a_build_that_nobody_killed(
     make_world: Make, digest_of: Digest, start_build: Start, tmp_path: Path

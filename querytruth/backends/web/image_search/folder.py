@@ -49,8 +49,7 @@ class _Entry:
 
 
 def load(options: FolderSearchOptions) -> FolderSearch:
-    """Reads the index. Raises UserError where it cannot be read or lacks a column, or where none of its images is in
-    the folder: each query would find nothing, and nobody would see why."""
+    """Reads the index. Raises UserError where it cannot be read, lacks a column, or has no image in the folder."""
     with translate_read_errors(_STAGE, options.index, "give a file that names images and captions"):
         entries = _read_entries(options.index, options.encoding)
         sha256, _ = file_sha256(options.index)

@@ -117,8 +117,7 @@ class ConfusableImages:
     supports it most (null where only a description or the images do). `ambiguous_query_ids` are queries with an image
     of at least `min_score`; `crowded_query_ids` are those with more such images than are listed. `candidates` are the
     rows that people should judge: of at least `min_score` or of the rules' second threshold, and the first ones of each
-    query.
-    `calibrations` are those of each language.
+    query. `calibrations` are those of each language.
     """
 
     table: pd.DataFrame

@@ -88,7 +88,7 @@ def publish_set(
     kept = {name: table for name, table in arrow.items() if table.num_rows or name not in _LEFT_OUT_IF_EMPTY}
     other_core = ThreadPoolExecutor(max_workers=1)  # Arrow encodes without the interpreter
     encode = cache(lambda: {name: other_core.submit(_encode_table, table) for name, table in kept.items()})
-    if _is_other(folder, arrow):
+    if _differs_in_rows(folder, arrow):
         encode()  # while the digest is computed
     digest = content_digest(arrow)
 
@@ -227,7 +227,7 @@ def _point_to_newest(folder: Path) -> None:
         sync_folder(folder)
 
 
-def _is_other(folder: Path, tables: dict[str, pa.Table]) -> bool:
+def _differs_in_rows(folder: Path, tables: dict[str, pa.Table]) -> bool:
     """Whether the numbers of rows alone show that no version is there yet, or another one than these tables."""
     if (newest := newest_version(folder)) is None:
         return True

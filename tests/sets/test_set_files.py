@@ -17,6 +17,7 @@ import pytest
 
 from querytruth.errors import UserError
 from querytruth.records import categorical_from_codes, empty_frame
+from querytruth.sets import set_publishing
 from querytruth.sets.benchmark_set import Tables, content_digest, make_canary, manifest_digest
 from querytruth.sets.manifest import read_manifest
 from querytruth.sets.set_files import find_set, read_set, verify_set
@@ -65,6 +66,20 @@ def _write_manifest(version: Path, whole: dict[str, Any]) -> None:
     sealed = whole | {"manifest_digest": manifest_digest(whole)}
     text = json.dumps(sealed, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
     (version / "manifest.json").write_text(text)
+
+
+def test_only_a_set_that_is_published_anew_is_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the numbers of rows before the digest is known; with the same numbers, after it."""
+    encode, encoded = set_publishing._encode_table, list[int]()
+    monkeypatch.setattr(set_publishing, "_encode_table", lambda table: encoded.append(len(table)) or encode(table))
+    first = tables()
+    assert put(tmp_path / "pets", first).is_new and encoded
+    encoded.clear()
+    assert not put(tmp_path / "pets", first).is_new and not encoded
+    regraded = replace(first, qrels=first.qrels.assign(relevance=first.qrels["relevance"] + 1))
+    published = put(tmp_path / "pets", regraded)
+    assert (published.version, published.is_new) == (2, True) and encoded
+    assert read_set(published.path).tables.qrels["relevance"].tolist() == regraded.qrels["relevance"].tolist()
 
 
 def test_a_publish_returns_the_tables_as_they_are_read_from_the_version(tmp_path: Path) -> None:

@@ -221,9 +221,7 @@ def _read(location: str, sha256: str | None) -> bytes:
 
 
 def _jpeg(image: Image.Image, quality: int) -> bytes:
-    if isinstance(
-        image, ImageFile.ImageFile
-    ):  # whose name Pillow would look up in the current folder, if that is there
+    if isinstance(image, ImageFile.ImageFile):  # Pillow asks for the current folder, which may be gone, for its name
         image = image.copy()
     image.info.clear()  # otherwise Pillow writes the source's comment
     out = io.BytesIO()

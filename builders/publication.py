@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -13,7 +14,7 @@ from PIL import features
 
 from builders.publication_guards import check_not_empty, check_shrinkage
 from querytruth.audit.answers import AcceptedLabels, add_accepted_labels
-from querytruth.audit.corrections import certify_tables
+from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.backends.steps import current_run, describe_environment, step
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
@@ -222,6 +223,8 @@ def _record_as_own(result: BuildResult) -> BuildResult:
 def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> BuildResult:
     """Publish the next version of a set with the decisions on its queries and judgments, without a build. Decisions on
     images and rejected items wait for the next build. `accepted`: labels of a judge for pairs that nobody judged."""
+    from querytruth.audit.corrections import certify_tables  # and SciPy, which no build needs
+
     stored = set_files.read_set(path)
     manifest = stored.manifest
     losses = check_decision_logs(path.parent)
@@ -314,10 +317,14 @@ def _publish(
             del whole["decision_logs"]
         return whole
 
-    log = current_run().reporter.log
-    published = set_publishing.publish_set(
-        tables, manifest, lambda filled: render_set_card(filled, tables), folder, images=rendered_folder, log=log
-    )
+    log, shortcuts = current_run().reporter.log, None
+    if set_publishing.differs_in_rows(folder, tables):  # on the other core, while the tables are sorted and digested
+        shortcuts = ThreadPoolExecutor(max_workers=1).submit(describe_shortcuts, tables)
+
+    def card(filled: Manifest) -> str:
+        return render_set_card(filled, tables, shortcuts and shortcuts.result())
+
+    published = set_publishing.publish_set(tables, manifest, card, folder, images=rendered_folder, log=log)
     version_manifest = read_manifest(published.path)
     return BuildResult(
         published.path,

@@ -177,9 +177,11 @@ def licence_family(licence: str) -> str:
     return match[0] if match else plain
 
 
-def render_set_card(manifest: Manifest, tables: Tables) -> str:
-    """Returns the card as Markdown: counts, examples, funnel, provenance, known limitations and licences."""
-    return "\n".join([*_front_matter(manifest), *_body(manifest, tables)]) + "\n"
+def render_set_card(manifest: Manifest, tables: Tables, shortcuts: list[str] | None = None) -> str:
+    """Returns the card as Markdown: counts, examples, funnel, provenance, known limitations and licences. `shortcuts`:
+    what `describe_shortcuts` returns; None: it is asked here."""
+    shortcuts = describe_shortcuts(tables) if shortcuts is None else shortcuts
+    return "\n".join([*_front_matter(manifest), *_body(manifest, tables, shortcuts)]) + "\n"
 
 
 def _front_matter(manifest: Manifest) -> Iterator[str]:
@@ -203,7 +205,7 @@ def _front_matter(manifest: Manifest) -> Iterator[str]:
     yield "---"
 
 
-def _body(manifest: Manifest, tables: Tables) -> Iterator[str]:
+def _body(manifest: Manifest, tables: Tables, shortcuts: list[str]) -> Iterator[str]:
     counts = manifest["counts"]
     name = f"`{manifest['name']}/v{manifest['version']}`"
     yield f"# {_plain(manifest['title'])}\n"
@@ -233,11 +235,8 @@ def _body(manifest: Manifest, tables: Tables) -> Iterator[str]:
     yield f"- content digest `{manifest['content_digest']}`"
     yield f"- canary `{make_canary(manifest['content_digest'])}`: a text corpus with it holds this version\n"
     yield "## Known limitations\n"
-    limitations = [
-        *manifest["known_limitations"],
-        *list_biases(manifest["kind"], counts["by_style"]),
-        *describe_shortcuts(tables),
-    ]
+    biases = list_biases(manifest["kind"], counts["by_style"])
+    limitations = [*manifest["known_limitations"], *biases, *shortcuts]
     yield from (f"- {_plain(limitation)}" for limitation in limitations)
     yield "\n## Licences\n"
     yield f"The set: {_plain(manifest['licence']) or 'not stated'}. Its images:\n"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from querytruth.backends.files.text_formats import canonical_json as canonical_json
 from querytruth.errors import UserError
-from querytruth.records import empty_frame, from_arrow, is_ascending, join_ranks, rank_texts, to_arrow
+from querytruth.records import codes_of, empty_frame, from_arrow, is_ascending, join_ranks, rank_texts, to_arrow
 from querytruth.sets.manifest import Counts, Manifest
 from querytruth.sets.manifest import manifest_digest as manifest_digest
 from querytruth.sets.manifest_notes import Render
@@ -131,7 +131,8 @@ def build_digest(content: str, configuration: Any, inputs: Any, code: str, model
 def count_set(tables: Tables) -> Counts:
     """Returns the counts of the manifest and the card: sizes, and the judgments by grade and by judge."""
     qrels = tables.qrels
-    positives = qrels.loc[qrels["relevance"] > 0, "query_id"].value_counts()
+    counts = np.bincount(codes_of(qrels["query_id"].astype("category"))[qrels["relevance"].to_numpy() > 0])
+    positives = counts[counts > 0]
     by_grade = qrels["relevance"].value_counts().sort_index(ascending=False)
     return {
         "queries": len(tables.queries),
@@ -144,7 +145,7 @@ def count_set(tables: Tables) -> Counts:
         "by_judge": _tally(qrels["judged_by"]),
         "relevant_per_query": {
             "least": int(positives.min()) if len(positives) else 0,
-            "median": float(positives.median()) if len(positives) else 0.0,
+            "median": float(np.median(positives)) if len(positives) else 0.0,
             "most": int(positives.max()) if len(positives) else 0,
         },
     }

@@ -11,8 +11,9 @@ What is not in the record is rendered again.
 """
 
 import json
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -27,7 +28,7 @@ from querytruth.backends.files.safe_paths import contained_file, contained_path,
 from querytruth.backends.images import image_sources
 from querytruth.backends.images.source_names import decode_item, is_url, is_web_url
 from querytruth.errors import UserError, first_line, translate_read_errors
-from querytruth.records import TABLE_SCHEMAS, check_ids, check_rows, from_arrow
+from querytruth.records import TABLE_SCHEMAS, check_ids, check_rows, empty_frame, from_arrow
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, make_canary
 from querytruth.sets.manifest import (
     ListedFile,
@@ -85,25 +86,36 @@ class StoredSet:
 def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> StoredSet:
     """Reads a version's manifest and tables. Tables that are not named, or that an older version lacks, are empty. A
     path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
-    tables = {}
+    tables = {name: empty_frame(name) for name in TABLE_SCHEMAS}
     listed = {file["path"]: file["sha256"] for file in read_manifest(path)["files"]}
-    for name in sorted(names, key=lambda name: name != "qrels"):  # first, while nothing else is in memory
-        file = path / f"{name}.parquet"
-        if file.name not in listed:
-            tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
-            continue
-        read = read_stated_table(path, file.name, listed[file.name], "read set", _RESTORE)
+    stored = {f"{name}.parquet": name for name in sorted(names, key=lambda name: name not in ("qrels", "images"))}
+    for file, read in _read_ahead(path, {file: listed[file] for file in stored if file in listed}):
+        name = stored[file]
         try:
-            stored = _add_missing_columns(read, TABLE_SCHEMAS[name])
-            check_ids(name, stored)
-            check_rows(name, stored)
+            table = _add_missing_columns(read, TABLE_SCHEMAS[name])
+            check_ids(name, table)
+            check_rows(name, table)
             del read
-            tables[name] = from_arrow(stored, consumed=True)
+            tables[name] = from_arrow(table, consumed=True)
         except (pa.ArrowException, ValueError, KeyError) as error:
-            raise UserError("read set", file, first_line(error), _RESTORE) from None
-    for name in set(TABLE_SCHEMAS) - set(names):
-        tables[name] = from_arrow(TABLE_SCHEMAS[name].empty_table())
+            raise UserError("read set", path / file, first_line(error), _RESTORE) from None
     return hold_set(path, Tables(**tables))
+
+
+def _read_ahead(path: Path, digests: dict[str, str]) -> Iterator[tuple[str, pa.Table]]:
+    """Yields each file and its table; a worker decodes the next one while the caller looks through this one."""
+    reads = deque[Future[tuple[str, pa.Table]]]()
+    with ThreadPoolExecutor(max_workers=2) as other_core:
+        for file, digest in digests.items():
+            reads.append(other_core.submit(_read_table, path, file, digest))
+            if len(reads) > 2:
+                yield reads.popleft().result()  # and nothing here keeps it in memory
+        while reads:
+            yield reads.popleft().result()
+
+
+def _read_table(path: Path, file: str, digest: str) -> tuple[str, pa.Table]:
+    return file, read_stated_table(path, file, digest, "read set", _RESTORE)
 
 
 def hold_set(path: Path, tables: Tables) -> StoredSet:

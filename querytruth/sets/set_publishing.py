@@ -88,7 +88,7 @@ def publish_set(
     kept = {name: table for name, table in arrow.items() if table.num_rows or name not in _LEFT_OUT_IF_EMPTY}
     other_core = ThreadPoolExecutor(max_workers=1)  # Arrow encodes without the interpreter
     encode = cache(lambda: {name: other_core.submit(_encode_table, table) for name, table in kept.items()})
-    if _differs_in_rows(folder, arrow):
+    if differs_in_rows(folder, tables):
         encode()  # while the digest is computed
     digest = content_digest(arrow)
 
@@ -227,12 +227,12 @@ def _point_to_newest(folder: Path) -> None:
         sync_folder(folder)
 
 
-def _differs_in_rows(folder: Path, tables: dict[str, pa.Table]) -> bool:
+def differs_in_rows(folder: Path, tables: Tables) -> bool:
     """Whether the numbers of rows alone show that no version is there yet, or another one than these tables."""
     if (newest := newest_version(folder)) is None:
         return True
     rows = {file["path"]: file["rows"] for file in read_manifest(folder / f"v{newest}")["files"]}
-    return any(rows.get(f"{name}.parquet") != len(tables[name]) for name in ("queries", "images", "qrels"))
+    return any(rows.get(f"{name}.parquet") != len(getattr(tables, name)) for name in ("queries", "images", "qrels"))
 
 
 def _encode_table(table: pa.Table) -> pa.Buffer:

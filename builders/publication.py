@@ -322,7 +322,7 @@ def _publish(
         shortcuts = ThreadPoolExecutor(max_workers=1).submit(describe_shortcuts, tables)
 
     def card(filled: Manifest) -> str:
-        return render_set_card(filled, tables, shortcuts and shortcuts.result())
+        return render_set_card(filled, tables, shortcuts.result() if shortcuts else None)
 
     published = set_publishing.publish_set(tables, manifest, card, folder, images=rendered_folder, log=log)
     version_manifest = read_manifest(published.path)

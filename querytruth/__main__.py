@@ -12,7 +12,7 @@ _MOST_COLUMNS = 100
 
 def start() -> None:
     """Run the command; see `querytruth.cli.app.main` for how it ends."""
-    gc.set_threshold(100_000)  # imports drop nothing: the collector would look through all that they made, again and again
+    gc.set_threshold(100_000)  # imports drop nothing: the collector would look through it again and again
     words = sys.argv[1:]
     if words in ([], ["--help"], ["-h"]):
         with suppress(BrokenPipeError):

@@ -48,7 +48,7 @@ def option(
     place of the value, where that differs between machines."""
     positive, _, negative = (name or "").partition("/")
     keys: dict[str, Any] = {"name": positive} if positive else {}
-    keys |= {"negative": negative} if negative else {}
+    keys["negative"] = negative or ()  # none is made up: nobody types --no-json, or --empty-set of a list
     keys |= {} if default is None else {"show_default": default}
     keys |= {} if min is None and max is None else {"validator": validators.Number(gte=min, lte=max)}
     return Parameter(help=help, metavar=metavar, **keys)

@@ -48,11 +48,11 @@ def open_page_socket(host: str, port: int) -> socket.socket:
         next_step = f"give the one that people type, such as {socket.gethostname()}"
         raise UserError("review", f"host {host}", "is every address of the machine", next_step)
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         reason = f"cannot be resolved ({getattr(error, 'strerror', None) or error})"
         raise UserError("review", f"host {host}", reason, "give an address of this machine, or none") from None
-    listening = socket.socket(family, kind)
+    listening = socket.socket(family, kind, protocol)  # without it, asyncio lets an answer's body wait for 40 ms
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(address)

@@ -18,6 +18,13 @@ def test_a_named_address_is_listened_at() -> None:
         assert listening.getsockname()[0] == "127.0.0.2"
 
 
+def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head() -> None:
+    with open_page_socket("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.proto == socket.IPPROTO_TCP, "by this asyncio turns Nagle's algorithm off"
+
+
 @pytest.mark.parametrize(
     ("host", "reason"),
     [

@@ -57,9 +57,7 @@ def gallery_and_index(path: Path) -> tuple[Any, Any]:
     names = [str(n) for n in range(count)]
     tree = tag_tree.TagTree(tuple(tag_tree.LabelConcept(name, "", name, name) for name in names))
     listed = annotated_gallery.list_images([file])
-    gallery = annotated_gallery.join_annotations(
-        [file], listed, None, [np.arange(count)], Ledger(), keep_crowd=True, keep_fake=True
-    )
+    gallery = annotated_gallery.join_annotations([file], listed, None, [np.arange(count)], Ledger())
     return gallery, label_index.build_label_index(
         gallery, count, compatibility.build_compatibility(tree, None), AREA_RATIO
     )

@@ -19,16 +19,8 @@ from querytruth.backends.steps import current_run, describe_environment, step
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.formats.set_card import render_set_card
-from querytruth.sets import benchmark_set, decision_records, set_files, set_publishing
+from querytruth.sets import benchmark_set, decision_agreement, decision_records, set_files, set_publishing
 from querytruth.sets.benchmark_set import Tables, make_canary
-from querytruth.sets.decision_agreement import (
-    AUDIT_VIEW,
-    AuditDisputes,
-    DecisionConflict,
-    find_disagreements,
-    find_disputes,
-    latest_decisions,
-)
 from querytruth.sets.decision_application import apply_decisions, list_edited_waiting
 from querytruth.sets.decision_log import check_no_decision_is_lost, load_decisions, make_log_records, read_decisions
 from querytruth.sets.decision_outcomes import DecisionOutcome, carry_over
@@ -132,7 +124,7 @@ class BuildResult:
     is_new: bool
     manifest: Manifest
     stale: Sequence[tuple[decision_records.SetDecision, str]]
-    conflicts: Sequence[DecisionConflict] = ()
+    conflicts: Sequence[decision_agreement.DecisionConflict] = ()
     shared_count: int = 0
     nested_results: list[BuildResult] = field(default_factory=list)
     waiting_count: int = 0
@@ -151,7 +143,7 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     folder = definition.out / definition.name
     losses = check_decision_logs(folder)
     log = read_decisions(folder, decision_records.QueryDecision)
-    disputes = find_disputes(log, read_decisions(folder, decision_records.UndeterminedPair))
+    disputes = decision_agreement.find_disputes(log, read_decisions(folder, decision_records.UndeterminedPair))
     tables, outcome = apply_decisions(built.tables, disputes.exclude_from(log), built.ledger)
     tables = replace(tables, ledger=built.ledger.rows())
     check_set_name(definition)
@@ -177,11 +169,15 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
 
 
 def _add_disputes(
-    result: BuildResult, log: list[decision_records.QueryDecision], disputes: AuditDisputes
+    result: BuildResult, log: list[decision_records.QueryDecision], disputes: decision_agreement.AuditDisputes
 ) -> BuildResult:
     """The same result with what people disagree on."""
-    elsewhere = latest_decisions(one for one in decision_records.effective(log) if one.view != AUDIT_VIEW)
-    return replace(result, disputed=disputes.unsettled, disagreement_count=len(find_disagreements(elsewhere)))
+    elsewhere = decision_agreement.latest_decisions(
+        one for one in decision_records.effective(log) if one.view != decision_agreement.AUDIT_VIEW
+    )
+    return replace(
+        result, disputed=disputes.unsettled, disagreement_count=len(decision_agreement.find_disagreements(elsewhere))
+    )
 
 
 def check_decision_logs(folder: Path) -> list[str]:
@@ -231,7 +227,9 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     ledger = Ledger()
     in_effect = frozenset(manifest["decisions"]["in_effect"])
     log = read_decisions(path.parent, decision_records.QueryDecision)
-    disputes = find_disputes(log, read_decisions(path.parent, decision_records.UndeterminedPair), in_effect)
+    disputes = decision_agreement.find_disputes(
+        log, read_decisions(path.parent, decision_records.UndeterminedPair), in_effect
+    )
     tables, outcome = apply_decisions(stored.tables, disputes.exclude_from(log, in_effect), ledger, in_effect)
     models, limits, notes = manifest["models"], [*manifest["known_limitations"], *losses], manifest["notes"]
     if accepted is not None:

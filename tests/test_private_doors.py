@@ -90,7 +90,7 @@ def test_a_call_ends_in_time_where_urllib3_connects_in_another_way(
     with loopback(lambda _asked: CannedResponse("whole")) as server:
         http = timed_http.TimedHttp(connections=2, max_bytes=1000)
         for _ in range(2):
-            http.request("POST", server.url, b"{}", {}, connect=5, read=5, ends=timed_http.time.monotonic() + 30)
+            http.request("POST", server.url, b"{}", {}, (5, 5), timed_http.time.monotonic() + 30)
     assert [record.name for record in caplog.records if record.levelno == logging.WARNING] == [timed_http.__name__]
 
 

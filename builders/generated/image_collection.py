@@ -147,8 +147,9 @@ def assign_images(
         rejected += chosen.rejected
         is_overridden = query_id in overridden
         problem = _too_few(chosen, rules.keep, is_overridden)
+        unasked = [row for row in chosen.kept if row["url"] not in overridden]  # that no person let in
         if not problem and not is_overridden:
-            problem = _find_reuse(batch, chosen, fetched, rules, overridden, used_urls, used_images)
+            problem = _find_reuse(batch, unasked, fetched, rules, used_urls, used_images)
         if problem:
             rejected_queries.append(result_screening.reject_query(batch[0], **problem))
             rejected += [
@@ -156,7 +157,7 @@ def assign_images(
             ]
             continue
         kept += chosen.kept
-        for row in () if is_overridden else _without_overridden(chosen.kept, overridden):
+        for row in () if is_overridden else unasked:
             used_urls.setdefault(row["url"], row["text"])
             used_images.setdefault(fetched.group_by_url[row["url"]], row["text"])
     ledger.record_stage("queries", "query", entered, entered - len(rejected_queries), rejection_table(rejected_queries))
@@ -185,11 +186,6 @@ def _choose(batch: list[_Record], fetched: _FetchedImages, keep: int) -> _BatchS
             first_by_group[fetched.group_by_url[row["url"]]] = row
             kept.append(row)
     return _BatchSelection(kept, unknown, rejected)
-
-
-def _without_overridden(rows: list[_Record], overridden: frozenset[str]) -> list[_Record]:
-    """Returns the results without an override."""
-    return [row for row in rows if row["url"] not in overridden]
 
 
 def _find_image_problem(
@@ -225,21 +221,20 @@ def _too_few(chosen: _BatchSelection, keep: int, is_overridden: bool) -> _Proble
 
 def _find_reuse(
     batch: list[_Record],
-    chosen: _BatchSelection,
+    kept: list[_Record],
     known: _FetchedImages,
     rules: result_screening.CollectionRules,
-    overridden: frozenset[str],
     used_urls: dict[str, str],
     used_images: dict[str, str],
 ) -> _Problem | None:
-    """Returns a problem if an earlier query uses a URL of the batch or an image of the selection."""
+    """Returns a problem if an earlier query uses a URL of the batch, or an image of those that are kept."""
     if rules.same_url == "drop":
         for row in batch:
             if row["url"] in used_urls:
                 user = used_urls[row["url"]]
                 return {"reason": "url_used_before", "related_item": user, "detail": row["url"]}
     if rules.same_image == "drop":
-        for row in _without_overridden(chosen.kept, overridden):
+        for row in kept:
             if (group_name := known.group_by_url[row["url"]]) in used_images:
                 user = used_images[group_name]
                 return {"reason": "image_used_before", "related_item": user, "detail": row["url"]}

@@ -134,15 +134,15 @@ def join_annotations(
     labels: list[Ints],
     ledger: Ledger,
     *,
-    keep_crowd: bool,
-    keep_fake: bool,
+    left_out: frozenset[str] = frozenset(),
     with_places: bool = False,
     with_sides: bool = False,
 ) -> AnnotatedGallery:
     """Returns the gallery of all files and records the stages `images` and `boxes` in the ledger.
 
     `read_images` has a row per listed image (sha256, width, height, path … or bucket, reason, detail); None where there
-    are only annotations. `labels[f]`: for each category row of file f its position in the label table.
+    are only annotations. `labels[f]`: for each category row of file f its position in the label table. `left_out`:
+    which boxes do not count, crowd or fake.
     """
     images, image_of, unaccepted = _identify(listed, read_images)
     unreadable = [file.rejected_images for file in files]
@@ -153,7 +153,7 @@ def join_annotations(
     parts, rejected_boxes = [], [file.rejected_boxes for file in files]
     for file, rows, label in zip(files, listed.rows, labels, strict=True):
         codes = label.astype(np.int32)
-        good, rejected = accept_boxes(file, image_of[rows], images, codes, keep_crowd, keep_fake, with_sides)
+        good, rejected = accept_boxes(file, image_of[rows], images, codes, left_out, with_sides)
         parts += good
         rejected_boxes += rejected
     empty: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), np.empty((0, 4), np.float32))
@@ -163,7 +163,7 @@ def join_annotations(
     places, image_rows = None, tuple(image_of[rows] for rows in listed.rows)
     if with_places:
         blocks = [
-            _find_places(number, file, image_of[rows], images, label, keep_fake)
+            _find_places(number, file, image_of[rows], images, label, "fake" not in left_out)
             for number, (file, rows, label) in enumerate(zip(files, listed.rows, labels, strict=True))
         ]
         places = BoxPlaces(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
@@ -213,8 +213,7 @@ def accept_boxes(
     image_of: Ints,
     images: pd.DataFrame,
     label: Ints,
-    keep_crowd: bool,
-    keep_fake: bool,
+    left_out: frozenset[str],
     with_sides: bool,
 ) -> tuple[list[tuple[Any, ...]], list[pd.DataFrame]]:
     """Returns image, label, share, and (none unless wanted) sides and record number of the accepted boxes of the file
@@ -238,8 +237,7 @@ def accept_boxes(
             ("quarantined", "bbox_without_extent", ~extended),
             ("rejected", "image_not_accepted", row < 0),
             ("quarantined", "bbox_outside_image", ~inside),
-            ("rejected", "crowd", boxes["crowd"].to_numpy(dtype=bool) & (not keep_crowd)),
-            ("rejected", "fake", boxes["fake"].to_numpy(dtype=bool) & (not keep_fake)),
+            *(("rejected", kind, boxes[kind].to_numpy(dtype=bool)) for kind in sorted(left_out)),
         ]
         good, rejected = _split_by_rules(file.name, boxes, rules)
         shown: Any = np.flatnonzero(good) if with_sides else []

@@ -82,7 +82,7 @@ def accept_detections(
         low = file.boxes["score"].to_numpy() < at_least
         sure = replace(annotated, name=file.name, boxes=file.boxes[~low])
         blocks, rejected = annotated_gallery.accept_boxes(
-            sure, gallery.image_rows[0], gallery.images, labels.astype(np.int32), True, True, True
+            sure, gallery.image_rows[0], gallery.images, labels.astype(np.int32), frozenset(), True
         )
         rejections += [file.rejected, *rejected, _below_score(file, low, at_least)]
         for image, label, share, sides, record in blocks:

@@ -130,8 +130,7 @@ def join_gallery(
         scanned,
         codes,
         ledger,
-        keep_crowd=definition.boxes.crowd,
-        keep_fake=definition.boxes.fake,
+        left_out=frozenset(kind for kind, is_kept in definition.boxes if not is_kept),
         with_places=bool(definition.families),
         with_sides=definition.images is not None,
     )

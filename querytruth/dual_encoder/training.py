@@ -207,6 +207,7 @@ def _is_over(progress: TrainingProgress, patience: int | None) -> bool:
 
 
 def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgress, advance: Advance) -> None:
+    from querytruth.dual_encoder.loss import learning_rate_factor
     from querytruth.dual_encoder.model import apply_unfreezing_stage, find_unfreezing_stage
 
     rules, fresh, epoch = job.definition.steps, job.initial_model, progress.epoch
@@ -218,7 +219,9 @@ def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgr
     saved_at = time.monotonic()
     for number in range(progress.batch, len(order)):
         started = time.monotonic()
-        result = _step(job, trainables, epoch, number, len(order), stage.rate_factor, order[number])
+        at = (epoch - 1) * len(order) + number
+        factor = learning_rate_factor(at, round(rules.warm_up * len(order)), rules.epochs * len(order))
+        result = _step(job, trainables, epoch, number, rules.rate * stage.rate_factor * factor, order[number])
         if not math.isfinite(result.loss):
             reason = f"has the loss {result.loss} in batch {number + 1}"
             raise UserError("train", f"epoch {epoch}", reason, "remove the folder and give a lower steps.rate")
@@ -234,14 +237,9 @@ def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgr
     _end_epoch(job, trainables, progress, stage)
 
 
-def _step(
-    job: TrainingJob, trainables: dict[str, Any], epoch: int, number: int, batches: int, share: float, chosen: Any
-) -> Any:
-    from querytruth.dual_encoder.loss import derive_step_seed, hard_negative_weight, learning_rate_factor, train_step
+def _step(job: TrainingJob, trainables: dict[str, Any], epoch: int, number: int, rate: float, chosen: Any) -> Any:
+    from querytruth.dual_encoder.loss import derive_step_seed, hard_negative_weight, train_step
 
-    rules = job.definition.steps
-    at = (epoch - 1) * batches + number
-    rate = rules.rate * share * learning_rate_factor(at, round(rules.warm_up * batches), rules.epochs * batches)
     seed = derive_step_seed(job.definition.seed, epoch, number)
     batch, step_rules = make_batch(job.pairs, job.pixels, chosen), build_step_rules(job.definition)
     weight = hard_negative_weight(epoch)

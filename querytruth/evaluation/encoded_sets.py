@@ -119,7 +119,7 @@ def encode_images(
 
     fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}"
     wanted = sorted(by_key)
-    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "encode images", "images")
+    encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "images")
     if seconds:
         _record_cost(folder, embedder, sum(count for count, _ in seconds), sum(took for _, took in seconds))
     row_of_key = {key: place for place, key in enumerate(wanted)}

@@ -164,10 +164,10 @@ def read_split(
     *,
     language: str | None,
     title: str,
-    judged_by: str,
     style: str,
 ) -> importers.ImportedTables:
-    """Reads a split; where there is no `images_file`, the images are those that the texts name."""
+    """Reads a split of queries, which their publisher judged, or of captions (`style`). Where there is no
+    `images_file`, the images are those that the texts name."""
     lines = read_texts(texts_path)
     rejections: Sequence[importers.ImportRejection] = ()
     if images_file.is_file():
@@ -179,7 +179,8 @@ def read_split(
         queries=importers.build_query_table(((query, text) for query, text, _ in lines), style, language),
         images=importers.build_image_table(rows),
         qrels=importers.build_judgment_table(
-            ((query, image, 1) for query, _, images in lines for image in images), judged_by
+            ((query, image, 1) for query, _, images in lines for image in images),
+            "caption" if style == "caption" else "publisher",
         ),
         files=[path for path in (texts_path, images_file) if path.is_file()],
         grades={"1": "right, as the publisher says"},

@@ -233,7 +233,7 @@ def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vecto
         return list(range(len(new_keys))), vectors
 
     fingerprint = f"{embedder.fingerprint} texts"
-    vectors, _ = encode_with_cache(keys, embedder.dimensions, encode, folder, fingerprint, "encode texts", "texts")
+    vectors, _ = encode_with_cache(keys, embedder.dimensions, encode, folder, fingerprint, "texts")
     row = {by_key[key]: place for place, key in enumerate(keys)}
     return vectors[[row[text] for text in texts]]
 
@@ -246,9 +246,7 @@ def _embed_with_cache(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed
 
     ids = [image.image_id for image in images]
     store = safe_paths.contained_path(folder, ".vectors", "embed images")
-    vectors, known = encode_with_cache(
-        ids, embedder.dimensions, encode, store, embedder.fingerprint, "embed images", "images"
-    )
+    vectors, known = encode_with_cache(ids, embedder.dimensions, encode, store, embedder.fingerprint, "images")
     return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
 
 
@@ -268,7 +266,7 @@ def _encode(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], advance
 
 
 def encode_with_cache(
-    keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, title: str, unit: str
+    keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, unit: str
 ) -> tuple[Vectors, np.ndarray[Any, np.dtype[np.bool_]]]:
     """Returns the vectors (n, dimensions) of different keys, and which are known. `encode` gets the new keys and
     returns the positions of those that it could encode, and their vectors. A folder that cannot be written is reported
@@ -280,7 +278,7 @@ def encode_with_cache(
     vectors, is_known = store.read(keys, dimensions)
     missing = np.flatnonzero(~is_known)
     is_writable = True
-    with current_run().reporter.bar(title, len(missing), unit) as advance:
+    with current_run().reporter.bar(f"encode {unit}", len(missing), unit) as advance:
         for start in range(0, len(missing), _WRITE_EVERY):
             part = missing[start : start + _WRITE_EVERY]
             encoded_rows, encoded = encode([keys[place] for place in part.tolist()], advance)

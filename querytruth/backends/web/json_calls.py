@@ -57,9 +57,7 @@ class JsonService:
         ends, here = time.monotonic() + self._deadline, url
         try:
             for _ in range(_MOST_REDIRECTS + 1):
-                answer = self._http.request(
-                    method, here, data, headers, connect=self._deadline, read=self._deadline, ends=ends
-                )
+                answer = self._http.request(method, here, data, headers, (self._deadline, self._deadline), ends)
                 if (there := _find_redirect(method, here, answer)) is None:
                     break
                 here = there

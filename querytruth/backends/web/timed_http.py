@@ -234,23 +234,15 @@ class TimedHttp:
         self._watches: set[_Watch] = set()
 
     def request(
-        self,
-        method: str,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        *,
-        connect: float,
-        read: float,
-        ends: float,
+        self, method: str, url: str, body: bytes, headers: Mapping[str, str], waits: tuple[float, float], ends: float
     ) -> HttpResponse:
-        """Returns the complete answer to one call. `connect` and `read` are seconds, `ends` is on the monotonic clock.
-        Raises HttpCallError."""
+        """Returns the complete answer to one call. `waits`: most seconds for a connection, and between two pieces of
+        the answer; `ends` is on the monotonic clock. Raises HttpCallError."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
             raise HttpCallError("deadline", "no time was left")
         received = bytearray()
-        timeout = (min(connect, seconds), min(read, seconds + 1))  # the watch ends the last second
+        timeout = (min(waits[0], seconds), min(waits[1], seconds + 1))  # the watch ends the last second
         with _Watch(seconds) as watch:
             self._watches.add(watch)
             try:

@@ -20,7 +20,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     texts = find_file(source, [f"{split}_texts.jsonl"], f"texts of the split {split!r}")
     images = source / f"{split}_imgs.tsv"
     title = f"{source.resolve().name}, {split}"
-    imported = read_split(texts, images, image_store, language=None, title=title, judged_by="publisher", style="query")
+    imported = read_split(texts, images, image_store, language=None, title=title, style="query")
     names = [source / f"{split}_image_ids.tsv", source / f"{split}_text_ids.tsv"]
     return _with_exported_ids(imported, *names) if all(name.is_file() for name in names) else imported
 

@@ -28,7 +28,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         return _lines(source, title)
     if (texts := source / f"{split}_texts.jsonl").is_file():
         images = source / f"{split}_imgs.tsv"
-        return read_split(texts, images, image_store, language="zh", title=title, judged_by="caption", style="caption")
+        return read_split(texts, images, image_store, language="zh", title=title, style="caption")
     for folder in (source, source / _SEGMENTED[split]) if split in _SEGMENTED else ():
         if (folder / "TextData").is_dir():
             return _segmented(folder, title)

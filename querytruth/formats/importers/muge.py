@@ -17,6 +17,4 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
     texts = find_file(source, [f"MR_{split}_queries.jsonl", f"{split}_texts.jsonl"], f"queries of the split {split!r}")
     images = source / (f"MR_{split}_imgs.tsv" if texts.name.startswith("MR_") else f"{split}_imgs.tsv")
     title = f"MUGE retrieval, {split}"
-    return import_layouts.read_split(
-        texts, images, image_store, language="zh", title=title, judged_by="publisher", style="query"
-    )
+    return import_layouts.read_split(texts, images, image_store, language="zh", title=title, style="query")

@@ -20,7 +20,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 def post(url: str, seconds: float = 0.4, http: TimedHttp | None = None) -> HttpResponse:
     http = http or TimedHttp(connections=2, max_bytes=1000)
-    return http.request("POST", url, b"{}", {}, connect=5, read=5, ends=time.monotonic() + seconds)
+    return http.request("POST", url, b"{}", {}, (5, 5), time.monotonic() + seconds)
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ def encode(work: BucketFolder, folder: Path, ids: list[str]) -> tuple[Vectors, l
         return list(range(len(new))), rows
 
     with active_run(BuildRun()), keep_work_at(work):
-        vectors, known = encode_with_cache(ids, 3, encode_new, folder, "a model", "embed", "images")
+        vectors, known = encode_with_cache(ids, 3, encode_new, folder, "a model", "images")
     assert known.all()
     return vectors, asked
 

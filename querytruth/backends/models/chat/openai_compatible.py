@@ -94,9 +94,9 @@ class OpenAICompatibleModel:
         """Returns the address and the model after a call that lists the endpoint's models. Raises UserError, with the
         likely cause, where the endpoint does not answer or lists other models."""
         url, wait_for = self._url.removesuffix(self.path), self.options.connect_timeout
-        limits = {"connect": wait_for, "read": wait_for, "ends": time.monotonic() + wait_for}
+        waits, ends = (wait_for, wait_for), time.monotonic() + wait_for
         try:
-            answer = self._http.request("GET", f"{url}/models", b"", self._headers, **limits)
+            answer = self._http.request("GET", f"{url}/models", b"", self._headers, waits, ends)
             failure = chat_completion.check_model_list(answer, self.options.name, self._redaction)
         except HttpCallError as failed:
             failure = chat.Failure(failed.reason, "blocked", self._redaction(failed.detail))
@@ -196,8 +196,8 @@ class OpenAICompatibleModel:
         retry, in seconds; None where a retry is of no use."""
         options = self.options
         try:
-            limits = {"connect": options.connect_timeout, "read": options.read_timeout, "ends": ends}
-            answer = self._http.request("POST", self._url, body, self._headers, **limits)
+            waits = (options.connect_timeout, options.read_timeout)
+            answer = self._http.request("POST", self._url, body, self._headers, waits, ends)
         except HttpCallError as failed:
             kind: Literal["blocked", "transient"] = "blocked" if failed.reason == "tls_error" else "transient"
             is_retried = failed.reason in ("connection_failed", "proxy_error")

@@ -76,6 +76,7 @@ class Servers(BaseHTTPRequestHandler):
 
     index: dict[str, set[str]]
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         """The list of models, or a search."""

@@ -178,6 +178,7 @@ def put_pack(kept: KeptWork, data: bytes, lines: str) -> None:
 def test_a_hostile_pack_writes_nothing_that_is_no_rendering(kept: KeptWork) -> None:
     alone = kept.build("here")
     path = kept.service.ask("GET", kept.objects("list")[0]).decode().split(" ")[0]
+    honest = [key for key in kept.objects("list") if path in kept.service.ask("GET", key).decode()]
     large = io.BytesIO()
     Image.new("RGB", (900, 900)).save(large, "JPEG")
     for data in (b"no image", large.getvalue(), make_jpeg((1, 2, 3), (48, 48))[:50]):
@@ -186,9 +187,8 @@ def test_a_hostile_pack_writes_nothing_that_is_no_rendering(kept: KeptWork) -> N
     put_pack(kept, b"y", f"/etc/y {hashlib.sha256(b'y').hexdigest()} 1\n")
     put_pack(kept, b"z", f"{path} {hashlib.sha256(b'z').hexdigest()} 999999999\n")
     put_pack(kept, b"w", "\x00" * 4000)
-    for key in kept.objects("list"):
-        if path in kept.service.ask("GET", key).decode() and kept.service.ask("GET", key).decode().count("\n") > 1:
-            kept.service.ask("DELETE", key)
+    for key in honest:
+        kept.service.ask("DELETE", key)
     assert kept.build("there") == alone
     rendered = sorted((kept.place / "there" / "album" / ".rendered").rglob("*.jpg"))
     assert len(rendered) == PHOTOS

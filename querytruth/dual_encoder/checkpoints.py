@@ -16,7 +16,7 @@ from querytruth.backends.files.durable_files import file_sha256, replace_atomica
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models import hub_models
-from querytruth.errors import UserError, first_line
+from querytruth.errors import UserError, first_line, translate_write_errors
 from querytruth.sets.benchmark_set import canonical_json
 
 DESCRIPTION = "dual_encoder.json"
@@ -168,8 +168,9 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 
 def delete_state(folder: Path) -> None:
-    """Deletes the state of a training that ended."""
-    (folder / TRAINING_STATE).unlink(missing_ok=True)
+    """Deletes the state of a training that ended. Raises UserError."""
+    with translate_write_errors("train", folder):
+        (folder / TRAINING_STATE).unlink(missing_ok=True)
 
 
 def _without_pooler(model: Any) -> Any:

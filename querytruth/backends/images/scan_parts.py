@@ -258,13 +258,14 @@ def _read_part(job: ScanPartJob, columns: Sequence[str]) -> pa.Table:
 
 
 def remove_stale_parts(jobs: Sequence[ScanPartJob]) -> None:
-    """Removes files of scans with other parts. Call it when all of `jobs` are done."""
+    """Removes files of scans with other parts. Call it when all of `jobs` are done. Raises UserError."""
     paths = {job.path for job in jobs}
     for folder in {job.folder for job in jobs}:
-        for path in folder.iterdir():
-            is_part = _NAME.fullmatch(path.name) is not None
-            if (is_part and path not in paths) or (not is_part and _age(path) > _ABANDONED):
-                path.unlink(missing_ok=True)
+        with translate_write_errors("scan images", folder, "then run again: what was read is kept"):
+            for path in folder.iterdir():
+                is_part = _NAME.fullmatch(path.name) is not None
+                if (is_part and path not in paths) or (not is_part and _age(path) > _ABANDONED):
+                    path.unlink(missing_ok=True)
 
 
 def _age(path: Path) -> float:

@@ -341,6 +341,19 @@ def test_a_store_that_cannot_be_written_is_one_line(album: Album, monkeypatch: p
         album.scan()
 
 
+def test_an_old_part_that_cannot_be_removed_is_one_line(album: Album, monkeypatch: pytest.MonkeyPatch) -> None:
+    album.scan()
+    (album.store / "half.tmp").touch()
+    os.utime(album.store / "half.tmp", (0, 0))
+
+    def refuse(*_: object, **_options: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(UserError, match=r"scan images.*cannot be written.*run again: what was read is kept"):
+        album.scan()
+
+
 def test_images_in_an_archive_are_read_once_and_again_where_they_changed(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     was_read: list[str] = []

@@ -156,7 +156,7 @@ def list_systems(sample: JudgedSample) -> Iterator[ShortcutSystem]:
 
 def _by_names(sample: JudgedSample) -> Iterator[ShortcutSystem]:
     """The file names: words of the query, its id, and the order."""
-    names = sample.images["file_name"].fillna("").astype(str)
+    names = sample.images["file_name"].astype("str").fillna("")
     if not names.any():
         return
     parts = [_name_parts(name) for name in names]
@@ -199,7 +199,7 @@ def _by_other_queries(sample: JudgedSample) -> Iterator[ShortcutSystem]:
         largest.append(np.bincount(sample.image[sample.query == sizes.argmax()], minlength=len(sample.images)))
     if len(np.unique(sample.relevant_counts())) > 1:
         yield ShortcutSystem("most common label", np.array(largest, dtype=np.float64), row)
-    names = sample.images["file_name"].fillna("").astype(str)
+    names = sample.images["file_name"].astype("str").fillna("")
     folders, suffixes = names.str.rpartition("/")[0], names.str.extract(r"(\.\w+)$")[0].fillna("").str.lower()
     for name, values in (("folder", folders), ("file type", suffixes)):
         codes, distinct = pd.factorize(values)

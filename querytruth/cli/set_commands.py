@@ -73,7 +73,7 @@ def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> N
     if json:
         terminal.print_json(list_rows(found[["bucket", *columns]]))
         return
-    shown = found.head(_MOST_REJECTED)[columns].fillna("").astype(str)
+    shown = found.head(_MOST_REJECTED)[columns].astype("str").fillna("")
     terminal.print_table(f"{len(found):,} not accepted", columns, shown.to_numpy().tolist())
     if len(found) > len(shown):
         terminal.out.print(f"{len(found) - len(shown):,} more: --json lists all")

@@ -34,7 +34,7 @@ def render_page(
 ) -> str:
     """Render a template that extends page.html as one HTML document. `jpegs`: images by their class in the style sheet;
     `context`: further values of the template."""
-    licences = count_values(image_table["licence"].fillna("").astype(str))
+    licences = count_values(image_table["licence"].astype("str").fillna(""))
     return render_report(
         template,
         manifest["funnel"],

@@ -147,9 +147,9 @@ def assign_images(
         rejected += chosen.rejected
         is_overridden = query_id in overridden
         problem = _too_few(chosen, rules.keep, is_overridden)
-        unasked = [row for row in chosen.kept if row["url"] not in overridden]  # that no person let in
+        without_override = [row for row in chosen.kept if row["url"] not in overridden]
         if not problem and not is_overridden:
-            problem = _find_reuse(batch, unasked, fetched, rules, used_urls, used_images)
+            problem = _find_reuse(batch, without_override, fetched, rules, used_urls, used_images)
         if problem:
             rejected_queries.append(result_screening.reject_query(batch[0], **problem))
             rejected += [
@@ -157,7 +157,7 @@ def assign_images(
             ]
             continue
         kept += chosen.kept
-        for row in () if is_overridden else unasked:
+        for row in () if is_overridden else without_override:
             used_urls.setdefault(row["url"], row["text"])
             used_images.setdefault(fetched.group_by_url[row["url"]], row["text"])
     ledger.record_stage("queries", "query", entered, entered - len(rejected_queries), rejection_table(rejected_queries))

@@ -88,7 +88,8 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
     path of an image that leads out of a set from elsewhere becomes null. Raises UserError."""
     tables = {name: empty_frame(name) for name in TABLE_SCHEMAS}
     listed = {file["path"]: file["sha256"] for file in read_manifest(path)["files"]}
-    stored = {f"{name}.parquet": name for name in sorted(names, key=lambda name: name not in ("qrels", "images"))}
+    largest_first = sorted(names, key=lambda name: name not in ("qrels", "images"))  # they are decoded side by side
+    stored = {f"{name}.parquet": name for name in largest_first}
     for file, read in _read_ahead(path, {file: listed[file] for file in stored if file in listed}):
         name = stored[file]
         try:
@@ -103,11 +104,11 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
 
 
 def _read_ahead(path: Path, digests: dict[str, str]) -> Iterator[tuple[str, pa.Table]]:
-    """Yields each file and its table; a worker decodes the next one while the caller looks through this one."""
+    """Yields each file and its table; two workers decode the next ones while the caller looks through this one."""
     reads = deque[Future[tuple[str, pa.Table]]]()
-    with ThreadPoolExecutor(max_workers=2) as other_core:
+    with ThreadPoolExecutor(max_workers=2) as readers:
         for file, digest in digests.items():
-            reads.append(other_core.submit(_read_table, path, file, digest))
+            reads.append(readers.submit(_read_table, path, file, digest))
             if len(reads) > 2:
                 yield reads.popleft().result()  # and nothing here keeps it in memory
         while reads:

@@ -15,7 +15,7 @@ from ambiguity_ratings import FITS, RatedCaptions, split_in_halves
 from scipy.optimize import minimize
 
 from builders.recall.calibration import Calibration, choose_features
-from builders.recall.confusable_images import NEAREST_IMAGES, propose_by_vectors, propose_by_words
+from builders.recall.candidate_pairs import NEAREST_IMAGES, VectorProposals, WordProposals
 from builders.recall.pair_features import ORDER_FEATURES, VECTOR_FEATURES, PairFeatures
 from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
 
@@ -33,8 +33,8 @@ class RankedCandidates:
 
     def __init__(self, rated: RatedCaptions, vectors: Vectors | None, features: PairFeatures) -> None:
         answers = rated.answers
-        keys = [propose_by_words(answers, NEAREST_IMAGES + 1)]
-        keys += [] if vectors is None else propose_by_vectors(answers, vectors, NEAREST_IMAGES + 1, 1)
+        measures = [WordProposals(answers), *([] if vectors is None else [VectorProposals(answers, vectors, 1)])]
+        keys = [one for measure in measures for one in measure.propose(0, len(answers.query_ids), NEAREST_IMAGES + 1)]
         found = np.setdiff1d(np.concatenate(keys), answers.judged_keys)
         query, answer = answers.pairs_of_keys(found)
         image_of_query = np.full(len(answers.query_ids), -1)

@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from fastapi import APIRouter
 
-from querytruth.backends.files import safe_paths, text_formats
 from querytruth.errors import UserError
 from querytruth.records import empty_frame
 from querytruth.review import (
@@ -21,7 +19,7 @@ from querytruth.review import (
     similar_images,
 )
 from querytruth.review.deck import deck_routes
-from querytruth.review.pool_views import REVIEW_STAGE, PoolFile, PoolSession, PoolView, compute_table_digest
+from querytruth.review.pool_views import PoolFile, PoolSession, PoolView
 from querytruth.review.query_decisions import ReviewSession
 from querytruth.review.server import image_routes
 from querytruth.sets import benchmark_set, published_files, set_files
@@ -30,69 +28,7 @@ from querytruth.sets.decision_records import HumanCaption, ImagePairDecision, Ov
 from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_thumbnails import make_set_thumbnail_reader, make_source_thumbnail_reader
 
-_NEXT_COMMANDS = {"topics": "querytruth objects DEFINITION", "objects": "querytruth collect DEFINITION"}
 _KINDS_WITH_OVERRIDES = ("gallery", "recall", "generated")
-
-
-def is_pool_table(target: str) -> bool:
-    """Whether the target is a table, not a set."""
-    return target.endswith(".csv")
-
-
-def resolve_review_target(target: str, out: Path) -> Path:
-    """Return the version's folder, or the table. Raises UserError for anything else; for a definition the error lists
-    what of it can be reviewed."""
-    if is_pool_table(target):
-        return find_pool_table(target)
-    try:
-        return set_files.find_set(target, out, remote="whole")
-    except UserError:
-        path = Path(target)
-        if path.suffix not in (".yaml", ".yml") or not path.is_file():
-            raise
-    raise UserError(REVIEW_STAGE, target, "is a definition, not a set", _suggest_reviewable(path, out))
-
-
-def find_pool_table(path: str) -> Path:
-    """Return the path of a readable table of topics or objects. Raises UserError where there is none."""
-    table = Path(path)
-    if table.stem not in _NEXT_COMMANDS:
-        reason = "is no table of topics or objects"
-        raise UserError(REVIEW_STAGE, table, reason, "give the file after “awaiting review”, or a set's name")
-    compute_table_digest(table)
-    return table
-
-
-def _suggest_reviewable(definition: Path, out: Path) -> str:
-    """Names the published set of a definition, and the tables that its stages exported."""
-    try:
-        definition_data = text_formats.load_yaml(
-            safe_paths.read_regular(definition, text_formats.MAX_YAML_BYTES).decode("utf-8")
-        )
-    except (OSError, ValueError, yaml.YAMLError):
-        definition_data = None
-    if not isinstance(definition_data, dict) or not isinstance(definition_data.get("name"), str):
-        return "give a set's name, or the file after “awaiting review”"
-    folder = Path(str(definition_data.get("out", out))) / definition_data["name"]
-    reviewable_paths = [folder] if published_files.newest_version(folder) is not None else []
-    reviewable_paths += [
-        table for stage in ("objects", "topics") if (table := folder / "review" / f"{stage}.csv").is_file()
-    ]
-    if not reviewable_paths:
-        return f"build {definition_data['name']} first"
-    return " or ".join(f"querytruth review {path}" for path in reviewable_paths)
-
-
-def suggest_next_command(target: str, views: list[str]) -> str:
-    """Return the command that goes on from a review page with these views."""
-    if is_pool_table(target):
-        return _NEXT_COMMANDS[Path(target).stem]
-    if "Queries" in views:
-        return f"querytruth apply {target}"
-    recall = "querytruth build recall DEFINITION"
-    if views == ["Captions", "Decisions"]:
-        return recall
-    return f"{recall}; after decisions about images: querytruth build gallery DEFINITION"
 
 
 def build_pool_routes(table: Path) -> tuple[list[APIRouter], dict[str, Any]]:
@@ -122,13 +58,12 @@ class ReviewSite:
 
 
 def open_review_site(
-    path: Path, reviewer: str, runs: Sequence[Path] = (), depth: int = 10, systems: Sequence[Path] = ()
+    stored: set_files.StoredSet, reviewer: str, runs: Sequence[Path] = (), depth: int = 10, systems: Sequence[Path] = ()
 ) -> ReviewSite:
-    """Open the version at `path`: to judge its queries, or, of a gallery, to caption its images; then the views that
+    """Open a version: to judge its queries, or, of a gallery, to caption its images; then the views that
     only some sets have. With `runs`, or search services described in files (`systems`), it begins with the unjudged
     ones of their first `depth` results. Raises UserError where it has nothing to review."""
-    stored = set_files.read_set(path)
-    manifest, judged = stored.manifest, len(stored.tables.queries) > 0
+    path, manifest, judged = stored.path, stored.manifest, len(stored.tables.queries) > 0
     if not judged and manifest["kind"] != "gallery":
         raise UserError("review", path, "holds no queries", "look at it with querytruth show SET --page FILE")
     about: dict[str, Any] = {

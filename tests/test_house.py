@@ -169,9 +169,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 462,
-    "lines": 79_310,
-    "lines of imports": 6_110,
+    "files": 464,
+    "lines": 79_420,
+    "lines of imports": 6_130,
     "carriers that are built at one place": 113,
     "functions with seven parameters or more": 15,
     "Any": 1565,

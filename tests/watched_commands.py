@@ -20,6 +20,7 @@ from querytruth.backends.images.worker_processes import _MappedItems
 from querytruth.backends.images.worker_starts import _START
 from querytruth.errors import UserError, make_visible
 from querytruth.review.server import create_app
+from querytruth.sets.set_files import read_set
 from tests.command_runner import invoke
 from tests.images import make_jpeg
 from tests.review.server.pages import DOOR, HOME, TOKEN
@@ -197,7 +198,7 @@ def _describe(error: BaseException) -> str:
 def _review(version: Path) -> str:
     """The same for the review page: opened, and all of its views and images fetched."""
     try:
-        site = open_review_site(version, "lin")
+        site = open_review_site(read_set(version), "lin")
         site.prepare()
         client = TestClient(create_app(site.routes, DOOR, site.about["views"]), base_url=HOME)
         client.get("/", params={"token": TOKEN})

@@ -162,16 +162,18 @@ class CaptionIndex:
                     self._descriptions.setdefault(place[name], []).append((phrases, text))
         self.answer_phrases: list[Phrases] = [frozenset(phrases) for phrases in of_answers]
 
-    def find_covered_pairs(self, judged: RowIndices, most: int) -> tuple[RowIndices, RowIndices]:
+    def find_covered_pairs(
+        self, judged: RowIndices, most: int, queries: range | None = None
+    ) -> tuple[RowIndices, RowIndices]:
         """Returns the unjudged pairs (query, answer) in which the phrases of the answer cover those of the query: the
-        first `most` of each query. `judged`: sorted keys of the judged pairs."""
-        count, queries = len(self.answer_phrases), len(self.query_phrases)
-        bounds = judged.searchsorted(np.arange(queries + 1) * count).tolist()
-        judged_answers = judged % max(count, 1)
+        first `most` of each of the `queries` (None: of all). `judged`: sorted keys of the judged pairs."""
+        count = len(self.answer_phrases)
+        queries = range(len(self.query_phrases)) if queries is None else queries
+        bounds = judged.searchsorted(np.arange(queries.start, queries.stop + 1) * count).tolist()
         pairs = [
             (query, answer)
-            for query, phrases in enumerate(self.query_phrases)
-            for answer in islice(self._fits(phrases, judged_answers[bounds[query] : bounds[query + 1]]), most)
+            for query, (first, last) in zip(queries, pairwise(bounds), strict=True)
+            for answer in islice(self._fits(self.query_phrases[query], judged[first:last] % max(count, 1)), most)
         ]
         left, right = zip(*pairs, strict=True) if pairs else ((), ())
         return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)

@@ -1,111 +1,20 @@
-"""Finds the images that a query may fit besides its own: by its phrases, words, caption vectors and image vectors.
-
-Each measure proposes the nearest images of each query, so that the number of pairs grows with the number of queries.
-`confusable_scores` scores them.
+"""Finds the images that a query may fit besides its own: `candidate_pairs` proposes them, `confusable_scores` scores
+them, and what is ambiguous or waits for people is put in order and explained.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix
 
 from builders.recall import confusable_scores
 from builders.recall.calibration import CalibrationChoice, choose_calibration
-from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex, build_answer_index
+from builders.recall.candidate_pairs import CandidatePairs
+from builders.recall.caption_index import AnswerIndex, CaptionIndex, build_answer_index
 from builders.recall.pair_features import PairFeatures, centre_vectors
-from builders.recall.phrases import split_words
 from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
-from querytruth.backends.models.nearest_neighbours import find_near_pairs, find_nearest_rows
-
-NEAREST_IMAGES = 40  # that each measure proposes for a query
-_CAPTIONS_PER_IMAGE = 2  # captions that are searched for each image that is wanted: several may be of one image
-_QUERIES_PER_BLOCK = 512
-_PAIRS_PER_BLOCK = 1 << 20
-_MAX_IMAGES_OF_WORD = 5000  # a word of more images proposes none
-
-
-def propose_by_vectors(answers: AnswerIndex, vectors: Vectors, count: int, threads: int) -> list[RowIndices]:
-    """Returns keys of pairs (`pair_keys`): of each query the answers of its nearest captions, and those whose captions
-    are nearest on average. `vectors`: centred vectors of the queries."""
-    caption, of_answer = answers.caption_answer_pairs()
-    left, right = find_nearest_rows(vectors, vectors, count * _CAPTIONS_PER_IMAGE + 1, threads=threads)
-    place, pair = MemberIndex(caption, len(answers.query_ids)).members_of(right)
-    keys = [answers.pair_keys(left[place], of_answer[pair])]
-    members = MemberIndex(of_answer, answers.count)
-    described = np.flatnonzero(members.sizes)
-    if len(described) < len(caption):
-        order, starts = caption[members.members], members.starts[described]
-        means = np.add.reduceat(vectors[order], starts, axis=0)
-        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
-        left, right = find_nearest_rows(vectors, means.astype(np.float32), count, threads=threads)
-        keys.append(answers.pair_keys(left, described[right]))
-    return keys
-
-
-def propose_by_words(answers: AnswerIndex, count: int) -> RowIndices:
-    """Returns keys of pairs: of each query the answers whose captions share its rarest words."""
-    lists = [split_words(text) for text in answers.texts]
-    place = {word: number for number, word in enumerate(sorted({word for words in lists for word in words}))}
-    rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
-    columns = np.array([place[word] for words in lists for word in words], dtype=np.int64)
-    queries = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(lists), len(place)))
-    caption, of_answer = answers.caption_answer_pairs()
-    membership = csr_matrix((np.ones(len(caption)), (of_answer, caption)), shape=(answers.count, len(lists)))
-    images = (membership @ queries).astype(bool).astype(np.float64)
-    counts = np.asarray(images.sum(axis=0)).ravel()
-    rarity = np.log((answers.count + 1) / (counts + 0.5)).clip(0)
-    lengths = np.sqrt(np.asarray(images.multiply(rarity).sum(axis=1)).ravel())
-    weighted = images.multiply(np.where(counts > _MAX_IMAGES_OF_WORD, 0, rarity)).tocsr().T.tocsc()
-    keys = [np.empty(0, np.int64)]
-    for start in range(0, len(lists), _QUERIES_PER_BLOCK):
-        scores = (queries[start : start + _QUERIES_PER_BLOCK] @ weighted).tocsr()
-        scores.data /= np.maximum(lengths[scores.indices], 1e-9)
-        keys.append(_highest(scores, count, start, answers))
-    return np.concatenate(keys)
-
-
-def _highest(scores: Any, count: int, start: int, answers: AnswerIndex) -> RowIndices:
-    values, likely = scores.data.round(6), [np.empty(0, np.int64)]
-    for first, end in pairwise(scores.indptr.tolist()):
-        row = values[first:end]  # of a common word thousands of images: only the first ones are put in order
-        least = np.partition(row, -count)[-count] if len(row) > count else -np.inf
-        likely.append(first + np.flatnonzero(row >= least))
-    kept, sizes = np.concatenate(likely), [len(one) for one in likely[1:]]
-    query = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((scores.indices[kept], -values[kept], query))
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    chosen = order[rank < count]
-    return answers.pair_keys(start + query[chosen], scores.indices[kept[chosen]].astype(np.int64))
-
-
-def propose_by_near_captions(answers: AnswerIndex, vectors: Vectors, min_cosine: float, count: int) -> RowIndices:
-    """Returns keys of pairs: of each query the answers of captions of at least this cosine, the nearest `count`."""
-    caption, of_answer = answers.caption_answer_pairs()
-    most = count * int(np.bincount(of_answer, minlength=1).max())
-    left, right = find_near_pairs(vectors, vectors, np.full(len(vectors), min_cosine), most)
-    place, pair = MemberIndex(caption, len(answers.query_ids)).members_of(right)
-    return answers.pair_keys(left[place], of_answer[pair])
-
-
-def propose_by_images(answers: AnswerIndex, images: Vectors, min_cosine: float, count: int) -> RowIndices:
-    """Returns keys of pairs: of each query the answers whose images are near its own, the nearest `count`."""
-    most = count * int(np.bincount(answers.answer, minlength=1).max())
-    left, right = find_near_pairs(images, images, np.full(len(images), min_cosine), most)
-    place, pair = MemberIndex(answers.relevant_image, len(answers.image_ids)).members_of(left)
-    return answers.pair_keys(answers.relevant_query[pair], answers.answer[right[place]])
-
-
-def propose_by_queries(
-    answers: AnswerIndex, queries: Vectors, images: Vectors, min_cosines: FloatArray, count: int
-) -> RowIndices:
-    """Returns keys of pairs: of each query the answers whose images have at least its cosine (n,) with the query."""
-    most = count * int(np.bincount(answers.answer, minlength=1).max())
-    left, right = find_near_pairs(queries, images, min_cosines, most)
-    return answers.pair_keys(left, answers.answer[right])
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,33 +94,37 @@ def _find_in_language(
         ways: list[tuple[tuple[str, ...], PairFeatures]] = [((), features)]
         if vectors.captions is not None:
             centred = centre_vectors(vectors.captions)
-            ways.insert(0, (rules.embedder, PairFeatures(answers, centred, vectors.encode_words)))
+            ways.insert(0, (rules.embedder, features.with_vectors(centred, vectors.encode_words)))
         choice, chosen_features = choose_calibration(rules.calibrations, language, ways, rules.image_embedder)
         features = chosen_features or features
     calibration = None if choice is None else choice.calibration
     caption_index = CaptionIndex(answers, descriptions)
-    query, answer = _candidates(answers, vectors, centred, caption_index, rules, is_calibrated=calibration is not None)
-    cosines = confusable_scores.CandidateCosines(answers, vectors, query, answer)
-    probabilities, rank_values = np.zeros(len(query)), np.full(len(query), -np.inf)
-    if calibration is not None:
-        for rows in _split_pairs(np.flatnonzero(np.isin(answer, answers.caption_answer_pairs()[1]))):
+    pairs = CandidatePairs(answers, vectors, centred, caption_index, rules, is_calibrated=calibration is not None)
+    described = np.unique(answers.caption_answer_pairs()[1])
+    tables = []
+    for query, answer in pairs:
+        cosines = confusable_scores.CandidateCosines(answers, vectors, query, answer)
+        probabilities, rank_values = np.zeros(len(query)), np.full(len(query), -np.inf)
+        if calibration is not None:
+            rows = np.flatnonzero(np.isin(answer, described))
             measured = features.measure(query[rows], answer[rows])
             measured |= {name: column[rows] for name, column in cosines.image_features().items()}
             probabilities[rows] = calibration.probabilities(measured)
             rank_values[rows] = calibration.rank_values(measured)
-    score = confusable_scores.score_candidates(
-        caption_index, cosines, rules, calibration, None if calibration is None else probabilities
-    )
-    rank_values = score if calibration is None else rank_values
-    # Only what is ambiguous or waits for people is put in order and explained: of twenty candidates, one.
-    is_kept = _may_be_shown(query, score, rank_values, rules)
-    cosines, score, probabilities = cosines.pick(is_kept), score[is_kept], probabilities[is_kept]
-    rank = _rank_candidates(cosines, rules, score, rank_values[is_kept])
-    is_kept = (score >= min(rules.candidate_score, rules.min_score)) | (rank < rules.candidate_count)
-    table = confusable_scores.describe_candidates(
-        features, caption_index, cosines.pick(is_kept), rules, score[is_kept], probabilities[is_kept]
-    )
-    return table.assign(rank=rank[is_kept]), choice
+        score = confusable_scores.score_candidates(
+            caption_index, cosines, rules, calibration, None if calibration is None else probabilities
+        )
+        rank_values = score if calibration is None else rank_values
+        # Only what is ambiguous or waits for people is put in order and explained: of twenty candidates, one.
+        is_kept = _may_be_shown(query, score, rank_values, rules)
+        cosines, score, probabilities = cosines.pick(is_kept), score[is_kept], probabilities[is_kept]
+        rank = _rank_candidates(cosines, rules, score, rank_values[is_kept])
+        is_kept = (score >= min(rules.candidate_score, rules.min_score)) | (rank < rules.candidate_count)
+        table = confusable_scores.describe_candidates(
+            features, caption_index, cosines.pick(is_kept), rules, score[is_kept], probabilities[is_kept]
+        )
+        tables.append(table.assign(rank=rank[is_kept]))
+    return pd.concat(tables, ignore_index=True), choice
 
 
 def _may_be_shown(
@@ -225,11 +138,6 @@ def _may_be_shown(
             last = max(start - end, -rules.candidate_count)
             is_shown[start:end] |= rank_values[start:end] >= np.partition(rank_values[start:end], last)[last]
     return is_shown
-
-
-def _split_pairs(rows: RowIndices) -> list[RowIndices]:
-    """Returns the rows in parts that bound the memory that their features take."""
-    return np.array_split(rows, max(1, -(-len(rows) // _PAIRS_PER_BLOCK)))
 
 
 def _rank_candidates(
@@ -272,39 +180,6 @@ def _in_order(
         raise ValueError("queries: vectors of queries without those of images")
     captions, by_image, images = ordered
     return confusable_scores.QueryImageVectors(captions, by_image, images, query_image_vectors.encode_words)
-
-
-def _candidates(
-    answers: AnswerIndex,
-    vectors: confusable_scores.QueryImageVectors,
-    centred: Vectors | None,
-    caption_index: CaptionIndex,
-    rules: confusable_scores.ConfusableRules,
-    *,
-    is_calibrated: bool,
-) -> tuple[RowIndices, RowIndices]:
-    """Returns the distinct unjudged pairs (query, answer) that any measure proposes, in order. `centred`: centred
-    vectors of the queries; a calibration takes all near captions, whatever their cosine, and so does whoever asks for
-    the nearest images."""
-    # Leaves more than `max_listed` per query after the judged ones are removed, where there are more.
-    wanted = rules.max_listed + 1 + answers.max_judged_per_query()
-    nearest = max(NEAREST_IMAGES, rules.candidate_count) + answers.max_judged_per_query()
-    keys = [answers.pair_keys(*caption_index.find_covered_pairs(answers.judged_keys, wanted))]
-    takes_all = is_calibrated or rules.candidate_count > 0
-    if takes_all:
-        keys.append(propose_by_words(answers, nearest))
-    if centred is not None and takes_all:
-        keys += propose_by_vectors(answers, centred, nearest, rules.threads)
-    elif vectors.captions is not None:
-        keys.append(propose_by_near_captions(answers, vectors.captions, rules.min_caption_cosine, wanted))
-    if vectors.images is not None:
-        keys.append(propose_by_images(answers, vectors.images, rules.min_image_cosine, wanted))
-        if vectors.queries is not None:
-            least = confusable_scores.own_image_cosines(answers, vectors.queries, vectors.images) - rules.margin
-            keys.append(propose_by_queries(answers, vectors.queries, vectors.images, least, wanted))
-    proposed = np.sort(np.concatenate(keys))  # several times as fast as np.unique, which hashes
-    distinct = proposed[np.diff(proposed, prepend=-1) > 0]
-    return answers.pairs_of_keys(distinct[np.isin(distinct, answers.judged_keys, assume_unique=True, invert=True)])
 
 
 def _cut_to_listed(

@@ -6,6 +6,7 @@ captions is near 0 for every embedder. The features of a pair do not depend on t
 
 import hashlib
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -49,7 +50,7 @@ _ATTRIBUTES = (*KINDS, *SEXES, *AGES, MANY)
 _SAMPLE = 1000  # captions that the spread of a query's cosines is measured on
 _BLOCK = 4096  # queries
 _BACKGROUND_PAIRS = 2000
-_QUERIES_PER_BLOCK = 1024  # whose words are compared with the vocabulary at once
+_QUERIES_PER_BLOCK = 256  # whose words are compared with the vocabulary at once
 _PAIRS_PER_BLOCK = 1 << 16
 
 
@@ -78,6 +79,12 @@ class PairFeatures:
         self._captions, self._first_captions = caption[members.members], members.starts
         self._encode_words = encode_words
         self._read_words()
+
+    def with_vectors(self, vectors: Vectors, encode_words: EncodeWords | None) -> "PairFeatures":
+        """Returns the features of the same texts with vectors; the words are shared."""
+        shared = copy(self)
+        shared._vectors, shared._encode_words = vectors, encode_words
+        return shared
 
     def _captions_of(self, answer: int) -> RowIndices:
         captions: RowIndices = self._captions[self._first_captions[answer] : self._first_captions[answer + 1]]

@@ -6,6 +6,8 @@ import gc
 import signal
 import socket
 import webbrowser
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_urlsafe
@@ -126,8 +128,11 @@ def page(*, request: ReviewRequest) -> None:
 
     Example: querytruth review datasets/family-queries/review/topics.csv
     """
-    from flows.review_site import is_pool_table, resolve_review_target, suggest_next_command
-    from querytruth.review.server import PageAccess
+    from flows.review_targets import is_pool_table, resolve_review_target, suggest_next_command
+    from querytruth.backends.environment import without_garbage_collection
+    from querytruth.backends.files.bucket_urls import FETCH_FIRST, is_fetched_copy
+    from querytruth.sets.published_files import image_roots
+    from querytruth.sets.set_files import read_set
 
     is_table = is_pool_table(request.of)
     if request.reviewer and is_table:
@@ -137,22 +142,22 @@ def page(*, request: ReviewRequest) -> None:
         raise UsageError(option, "is not of a table, which has no queries that a run could answer", "leave it out")
     path = resolve_review_target(request.of, request.out)
     listening = open_page_socket(request.host, request.port)
-    guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
-    terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
-    if request.host != LOOPBACK:
-        terminal.err.print("querytruth: whoever has this address can judge; it is sent unencrypted (safer: ssh -L)")
-    terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
-    from flows.review_site import ReviewSite, build_pool_routes, open_review_site
-    from querytruth.backends.environment import without_garbage_collection
-    from querytruth.backends.files.bucket_urls import FETCH_FIRST, is_fetched_copy
-    from querytruth.sets.published_files import image_roots
+    with without_garbage_collection(), image_roots(request.images), ThreadPoolExecutor(1) as reader:
+        # Other processes decode the tables while this one imports the page.
+        reading = None if is_table else reader.submit(copy_context().run, read_set, path)
+        from flows.review_site import ReviewSite, build_pool_routes, open_review_site
+        from querytruth.review.server import PageAccess
 
-    reviewer = request.reviewer or current_user_name()
-    with without_garbage_collection(), image_roots(request.images):
-        if is_table:
+        guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
+        terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
+        if request.host != LOOPBACK:
+            terminal.err.print("querytruth: whoever has this address can judge; it is sent unencrypted (safer: ssh -L)")
+        terminal.err.print("querytruth: reading the set; Ctrl-C ends the page, decisions are kept at once")
+        if reading is None:
             site = ReviewSite(*build_pool_routes(path))
         else:
-            site = open_review_site(path, reviewer, request.run, request.depth, request.system)
+            reviewer = request.reviewer or current_user_name()
+            site = open_review_site(reading.result(), reviewer, request.run, request.depth, request.system)
         gc.freeze()  # what was read stays: the collector would look through all of it again and again
     if is_fetched_copy(path):
         terminal.err.print(f"read only: a set in object storage takes no decisions. To judge it, {FETCH_FIRST}")

@@ -1,7 +1,6 @@
 """A review table of topics or objects: its rows, their answers, the filled-in table, and its view."""
 
 import fcntl
-import hashlib
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from querytruth.backends.files import durable_files, safe_paths
+from querytruth.backends.files import durable_files
 from querytruth.errors import UserError
 from querytruth.review.deck import (
     ActionError,
@@ -30,7 +29,13 @@ from querytruth.review.deck import (
 )
 from querytruth.sets import review_csv
 from querytruth.sets.decision_records import QueryDecision
-from querytruth.sets.review_tables import ANSWER_COLUMNS, ImportTolerances, ReviewExport, read_filled_table
+from querytruth.sets.review_tables import (
+    ANSWER_COLUMNS,
+    ImportTolerances,
+    ReviewExport,
+    compute_table_digest,
+    read_filled_table,
+)
 
 REVIEW_STAGE = "review"
 FILTER_COLUMNS = ("topic", "origin", "flag")
@@ -324,16 +329,6 @@ def read_exported_table(generated: Path, stage: str, filled: ReviewExport) -> Re
         return None
     original = review_csv.read_review_csv(path)
     return replace(original, rows=original.rows.reset_index(drop=True))
-
-
-def compute_table_digest(path: Path) -> str:
-    """Return the sha256 of a table's bytes. Raises UserError where there is no such file."""
-    try:
-        return hashlib.sha256(safe_paths.read_regular(path)).hexdigest()
-    except FileNotFoundError:
-        raise UserError(REVIEW_STAGE, path, "is not there", "run the stage that hands it out again") from None
-    except OSError as error:
-        raise UserError(REVIEW_STAGE, path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
 @contextmanager

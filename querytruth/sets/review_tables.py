@@ -7,9 +7,12 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pandas as pd
 
+from querytruth.backends.files import safe_paths
+from querytruth.errors import UserError
 from querytruth.records import content_id, list_rows
 from querytruth.sets.benchmark_set import Tables, open_candidate_judgments
 from querytruth.sets.decision_records import QueryDecision
@@ -296,3 +299,13 @@ def _image_names(tables: Tables) -> dict[str, str]:
 def _short(text: object) -> str:
     shown = str(text)
     return repr(shown if len(shown) <= 60 else shown[:59] + "…")
+
+
+def compute_table_digest(path: Path) -> str:
+    """Return the sha256 of a table's bytes. Raises UserError where there is no such file."""
+    try:
+        return hashlib.sha256(safe_paths.read_regular(path)).hexdigest()
+    except FileNotFoundError:
+        raise UserError("review", path, "is not there", "run the stage that hands it out again") from None
+    except OSError as error:
+        raise UserError("review", path, f"cannot be read ({error.strerror})", "check the path") from None

@@ -11,9 +11,9 @@ What is not in the record is rendered again.
 """
 
 import json
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -44,6 +44,7 @@ from querytruth.sets.set_places import describe_place as describe_place
 from querytruth.sets.set_places import find_set as find_set
 
 _NAME = "rendered.txt"
+_READ_AHEAD = 3  # tables
 _RESTORE = "run verify on the set, restore the file"
 
 
@@ -104,15 +105,16 @@ def read_set(path: Path, names: tuple[str, ...] = tuple(TABLE_SCHEMAS)) -> Store
 
 
 def _read_ahead(path: Path, digests: dict[str, str]) -> Iterator[tuple[str, pa.Table]]:
-    """Yields each file and its table; two workers decode the next ones while the caller looks through this one."""
-    reads = deque[Future[tuple[str, pa.Table]]]()
+    """Yields each file and its table as they are ready; two workers decode the next ones while the caller looks through
+    this one."""
+    left, reads = list(digests.items())[::-1], set[Future[tuple[str, pa.Table]]]()
     with ThreadPoolExecutor(max_workers=2) as readers:
-        for file, digest in digests.items():
-            reads.append(readers.submit(_read_table, path, file, digest))
-            if len(reads) > 2:
-                yield reads.popleft().result()  # and nothing here keeps it in memory
-        while reads:
-            yield reads.popleft().result()
+        while left or reads:
+            while left and len(reads) < _READ_AHEAD:
+                reads.add(readers.submit(_read_table, path, *left.pop()))
+            done, reads = wait(reads, return_when=FIRST_COMPLETED)
+            while done:
+                yield done.pop().result()  # and nothing here keeps it in memory
 
 
 def _read_table(path: Path, file: str, digest: str) -> tuple[str, pa.Table]:

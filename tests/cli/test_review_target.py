@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.review_site import suggest_next_command
+from flows.review_targets import suggest_next_command
 from querytruth.cli.app import main
 from tests.review.pool_tables import object_table, topic_table, write_export
 

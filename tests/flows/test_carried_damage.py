@@ -26,7 +26,7 @@ from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import content_digest
 from querytruth.sets.decision_log import append_decisions, find_lost_decisions, lint_decision_logs, verify_decision_logs
 from querytruth.sets.decision_records import QueryDecision
-from querytruth.sets.set_files import locate_images
+from querytruth.sets.set_files import locate_images, read_set
 from querytruth.sets.version_difference import compare_versions
 from tests.builders.gallery.test_changed_sources import draw
 from tests.small_sets import publish_small_set, small_tables
@@ -88,7 +88,7 @@ def evaluate(folder: Path, work: Path) -> list[Any]:
 
 
 def review(folder: Path, work: Path) -> list[Any]:
-    site = open_review_site(folder / "v2", "lin")
+    site = open_review_site(read_set(folder / "v2"), "lin")
     if site.notes:
         raise UserError("review", folder / LOG, "; ".join(site.notes), "")
     return site.about["views"]

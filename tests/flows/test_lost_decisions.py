@@ -18,7 +18,7 @@ from querytruth.review.server import create_app
 from querytruth.sets.decision_log import append_decisions, find_lost_decisions
 from querytruth.sets.decision_records import HumanCaption, QueryDecision
 from querytruth.sets.manifest import read_manifest
-from querytruth.sets.set_files import StoredSet
+from querytruth.sets.set_files import StoredSet, read_set
 from tests.command_runner import invoke
 from tests.review.server.pages import DOOR, HOME, TOKEN
 from tests.small_sets import publish_small_set, small_tables
@@ -96,7 +96,7 @@ def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callab
         done = invoke(*command)
         assert "decisions in effect in v2 are gone" in " ".join(done.output.split()), command
         assert done.exit_code == code
-    site = open_review_site(decided / "v2", "lin")
+    site = open_review_site(read_set(decided / "v2"), "lin")
     assert any("decisions in effect in v2 are gone" in note for note in site.notes)
     client = TestClient(create_app(site.routes, DOOR, site.about["views"]), base_url=HOME)
     client.get("/", params={"token": TOKEN})

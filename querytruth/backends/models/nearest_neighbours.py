@@ -94,29 +94,33 @@ def find_pairs_above(
     return pairs, pair_cosines(vectors, vectors, *pairs.T)
 
 
-def find_nearest_rows(
-    vectors: Vectors, others: Vectors, count: int, *, threads: int, exact_up_to: int = EXACT_UP_TO
-) -> RowPairs:
-    """Returns for each row of `vectors` (n, d) the `count` rows of `others` (m, d) with the highest product, as pairs
-    sorted by the row. Above `exact_up_to` others some of them are missed."""
-    import faiss
+class NearestRows:
+    """Finds the rows of `others` (m, d) nearest to vectors; above `exact_up_to` rows it misses some of them."""
 
-    others = np.ascontiguousarray(others, dtype=np.float32)
-    count = min(count, len(others))
-    if not len(vectors) or not count:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    index: Any = faiss.IndexFlatIP(others.shape[1])
-    if len(others) > exact_up_to:
-        digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in others]
-        index = build_cell_index(others[choose_cell_centres(digests)])
-    nearest = np.empty((len(vectors), count), dtype=np.int64)
-    with use_faiss_threads(threads):
-        index.add(others)
-        for start in range(0, len(vectors), _QUERIES_PER_BLOCK):
-            block = np.ascontiguousarray(vectors[start : start + _QUERIES_PER_BLOCK], dtype=np.float32)
-            nearest[start : start + len(block)] = index.search(block, count)[1]
-    left, place = np.nonzero(nearest >= 0)  # -1: the cells that were searched hold fewer rows
-    return left.astype(np.int64), nearest[left, place]
+    def __init__(self, others: Vectors, exact_up_to: int = EXACT_UP_TO) -> None:
+        import faiss
+
+        others = np.ascontiguousarray(others, dtype=np.float32)
+        self._index: Any = faiss.IndexFlatIP(others.shape[1])
+        if len(others) > exact_up_to:
+            digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in others]
+            self._index = build_cell_index(others[choose_cell_centres(digests)])
+        if len(others):
+            self._index.add(others)
+
+    def find(self, vectors: Vectors, count: int, threads: int) -> RowPairs:
+        """Returns for each row of `vectors` (n, d) the `count` rows with the highest product, as pairs sorted by the
+        row."""
+        count = min(count, self._index.ntotal)
+        if not len(vectors) or not count:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        nearest = np.empty((len(vectors), count), dtype=np.int64)
+        with use_faiss_threads(threads):
+            for start in range(0, len(vectors), _QUERIES_PER_BLOCK):
+                block = np.ascontiguousarray(vectors[start : start + _QUERIES_PER_BLOCK], dtype=np.float32)
+                nearest[start : start + len(block)] = self._index.search(block, count)[1]
+        left, place = np.nonzero(nearest >= 0)  # -1: the cells that were searched hold fewer rows
+        return left.astype(np.int64), nearest[left, place]
 
 
 def _find_repeated(digests: list[bytes]) -> tuple[RowIndices, RowIndices]:

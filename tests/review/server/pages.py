@@ -11,7 +11,7 @@ from flows.review_site import open_review_site
 from querytruth.review.server import PageAccess, create_app
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import QueryDecision
-from querytruth.sets.set_files import StoredSet
+from querytruth.sets.set_files import StoredSet, read_set
 
 PORT, TOKEN = 4711, "token-of-the-test"
 DOOR = PageAccess(PORT, TOKEN)
@@ -52,7 +52,7 @@ def open_client(
     stored: StoredSet, reviewer: str = "lin", enter: bool = True, runs: Sequence[Path] = (), depth: int = 10
 ) -> ReviewClient:
     """The page of a version, served in this process."""
-    made = open_review_site(stored.path, reviewer, runs, depth)
+    made = open_review_site(read_set(stored.path), reviewer, runs, depth)
     client = TestClient(create_app(made.routes, DOOR, made.start_path), base_url=HOME, raise_server_exceptions=False)
     if enter:
         client.get("/", params={"token": TOKEN})

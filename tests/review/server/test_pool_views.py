@@ -11,7 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from builders.generated import pool_tables as pool_exports
-from flows.review_site import build_pool_routes, find_pool_table
+from flows.review_site import build_pool_routes
+from flows.review_targets import find_pool_table
 from querytruth.backends.files import durable_files
 from querytruth.errors import UserError
 from querytruth.review.server import create_app

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,9 @@ from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.sets.ledger import Rejection, rejection_table
 
 _KEYS = ("images", "annotations", "categories", "licenses")
-_COLUMN_TYPES: dict[str, Any] = {
-    "image": np.int32,
-    "category": np.int32,
-    "crowd": bool,
-    "fake": bool,
-    "record": np.int32,
-}
-
-
-_COLUMN_TYPES |= dict.fromkeys(("x", "y", "width", "height"), np.float64)
+_FIELDS = ("image_id", "category_id", "iscrowd", "isfake", "bbox")
+_COLUMN_TYPES: dict[str, Any] = {"image": np.int32, "category": np.int32, "crowd": bool, "fake": bool}
+_COLUMN_TYPES |= {"record": np.int32} | dict.fromkeys(("x", "y", "width", "height"), np.float64)
 
 
 def read_annotations(
@@ -56,14 +50,13 @@ def read_annotations(
                 raise UserError("read annotations", name, f"has {key!r} twice", "keep one of them in the file")
             seen.add(key)
             if key == "annotations":
-                for batch in records.batches(
-                    msgspec.json.Decoder(list[annotation_records.CocoAnnotation]), annotation_records.ANNOTATION_KEYS
-                ):
+                decoder = msgspec.json.Decoder(list[annotation_records.CocoAnnotation])
+                once, marks = annotation_records.ANNOTATION_KEYS, annotation_records.ANNOTATION_MARKS
+                for batch in records.batches(decoder, once, marks):
                     boxes.add(*batch)
             elif key == "images":
-                for batch in records.batches(
-                    msgspec.json.Decoder(list[annotation_records.CocoImage]), annotation_records.IMAGE_KEYS
-                ):
+                of_images = msgspec.json.Decoder(list[annotation_records.CocoImage])
+                for batch in records.batches(of_images, annotation_records.IMAGE_KEYS):
                     images.add(*batch)
             elif key in other_values:
                 other_values[key] = records.value(annotation_records.CATEGORY_KEYS)
@@ -147,12 +140,13 @@ class _AnnotationCollector:
         if not fits:
             records, numbers = self._valid_records(first, records)
         count = len(records)
-        sides = np.fromiter(itertools.chain.from_iterable([r.bbox for r in records]), np.float64, 4 * count)
+        image, category, crowd, fake, sides_of = (map(attrgetter(name), records) for name in _FIELDS)
+        sides = np.fromiter(itertools.chain.from_iterable(sides_of), np.float64, 4 * count)
         values = (
-            _ids([r.image_id for r in records]),
-            _ids([r.category_id for r in records]),
-            np.fromiter([r.iscrowd or 0 for r in records], bool, count),
-            np.fromiter([r.isfake or 0 for r in records], bool, count),
+            _ids(list(image), are_integers=fits),
+            _ids(list(category), are_integers=fits),
+            np.fromiter(crowd, bool, count),  # None is false, too
+            np.fromiter(fake, bool, count),
             numbers,
             *sides.reshape(count, 4).T,
         )
@@ -186,8 +180,9 @@ class _Column:
         self._size = 0
 
     def extend(self, batch: AnyArray) -> None:
-        end = self._size + len(batch)
-        kind = np.result_type(self._values, batch)
+        end, kind = self._size + len(batch), self._values.dtype
+        if batch.dtype != kind:
+            kind = np.result_type(kind, batch.dtype)
         if end > len(self._values) or kind != self._values.dtype:
             grown = np.empty(max(end, 2 * self._size), dtype=kind)
             grown[: self._size] = self.values()
@@ -249,9 +244,9 @@ class _ImageCollector:
         )
 
 
-def _ids(values: list[Any]) -> AnyArray:
+def _ids(values: list[Any], *, are_integers: bool = False) -> AnyArray:
     """Returns integers of the smallest type that fits; objects where an id is huge or a string."""
-    if str not in set(map(type, values)):
+    if are_integers or str not in set(map(type, values)):
         for kind in (np.int32, np.int64):
             with suppress(OverflowError):
                 return np.fromiter(values, kind, len(values))

@@ -22,6 +22,7 @@ _short.maxdict, _short.maxstring, _short.maxother = 12, 80, 80
 
 # What a record has once: which of two values counts would be a guess.
 ANNOTATION_KEYS, IMAGE_KEYS, CATEGORY_KEYS = ("image_id", "category_id", "bbox"), ("id", "file_name"), ("id", "name")
+ANNOTATION_MARKS = b"__["  # a second image_id or category_id has one underscore more, a second bbox one bracket
 _UNKNOWN = ("", "unknown", "n/a", "none", "null", "nan", "unspecified")  # values of an attribute that was not looked at
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 

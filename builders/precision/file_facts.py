@@ -19,7 +19,6 @@ _MONTHS = (
     *("August", "September", "October", "November", "December"),
 )
 
-
 _EARTH_KILOMETRES = 6371.0088
 _DATED = ("year", "month", "day")
 _PHRASES = {  # by language: of a fact, of a fact and an object, of a text

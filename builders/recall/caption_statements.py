@@ -27,7 +27,6 @@ _HAN_RUN = re.compile(f"[{_HAN}]")
 
 _NUMBERS = {"two": 2, "both": 2, "couple": 2, "pair": 2, "twin": 2, "three": 3, "four": 4, "five": 4, "six": 4}
 
-
 _NUMBERS |= {"seven": 4, "eight": 4, "nine": 4, "ten": 4, "several": 4, "many": 4, "group": 4, "crowd": 4, "pack": 4}
 _MOST = 4  # and more
 _SINGULAR = {

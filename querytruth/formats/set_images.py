@@ -26,7 +26,6 @@ IMAGE_SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif",
 _STAGE = "export"
 _READ_COLUMNS = ("image_id", "path", "sha256")
 
-
 IMAGE_SUFFIXES |= {"AVIF": ".avif", "HEIF": ".heic"}
 
 

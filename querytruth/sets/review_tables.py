@@ -22,7 +22,6 @@ ANSWER_COLUMNS = ["decision", "new_text", "note"]
 DIGEST_COLUMN = "row_digest"
 QUERY_EXPORT_COLUMNS = ["query_id", "text", "language", "style", "level", "labels"]
 
-
 QUERY_EXPORT_COLUMNS += ["relevant", "not_relevant", "examples"]
 JUDGMENT_EXPORT_COLUMNS = ["query_id", "image_id", "text", "relevance", "judged_by", "evidence", "image"]
 DEFAULT_GRADES = (0, 1, 2)

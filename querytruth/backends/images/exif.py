@@ -26,7 +26,6 @@ _WANTED = {_MAKE, _MODEL, _ORIENTATION, _EXIF, _GPS, *_ORIGINAL, *_DIGITIZED}
 # What stands before a TIFF header with EXIF: in JPEG, in WebP, in PNG, and at the start of a TIFF file.
 _BLOCK = re.compile(rb"(?:Exif\0\0|EXIF.{4}|eXIf|\A)(?=II\*\0|MM\0\*)", re.DOTALL)
 
-
 _WANTED |= {_LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE, _GPS_TIME, _GPS_DATE}
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 7: 1, 9: 4, 10: 8, 13: 4}  # bytes a value, by type
 _MOST_BYTES = 256  # of a value; longer values are ignored

@@ -22,7 +22,6 @@ Parts = tuple[str, ...]
 # The parts of a data set that go by several names; two of them are never one.
 _SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "test"}
 
-
 _SPLITS |= dict.fromkeys(("val", "valid", "validation", "dev"), "val")
 _DRIVE = re.compile(r"[A-Za-z]:/")
 

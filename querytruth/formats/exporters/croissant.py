@@ -62,7 +62,6 @@ _CONTEXT = {
 _KEYS = {"images": "image_id", "queries": "query_id"}
 _TYPES = {"string": "sc:Text", "int8": "sc:Integer", "int16": "sc:Integer", "int32": "sc:Integer"}
 
-
 _TYPES |= {"double": "sc:Float", "bool": "sc:Boolean"}
 
 LIMITS = huggingface.LIMITS

@@ -155,9 +155,11 @@ def test_a_missing_or_repeated_key_is_one_error(read: Read, key: str) -> None:
 @pytest.mark.parametrize(
     "beside", ["", '{"image_id": 7, "category_id": 1, "bbox": NaN}, '], ids=["alone", "one by one"]
 )
-def test_a_box_with_a_key_twice_is_one_error(read: Read, record: str, key: str, beside: str) -> None:
+@pytest.mark.parametrize("after", [0, 5], ids=["at the end", "among others"])
+def test_a_box_with_a_key_twice_is_one_error(read: Read, record: str, key: str, beside: str, after: int) -> None:
     whole = json.dumps({**json.loads(coco()), "annotations": "HERE"})
-    records = ", ".join([*['{"image_id": 7, "category_id": 1, "bbox": [0, 0, 9, 9]}'] * 3, f"{beside}{{{record}}}"])
+    good = ['{"image_id": 7, "category_id": 1, "bbox": [0, 0, 9, 9]}']
+    records = ", ".join([*good * 3, f"{beside}{{{record}}}", *good * after])
     with pytest.raises(UserError, match=rf"f\.json .*has a record after byte \d+ whose key '{key}' is there twice"):
         read(whole.replace('"HERE"', f"[{records}]").encode())
 

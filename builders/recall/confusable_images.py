@@ -2,7 +2,6 @@
 them, and what is ambiguous or waits for people is put in order and explained.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -54,32 +53,18 @@ def find_confusable_images(
     being queries and lead to more confusable images. Raises ValueError for vectors that do not fit the frames.
     """
     answers = build_answer_index(queries, qrels, images, duplicates)
-    parts, choices = [], []
-    for language, some, some_vectors in _split_by_language(queries, answers, _in_order(vectors, answers)):
-        names = pd.Index(some["query_id"])
-        index = build_answer_index(some, qrels[qrels["query_id"].astype("str").isin(names)], images, duplicates)
-        ordered = _in_order(some_vectors, index)
-        table, choice = _find_in_language(index, ordered, language, rules, descriptions)
+    ordered, parts, choices = _in_order(vectors, answers), [], []
+    languages = queries["language"].to_numpy(dtype=object)[answers.query_rows]
+    for language in sorted(set(languages)) or [""]:
+        index, own, rows = answers, ordered, np.flatnonzero(languages == language)
+        if len(rows) < len(languages):
+            some = queries.iloc[answers.query_rows[rows]]
+            of_some = qrels[qrels["query_id"].astype("str").isin(pd.Index(some["query_id"]))]
+            index, own = build_answer_index(some, of_some, images, duplicates), ordered.of_queries(rows)
+        table, choice = _find_in_language(index, own, str(language), rules, descriptions)
         parts.append(table)
         choices += [choice] if choice is not None else []
     return _cut_to_listed(pd.concat(parts, ignore_index=True), rules, tuple(choices))
-
-
-def _split_by_language(
-    queries: pd.DataFrame, answers: AnswerIndex, vectors: confusable_scores.QueryImageVectors
-) -> Iterator[tuple[str, pd.DataFrame, confusable_scores.QueryImageVectors]]:
-    """Yields each language with its queries, sorted by id, and the vectors of these queries and of all images."""
-    ordered = queries.iloc[answers.query_rows]
-    for language in sorted(ordered["language"].unique()) or [""]:
-        rows = np.flatnonzero((ordered["language"] == language).to_numpy())
-        captions = None if vectors.captions is None else vectors.captions[rows]
-        by_image = None if vectors.queries is None else vectors.queries[rows]
-        images = None if vectors.images is None else vectors.images[np.argsort(answers.image_rows)]
-        yield (
-            str(language),
-            ordered.iloc[rows],
-            confusable_scores.QueryImageVectors(captions, by_image, images, vectors.encode_words),
-        )
 
 
 def _find_in_language(

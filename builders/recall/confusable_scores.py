@@ -92,6 +92,11 @@ class QueryImageVectors:
     images: Vectors | None = None
     encode_words: EncodeWords | None = None
 
+    def of_queries(self, rows: RowIndices) -> "QueryImageVectors":
+        """Returns the vectors of these queries, and of all images."""
+        captions, queries = (None if one is None else one[rows] for one in (self.captions, self.queries))
+        return QueryImageVectors(captions, queries, self.images, self.encode_words)
+
 
 def own_image_cosines(answers: AnswerIndex, query_vectors: Vectors, image_vectors: Vectors) -> FloatArray:
     """Returns each query's cosine with the nearest of its own images (2.0 where it has none)."""

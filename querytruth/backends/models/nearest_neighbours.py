@@ -98,27 +98,26 @@ class NearestRows:
     """Finds the rows of `others` (m, d) nearest to vectors; above `exact_up_to` rows it misses some of them."""
 
     def __init__(self, others: Vectors, exact_up_to: int = EXACT_UP_TO) -> None:
-        import faiss
-
-        others = np.ascontiguousarray(others, dtype=np.float32)
-        self._index: Any = faiss.IndexFlatIP(others.shape[1])
+        self._others, self._cells = np.ascontiguousarray(others, dtype=np.float32), None
         if len(others) > exact_up_to:
-            digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in others]
-            self._index = build_cell_index(others[choose_cell_centres(digests)])
-        if len(others):
-            self._index.add(others)
+            digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in self._others]
+            self._cells = build_cell_index(self._others[choose_cell_centres(digests)])
+            self._cells.add(self._others)
 
     def find(self, vectors: Vectors, count: int, threads: int) -> RowPairs:
         """Returns for each row of `vectors` (n, d) the `count` rows with the highest product, as pairs sorted by the
         row."""
-        count = min(count, self._index.ntotal)
-        if not len(vectors) or not count:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        nearest = np.empty((len(vectors), count), dtype=np.int64)
+        import faiss
+
+        nearest = np.empty((len(vectors), min(count, len(self._others))), dtype=np.int64)
         with use_faiss_threads(threads):
-            for start in range(0, len(vectors), _QUERIES_PER_BLOCK):
+            for start in range(0, len(vectors) if nearest.size else 0, _QUERIES_PER_BLOCK):
                 block = np.ascontiguousarray(vectors[start : start + _QUERIES_PER_BLOCK], dtype=np.float32)
-                nearest[start : start + len(block)] = self._index.search(block, count)[1]
+                if self._cells is None:
+                    found = faiss.knn(block, self._others, nearest.shape[1], metric=faiss.METRIC_INNER_PRODUCT)[1]
+                else:
+                    found = self._cells.search(block, nearest.shape[1])[1]
+                nearest[start : start + len(block)] = found
         left, place = np.nonzero(nearest >= 0)  # -1: the cells that were searched hold fewer rows
         return left.astype(np.int64), nearest[left, place]
 

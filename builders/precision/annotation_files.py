@@ -4,14 +4,12 @@ An invalid record is quarantined with file, record and reason; a file that is no
 error. Memory holds the columns and one window of the file.
 """
 
-import hashlib
 import itertools
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -24,7 +22,7 @@ from builders.precision.tag_files import is_tag_file, read_tags
 from querytruth.array_types import AnyArray
 from querytruth.backends.environment import without_garbage_collection
 from querytruth.backends.files.json_stream import OTHER_FORM, JsonObjectReader
-from querytruth.errors import UserError, first_line, translate_read_errors
+from querytruth.errors import UserError
 from querytruth.sets.ledger import Rejection, rejection_table
 
 _KEYS = ("images", "annotations", "categories", "licenses")
@@ -82,81 +80,56 @@ def read_annotations(
     )
 
 
-def read_results(path: Path) -> DetectionFile:
-    """Reads a detector's results in COCO form: a list of records with image_id, category_id, bbox and score. Raises
-    UserError where the file is no such list."""
+def read_results(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> DetectionFile:
+    """Reads a detector's results in COCO form: a list of records with image_id, category_id, bbox and score; `progress`
+    as in `read_annotations`. Raises UserError where the file is no such list."""
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    give = "give a results file in COCO form: a list of image_id, category_id, bbox, score"
-    with translate_read_errors("read detections", path, give):
-        data = path.read_bytes()
-    try:
-        records = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
-        raise UserError("read detections", name, f"is not JSON: {first_line(error)}", give) from None
-    if not isinstance(records, list):
-        raise UserError("read detections", name, "holds no list", give)
-    collector = _AnnotationCollector(name)
-    collector.add(0, records, fits=False)
-    boxes = collector.table()
-    scores = np.array([_parse_score(records[number]) for number in boxes["record"]], dtype=np.float64)
-    is_good = (scores >= 0) & (scores <= 1)
-    bad = boxes.loc[~is_good, "record"].tolist()
-    rejections = [
-        Rejection(
-            f"{name}#annotations[{n}]",
-            "quarantined",
-            "bad_score",
-            detail=annotation_records.abbreviate_record(records[n]),
-        )
-        for n in bad
-    ]
-    return DetectionFile(
-        name=name,
-        sha256=hashlib.sha256(data).hexdigest(),
-        boxes=boxes.assign(score=scores)[is_good].reset_index(drop=True),
-        entered=len(records),
-        rejected=rejection_table(collector.rejections + rejections),
-    )
-
-
-def _parse_score(record: dict[str, Any]) -> float:
-    """Returns the score of a record, NaN where it is no number."""
-    score = record.get("score")
-    return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else math.nan
+    collector, decoder = _DetectionCollector(name), msgspec.json.Decoder(list[annotation_records.CocoDetection])
+    form = "give a results file in COCO form: a list of image_id, category_id, bbox, score"
+    with without_garbage_collection(), JsonObjectReader(path, progress, "read detections", form) as records:
+        for batch in records.items(decoder, (*annotation_records.ANNOTATION_KEYS, "score")):
+            collector.add(*batch)
+        digest = records.sha256
+    rejected = rejection_table(collector.rejections)
+    return DetectionFile(name, digest, collector.table(), collector.entered, rejected)
 
 
 class _AnnotationCollector:
     """Collects annotation records as arrays, batch by batch."""
 
+    _more_types: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, file: str) -> None:
         self.file = file
         self.entered = 0
         self.rejections: list[Rejection] = []
-        self._columns = {name: _Column(kind) for name, kind in _COLUMN_TYPES.items()}
+        self._columns = {name: _Column(kind) for name, kind in (_COLUMN_TYPES | self._more_types).items()}
 
     def add(self, first: int, records: list[Any], fits: bool) -> None:
         self.entered += len(records)
         numbers = np.arange(first, first + len(records), dtype=np.int32)
         if not fits:
             records, numbers = self._valid_records(first, records)
+        for column, batch in zip(self._columns.values(), self._read_columns(records, numbers, fits), strict=True):
+            column.extend(batch)
+
+    def _read_columns(self, records: list[Any], numbers: AnyArray, fits: bool) -> list[AnyArray]:
         count = len(records)
         image, category, crowd, fake, sides_of = (map(attrgetter(name), records) for name in _FIELDS)
         sides = np.fromiter(itertools.chain.from_iterable(sides_of), np.float64, 4 * count)
-        values = (
+        return [
             _ids(list(image), are_integers=fits),
             _ids(list(category), are_integers=fits),
             np.fromiter(crowd, bool, count),  # None is false, too
             np.fromiter(fake, bool, count),
             numbers,
             *sides.reshape(count, 4).T,
-        )
-        for column, batch in zip(self._columns.values(), values, strict=True):
-            column.extend(batch)
+        ]
 
     def _valid_records(self, first: int, records: list[Any]) -> tuple[list[Any], AnyArray]:
         boxes, numbers = [], []
         for number, record in enumerate(records, first):
-            box = annotation_records.parse_annotation(record)
+            box = self._parse(record)
             if isinstance(box, str):
                 item = f"{self.file}#annotations[{number}]"
                 self.rejections.append(
@@ -167,8 +140,25 @@ class _AnnotationCollector:
                 numbers.append(number)
         return boxes, np.array(numbers, dtype=np.int32)
 
+    def _parse(self, record: Any) -> Any:
+        """Returns the annotation, or the reason why it is invalid."""
+        return annotation_records.parse_annotation(record)
+
     def table(self) -> pd.DataFrame:
         return pd.DataFrame({name: column.values() for name, column in self._columns.items()}, copy=False)
+
+
+class _DetectionCollector(_AnnotationCollector):
+    """The same with the scores of a detector."""
+
+    _more_types: ClassVar = {"score": np.float64}
+
+    def _read_columns(self, records: list[Any], numbers: AnyArray, fits: bool) -> list[AnyArray]:
+        score = np.fromiter(map(attrgetter("score"), records), np.float64, len(records))
+        return [*super()._read_columns(records, numbers, fits), score]
+
+    def _parse(self, record: Any) -> Any:
+        return annotation_records.parse_detection(record)
 
 
 class _Column:

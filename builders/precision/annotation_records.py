@@ -37,6 +37,12 @@ class CocoAnnotation(msgspec.Struct, gc=False):
     isfake: int | bool | None = None
 
 
+class CocoDetection(CocoAnnotation, gc=False, kw_only=True):
+    """A box of a detector's results."""
+
+    score: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
 _PixelSide = Annotated[int, msgspec.Meta(gt=0, lt=2**31)] | None
 
 
@@ -73,6 +79,17 @@ def parse_annotation(record: Any) -> CocoAnnotation | str:
         return "bad_flag"
     a, b, c, d = map(_float, bbox)
     return CocoAnnotation(image, category, (a, b, c, d), *[flag and bool(flag) for flag in flags])  # type: ignore[arg-type]
+
+
+def parse_detection(record: Any) -> CocoDetection | str:
+    """Returns the detection, or the reason why it is invalid."""
+    box = parse_annotation(record)
+    if isinstance(box, str):
+        return box
+    score = record.get("score")
+    if not _is_number(score) or not 0 <= _float(score) <= 1:
+        return "bad_score"
+    return CocoDetection(**msgspec.structs.asdict(box), score=_float(score))
 
 
 def find_extent(segmentation: Any) -> list[float] | None:

@@ -185,7 +185,9 @@ def find_questions(
 @step("read detections")
 def read_detections(paths: list[Path]) -> list[detections.DetectionFile]:
     """A detector's results, by name and digest. Raises UserError for a file that cannot be read."""
-    files = [annotation_files.read_results(path) for path in paths]
+    total = sum(path.stat().st_size for path in paths if path.is_file())
+    with current_run().reporter.bar("read detections", total, "bytes") as advance:
+        files = [annotation_files.read_results(path, advance) for path in paths]
     return sorted(files, key=lambda file: (file.name, file.sha256))
 
 

@@ -1,4 +1,4 @@
-"""Reads the arrays of one large JSON object half a megabyte at a time.
+"""Reads the arrays of one large JSON object, or one large array, half a megabyte at a time.
 
 COCO-form files are one object of arrays (`images`, `annotations`, `categories`), hundreds of megabytes long. A
 window of bytes slides over the file. In an array the window is cut after the last `}` that a comma and a `{`
@@ -28,7 +28,6 @@ WINDOW = 1 << 19  # bytes: fits a processor's cache, larger windows are slower
 LONGEST = 1 << 28  # bytes of one record: a quote that is never closed must not fill the memory
 _BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _BLANK = re.compile(rb"[ \t\r\n]*")
-_STAGE = "read annotations"
 OTHER_FORM = "give an instances file in COCO form (what labels images exports it), or tags as .csv or .jsonl"
 _TOKEN = 16  # bytes; no JSON literal (-Infinity) or string escape is longer
 _DIGITS = 4000  # Python does not parse longer integers
@@ -37,8 +36,14 @@ _DIGITS = 4000  # Python does not parse longer integers
 class JsonObjectReader:
     """Reads one JSON file once; `sha256` is complete at the end. Every method raises UserError for a damaged file."""
 
-    def __init__(self, path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        progress: Callable[[int], None] = lambda _bytes: None,
+        stage: str = "read annotations",
+        form: str = OTHER_FORM,
+    ) -> None:
+        self.path, self._stage, self._form = path, stage, form
         self._progress = progress
         self._digest = hashlib.sha256()
         self._window = b""
@@ -49,7 +54,7 @@ class JsonObjectReader:
 
     def __enter__(self) -> JsonObjectReader:
         if self.path.exists() and not self.path.is_file():
-            raise self._error("is a folder" if self.path.is_dir() else "is no file", OTHER_FORM)
+            raise self._error("is a folder" if self.path.is_dir() else "is no file", self._form)
         try:
             self._file = open_regular(self.path)
         except OSError as error:
@@ -66,12 +71,8 @@ class JsonObjectReader:
 
     def keys(self) -> Iterator[str]:
         """Yields the top-level object's keys in file order; the caller reads or skips each value before the next."""
-        self._read_ahead(3)
-        require_text(_STAGE, self.path.name, self._window[:4096])
-        if self._window.startswith(b"\xef\xbb\xbf"):
-            self._position = 3
-        if (first := self._next_character()) != "{":
-            raise self._error(f"begins with {first!r}: no JSON object" if first else "is empty", OTHER_FORM)
+        if (first := self._first_character()) != "{":
+            raise self._error(f"begins with {first!r}: no JSON object" if first else "is empty", self._form)
         self._position += 1
         if self._next_character() == "}":
             self._position += 1
@@ -79,6 +80,21 @@ class JsonObjectReader:
             yield from self._iterate_members()
         if self._next_character():
             raise self._damage_error("has something after its last brace")
+
+    def items(self, decoder: msgspec.json.Decoder[Any], once: Sequence[str]) -> Iterator[tuple[int, list[Any], bool]]:
+        """Yields what `batches` does, of a file that is one array."""
+        if (first := self._first_character()) != "[":
+            raise self._error(f"begins with {first!r}: it holds no list" if first else "is empty", self._form)
+        yield from self.batches(decoder, once)
+        if self._next_character():
+            raise self._damage_error("has something after its last bracket")
+
+    def _first_character(self) -> str:
+        self._read_ahead(3)
+        require_text(self._stage, self.path.name, self._window[:4096])
+        if self._window.startswith(b"\xef\xbb\xbf"):
+            self._position = 3
+        return self._next_character()
 
     def _iterate_members(self) -> Iterator[str]:
         mark = ","
@@ -245,7 +261,7 @@ class JsonObjectReader:
         return self._error(f"is no valid JSON at byte {byte}: {reason}", next_step)
 
     def _error(self, reason: str, next_step: str) -> UserError:
-        return UserError(_STAGE, self.path.name, reason, next_step)
+        return UserError(self._stage, self.path.name, reason, next_step)
 
 
 def _has_at_most(piece: bytes, marks: bytes) -> bool:

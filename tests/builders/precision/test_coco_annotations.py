@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from builders.precision.annotated_gallery import AnnotationFile
-from builders.precision.annotation_files import read_annotations
+from builders.precision.annotation_files import read_annotations, read_results
 from builders.precision.annotation_records import parse_annotation, parse_image
 from querytruth.backends.files import json_stream
 from querytruth.backends.files.json_stream import JsonObjectReader
@@ -315,3 +315,22 @@ def test_the_real_records_of_objects365_are_read(shared: Shared, read: Read) -> 
     assert found.boxes["category"].tolist() == [84, 1, 33, 1, 33, 80]
     assert found.boxes.loc[0, "x"] == 491.3955078011
     assert found.categories["id"].tolist() == list(range(1, 366))
+
+
+@pytest.mark.parametrize("window", [50, 1 << 19])
+def test_results_of_a_detector_are_read_a_window_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(json_stream, "WINDOW", window)
+    box = {"image_id": 7, "category_id": 1, "bbox": [0, 0, 9, 9]}
+    scores: list[Any] = [0.5, 1, 0, None, True, 1.5, -0.1, float("nan"), 10**400, 0.25, "0.5"]
+    results = [*({**box, "score": score} for score in scores), {"score": 1}, 3, {**box, "score": 0.75}]
+    (tmp_path / "yolo.json").write_text("\n " + json.dumps(results) + "\n")
+    read_bytes: list[int] = []
+    found = read_results(tmp_path / "yolo.json", read_bytes.append)
+    assert found.boxes["score"].tolist() == [0.5, 1, 0, 0.25, 0.75]
+    assert found.boxes["record"].tolist() == [0, 1, 2, 9, 13]
+    assert (found.entered, sum(read_bytes)) == (14, (tmp_path / "yolo.json").stat().st_size)
+    assert Counter(found.rejected["reason"]) == {"bad_score": 7, "missing_image_id": 1, "not_an_object": 1}
+    (tmp_path / "yolo.json").write_text(" [ ]")
+    assert read_results(tmp_path / "yolo.json").boxes.empty

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from builders.gallery import duplicate_groups
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, apply_duplicate_overrides
@@ -209,6 +207,9 @@ class _DuplicateTies:
         """Returns per pair (n,) whether the rows are tied, or contradict each other although their hashes agree. A
         model's pair ties all images with the pixels of one to those of the other (`same`, from `same_pixels`), and so
         does a chain of such pairs: of equal vectors only neighbours are listed."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         similar, agreeing = self._compare_hashes(ones, others)
         edges = same[self.pairs[:, 0]], same[self.pairs[:, 1]]
         graph = coo_array((np.ones(len(self.pairs)), edges), shape=(len(same), len(same)))

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix
 
 from querytruth.sets.query_texts import simplify_name
 
@@ -25,6 +24,8 @@ _LOOSE = " \t\n*“”\"'「」。.：:"
 def find_neighbours(boxes: pd.DataFrame, categories: pd.DataFrame) -> list[list[str]]:
     """Returns for each category (columns id, name) the names of those that share most images with it for how often both
     are there, the closest first. `boxes` has the columns image and category."""
+    from scipy.sparse import csr_matrix
+
     count = len(categories)
     label = pd.Index(categories["id"].to_numpy(dtype=object)).get_indexer(boxes["category"].to_numpy(dtype=object))
     image = pd.factorize(boxes["image"])[0]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import isotonic_regression
 
 from querytruth.array_types import FloatArray
 from querytruth.audit.audit_files import JudgeRecord
@@ -98,6 +97,8 @@ def calibrate_scores(scores: FloatArray, relevant: FloatArray, queries: Sequence
 def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> FloatArray:
     """Returns the probability of each wanted score, from pairs with scores that people answered."""
     if len(scores) >= _MANY:
+        from scipy.optimize import isotonic_regression
+
         order = np.argsort(scores, kind="stable")
         steps = isotonic_regression(relevant[order]).x
         return np.asarray(np.interp(wanted, scores[order], steps), dtype=np.float64)

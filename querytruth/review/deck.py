@@ -10,15 +10,16 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Annotated, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Self
 
-from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from querytruth.review.page_parts import render_template, translate
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import MAX_TEXT_CHARS, DecisionT
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 ShortText = Annotated[str, Field(max_length=200)]  # a name, an id or a search
 LongText = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
@@ -184,8 +185,11 @@ def state_field(label: str = "Decided", decided: str = "by you", **more: str) ->
     return choice_field("state", label, {state: translate(text) for state, text in states.items()})
 
 
-def deck_routes(view: DeckView, about: Mapping[str, Any]) -> APIRouter:
+def deck_routes(view: DeckView, about: Mapping[str, Any]) -> "APIRouter":
     """Return the routes of a view: its page, its queue and cards, verdicts and undo. `about` describes the set."""
+    from fastapi import APIRouter, Query  # builds count as the page does, and serve none
+    from fastapi.responses import HTMLResponse
+
     routes, home = APIRouter(), f"/api/{view.name}"
 
     def with_state(card: CardData) -> CardData:

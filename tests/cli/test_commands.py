@@ -249,6 +249,12 @@ def test_reading_annotations_loads_no_scipy() -> None:
     assert loaded_by("import builders.precision.annotation_files", ("scipy", "torch", "sqlalchemy")) == "[]"
 
 
+def test_a_build_loads_no_server_and_no_database_before_it_needs_one() -> None:
+    """A quarter of the start of each build."""
+    unused = ("fastapi", "sqlalchemy", "scipy.optimize", "scipy.sparse.csgraph", "faiss", "torch", "prefect")
+    assert loaded_by("import flows.set_kinds", unused) == "[]"
+
+
 def test_the_page_of_a_set_without_audits_loads_no_store_of_replies() -> None:
     assert loaded_by("import flows.review_site", ("sqlalchemy", "scipy.optimize", "torch", "prefect")) == "[]"
 

@@ -15,14 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from querytruth.backends.environment import process_start, this_machine
-from querytruth.backends.files.object_store import Objects
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
 from querytruth.backends.models.reply_objects import LEASES, PastRun
 from querytruth.errors import UserError
+
+if TYPE_CHECKING:
+    from querytruth.backends.files.object_store import Objects
 
 _SECONDS = 60.0
 _MAX_BYTES = 64 << 20
@@ -41,7 +44,7 @@ class QuestionLeases:
     """The leases of one run. Those of all runs are one object, replaced on the condition that nobody else replaced it
     meanwhile. Methods raise UserError for errors of the place."""
 
-    def __init__(self, objects: Objects, holder: str = "") -> None:
+    def __init__(self, objects: "Objects", holder: str = "") -> None:
         """`holder`: machine, process, its start and a name of the run; "" for this process."""
         self._objects = objects
         self._holder = holder or f"{this_machine()} {os.getpid()} {process_start(os.getpid())} {uuid.uuid4().hex}"

@@ -13,18 +13,21 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from querytruth.backends.files.bucket import BucketObjects, Stored
 from querytruth.backends.files.bucket_urls import cache_folder
-from querytruth.backends.files.object_store import DatabaseObjects, Objects, open_objects
 from querytruth.backends.models import reply_objects, stored_answers
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, Reply
 from querytruth.backends.models.question_leases import QuestionLeases, QuestionPace, mean_turn_seconds
 from querytruth.backends.models.reply_objects import MAX_ANSWER_BYTES, AnswerPlace, SetAside, StoredAnswer, answer_name
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
+
+if TYPE_CHECKING:
+    from querytruth.backends.files.object_store import DatabaseObjects, Objects
 
 _STAGE = "reply store"
 _MAX_BYTES = 1 << 20  # of the objects that are no answers
@@ -41,6 +44,8 @@ _CACHE = "delete it: the bucket has all that is in it; or set XDG_CACHE_HOME to 
 def open_reply_store(location: str | Path) -> ReplyStore:
     """Returns the store in a file, a database or a folder of a bucket, by its path, SQLAlchemy URL or `s3://` URL.
     Connects to nothing yet. Raises UserError for another URL."""
+    from querytruth.backends.files.object_store import open_objects  # a build that asks nothing needs no database
+
     return ReplyStore(open_objects(location))
 
 
@@ -182,6 +187,8 @@ class ReplyStore:
                 url, data = self._objects.url_of(reply_objects.STORE), found[reply_objects.STORE].data
                 store_id = reply_objects.decode(url, data, reply_objects.StoreFile, _OTHER_STORE).id
                 if isinstance(self._objects, BucketObjects):
+                    from querytruth.backends.files.object_store import DatabaseObjects
+
                     place = cache_folder() / "replies" / f"{store_id}.sqlite"
                     self._cache = DatabaseObjects(place, _STAGE, _CACHE)
                     self._cached = len(self._cache.list_below("answers/"))

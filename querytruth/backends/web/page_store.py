@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from querytruth.backends.files.durable_files import file_sha256, make_durable_folder, sync_folder
-from querytruth.backends.files.object_store import DatabaseObjects
 from querytruth.backends.web.web_records import (
     STOPPED,
     FailedFetch,
@@ -114,6 +113,8 @@ class PageStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()  # worker processes, which outlive a change of directory, read the bodies
         self._incoming = self.folder / "incoming"
+        from querytruth.backends.files.object_store import DatabaseObjects  # most builds fetch nothing
+
         self._rows = DatabaseObjects(self.folder / "fetches.sqlite", "fetch")
 
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:

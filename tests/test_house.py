@@ -170,7 +170,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 464,
-    "lines": 79_452,
+    "lines": 79_463,
     "lines of imports": 6_134,
     "carriers that are built at one place": 113,
     "functions with seven parameters or more": 15,

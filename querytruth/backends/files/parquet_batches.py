@@ -6,6 +6,7 @@ else a few bytes stand for, the limit on the worker's memory ends.
 
 import errno
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from querytruth.backends.images.worker_messages import open_file
 
 _MAX_COLUMNS = 1000
 _BUFFER = 1 << 20
+_BYTES_WRITTEN_OUT = 8  # a value; a code takes up to 4, and a text that is written out has 4 more than its own
 _ROWS, _CODES = 1 << 16, 1 << 22  # of a batch
 _open: dict[str, Iterator[bytes]] = {}
 
@@ -61,9 +63,10 @@ def _iterate(part: ParquetPart) -> Iterator[bytes]:
             schema, columns = file.schema_arrow, part.columns
             leaves = [file.schema.column(number) for number in range(len(file.schema))]
             chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-            deltas = {chunk.path_in_schema for chunk in chunks if "DELTA_" in str(chunk.encodings)}
+            plain_texts = {chunk.path_in_schema for chunk in chunks if "DELTA_" in str(chunk.encodings)}
+            plain_texts |= _written_out(chunks) - {one.name for one in schema if pa.types.is_dictionary(one.type)}
         yield schema.serialize().to_pybytes()
-        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path not in deltas]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path not in plain_texts]
         rows = _small_batch(schema) if part.rows is None else part.rows
         names = None if columns is None else list(columns)
         with pq.ParquetFile(opened, read_dictionary=texts, buffer_size=_BUFFER) as file:
@@ -77,6 +80,16 @@ def _iterate(part: ParquetPart) -> Iterator[bytes]:
                     stream.write_batch(plain)
                     yield sink.getvalue()
                     sink.seek(sink.truncate(0))
+
+
+def _written_out(chunks: Sequence[pq.ColumnChunkMetaData]) -> set[str]:
+    """Returns the columns with eight bytes a value and more: most values are written out, and to look each of them up
+    takes several times as long as to read it."""
+    size, values = Counter[str](), Counter[str]()
+    for chunk in chunks:
+        size[chunk.path_in_schema] += chunk.total_uncompressed_size
+        values[chunk.path_in_schema] += chunk.num_values
+    return {path for path in size if size[path] >= _BYTES_WRITTEN_OUT * values[path]}
 
 
 def _small_batch(schema: pa.Schema) -> int:

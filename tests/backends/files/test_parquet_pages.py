@@ -88,6 +88,15 @@ def test_a_dictionary_that_asks_for_gigabytes_of_texts_is_refused(tmp_path: Path
     assert_refused(tmp_path / "t.parquet", forged, "unpacks 7 KB to more than 2,048 MB")
 
 
+def test_a_long_text_that_a_small_file_repeats_is_refused_where_it_is_as_long_as_texts_written_out(
+    tmp_path: Path,
+) -> None:
+    column = pa.DictionaryArray.from_arrays(np.zeros(40_000, np.int32), ["x" * 400_000])  # ten bytes a value
+    data = write(pa.table({"t": column}), store_schema=False, dictionary_pagesize_limit=1 << 24)
+    assert len(data) < 1000
+    assert_refused(tmp_path / "t.parquet", data, "unpacks .* to more than")
+
+
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", None])
 def test_every_encoding_is_read_as_arrow_reads_it(tmp_path: Path, version: str, encoding: str | None) -> None:

@@ -80,7 +80,7 @@ class QueryFilter(CardFilter):
 
 def build_query_entries(tables: benchmark_set.Tables, judgments: "JudgmentIndex") -> list[QueryEntry]:
     """Return all queries with their counts, in the set's order."""
-    grades = judgments.count_by_grade(tables.queries["query_id"])
+    grades = judgments.count_by_grade(tables.queries["query_id"].tolist())
     right = grades[[grade for grade in grades.columns if grade > 0]].sum(axis=1).to_numpy()
     lowest = grades[1].to_numpy() if {1, 2} <= set(grades.columns) else np.zeros(len(grades), dtype=int)
     usual = float(np.median(right[right > 0])) if (right > 0).any() else 0.0

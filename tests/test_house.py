@@ -169,12 +169,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 464,
-    "lines": 79_463,
-    "lines of imports": 6_134,
+    "files": 462,
+    "lines": 79_112,
+    "lines of imports": 6_094,
     "carriers that are built at one place": 113,
     "functions with seven parameters or more": 15,
-    "Any": 1565,
+    "Any": 1536,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

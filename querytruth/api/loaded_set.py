@@ -28,7 +28,6 @@ from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.bucket_reading import fetch_version
 from querytruth.sets.decision_log import find_lost_decisions, lint_decision_logs, verify_decision_logs
 from querytruth.sets.manifest import FUNNEL_COLUMNS, tabulate_funnel
-from querytruth.sets.partial_reading import PartialReading
 from querytruth.sets.set_files import StoredSet, locate_set_images
 from querytruth.sets.set_places import RemoteUse
 from querytruth.sets.version_difference import compare_versions
@@ -183,14 +182,6 @@ class LoadedSet:
             next_step = "say --with-places (with_places=True) where readers may know that"
             self.tables.refuse_places("publish", self.path, next_step)
         return bucket_versions.publish_version(self.path, folder)
-
-    def sign(self, key: str | Path) -> Path:
-        """Sign every file of the version with an elliptic private key (PEM), and return the path of the signature,
-        which lies beside the version and goes with it into a bucket. Any verifier of OpenSSF model signing reads it.
-        Raises UserError where the version is damaged, for another key, and without the extra `sign`."""
-        from querytruth.sets.signatures import sign_version
-
-        return sign_version(self.path, Path(key))
 
     def export(self, format: str, to: str | Path, *, allow_loss: bool = False, with_places: bool = False) -> list[str]:
         """Write the set in another format (docs/formats.md) into a new or empty folder; where images were taken goes
@@ -360,34 +351,20 @@ def verify(
     *,
     out: str | Path = DATASETS_FOLDER,
     progress: Callable[[int], None] = lambda _bytes: None,
-    reading: PartialReading | None = None,
-    key: str | Path | None = None,
-    signature: str | Path | None = None,
 ) -> list[str]:
     """Compute every checksum of a version again, follow the chains of its decision logs, and compare the logs with the
     version. Return a line per problem, the file first; none for an intact set. `progress` is called with numbers of
-    bytes read. Of a URL in object storage every object is read again.
-
-    `reading`: PartialReading(0.05) reads a share of the images; printed afterwards, it states how surely a fault would
-    have been seen. `key`: the public key (PEM) of who signed the version; `signature`: where that does not lie beside
-    it. Raises UserError for another key."""
+    bytes read. Of a URL in object storage every object is read again."""
     url = join_set_url(str(set_), str(out)) if isinstance(set_, str | Path) else None
-    path, damaged = (find_version(set_, out), []) if url is None else bucket_versions.check_objects(url, reading)
+    path, damaged = (find_version(set_, out), []) if url is None else bucket_versions.check_objects(url)
     if path is None:
         return damaged
-    is_here = url is None or reading is None
-    problems = list(set_files.verify_set(path, progress, reading if url is None else None, with_images=is_here))
-    if key is not None:
-        from querytruth.sets.signatures import find_signature_faults
-
-        given = None if signature is None else Path(signature)
-        problems += find_signature_faults(path, Path(key), given, with_images=reading is None)
-    return problems + [f"../{problem}" for problem in verify_decision_logs(path)]
+    return [*set_files.verify_set(path, progress), *(f"../{problem}" for problem in verify_decision_logs(path))]
 
 
 def fetch(url: str, to: str | Path = DATASETS_FOLDER) -> set_publishing.PublishedVersion:
-    """Put a version from object storage, with its decision logs and signature, into a folder of sets, as
+    """Put a version from object storage, with its decision logs, into a folder of sets, as
     `<to>/<name>/v<N>`, where it can be reviewed and built on. Return its path and whether it `is_new` there. Raises
     UserError where an object is damaged, and where the folder has another version of that number or other decisions."""
-    copy = fetch_version(url, with_signature=True)
+    copy = fetch_version(url)
     return set_publishing.install_version(copy, Path(to) / copy.parent.name)

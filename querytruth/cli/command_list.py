@@ -55,7 +55,7 @@ COMMANDS = {
     "Share": {
         "import": ("exchange_commands:import_", "Make a set of somebody else's files."),
         "export": ("exchange_commands:export", "Write a set as other evaluators read it."),
-        "publish": ("exchange_commands:publish", "Sign a version, or store it in object storage."),
+        "publish": ("exchange_commands:publish", "Store a version in object storage."),
         "fetch": ("exchange_commands:fetch", "Put a version from object storage into a folder of sets."),
     },
     "Models": {

@@ -11,7 +11,6 @@ from querytruth import terminal
 from querytruth.cli import options
 from querytruth.cli.command_line import argument, command, option
 from querytruth.defaults import DATASETS_FOLDER
-from querytruth.errors import UsageError
 from querytruth.requests import ByName, ByPlace, Request
 
 
@@ -73,41 +72,27 @@ def import_(json: options.JsonOption = False, *, request: ImportRequest) -> None
 @command
 def publish(
     set_: options.SetArgument,
-    to: Annotated[str | None, option(help="Where sets lie in a bucket.", metavar="s3://BUCKET/FOLDER")] = None,
-    sign: Annotated[
-        Path | None, option(help="An elliptic private key (PEM) to sign the version with.", metavar="KEY")
-    ] = None,
+    to: Annotated[str, option(help="Folder of sets in a bucket.", metavar="s3://BUCKET/FOLDER")],
     out: options.OutOption = DATASETS_FOLDER,
     json: options.JsonOption = False,
     with_places: Annotated[
         bool, option("--with-places", help="Also a version that says where images were taken.")
     ] = False,
 ) -> None:
-    """Sign a version, or store it in object storage: readers of s3://BUCKET/FOLDER/NAME see all of it or nothing. What
-    is stored already is not sent again. The signature lies beside the version and goes with it.
+    """Store a version in object storage: readers of s3://BUCKET/FOLDER/NAME see all of it or nothing. What is stored
+    already is not sent again.
 
     Example: querytruth publish family-album --to s3://benchmarks/sets
-
-    Example: querytruth publish family-album --sign key.pem
     """
     from querytruth.api.loaded_set import LoadedSet, find_version
 
-    if to is None and sign is None:
-        raise UsageError(set_, "names neither where to publish it nor a key", "say --to s3://BUCKET/FOLDER, --sign KEY")
-    loaded = LoadedSet(find_version(set_, out))
-    signature = loaded.sign(sign) if sign else None
-    stored = loaded.publish(to, with_places=with_places) if to else None
+    stored = LoadedSet(find_version(set_, out)).publish(to, with_places=with_places)
     if json:
-        signed = {"signature": str(signature)} if signature else {}
-        terminal.print_json(signed | (asdict(stored) if stored else {}))
+        terminal.print_json(asdict(stored))
         return
-    lines = [f"{signature}: signs {loaded.name}"] if signature else []
-    if stored:
-        what = "published" if stored.is_new else "is already there"
-        sent = f"{stored.sent_files:,} files sent, {stored.sent_bytes / 1e6:,.1f} MB"
-        lines.append(f"{stored.url}: {what}; {sent}")
-    for line in lines:
-        terminal.out.print(line, markup=False, soft_wrap=True)
+    what = "published" if stored.is_new else "is already there"
+    sent = f"{stored.sent_files:,} files sent, {stored.sent_bytes / 1e6:,.1f} MB"
+    terminal.out.print(f"{stored.url}: {what}; {sent}", markup=False, soft_wrap=True)
 
 
 @command

@@ -11,7 +11,7 @@ from querytruth import terminal
 from querytruth.cli.command_line import argument, command, option
 from querytruth.cli.options import ImageRootsOption, JsonOption, OutOption, PageLanguageOption, SetArgument
 from querytruth.defaults import DATASETS_FOLDER
-from querytruth.errors import UsageError, UserError
+from querytruth.errors import UserError
 from querytruth.sets.manifest import Manifest
 
 _MOST_REJECTED = 100  # rows on a terminal
@@ -114,45 +114,27 @@ def verify(
     set_: SetArgument,
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    key: Annotated[
-        Path | None, option(help="The public key (PEM) of who signed it: check the signature, too.", metavar="PUB")
-    ] = None,
-    signature: Annotated[Path | None, option(help="The signature, where it does not lie beside the version.")] = None,
-    share: Annotated[
-        str | None, option(help="Read this share of the images, drawn at random, such as 5%.", metavar="SHARE")
-    ] = None,
 ) -> None:
     """Compute every checksum again, and follow the chain of each decision log; name what differs.
 
     Example: querytruth verify family-album/v2
-
-    Example: querytruth verify family-album/v2 --key publisher.pub --share 5%
     """
     from querytruth.api import loaded_set
     from querytruth.backends.files.bucket_urls import join_set_url
     from querytruth.sets.bucket_reading import find_remote_version
-    from querytruth.sets.partial_reading import PartialReading
 
-    if signature is not None and key is None:
-        raise UsageError("--signature", "needs the public key of who signed", "say --key PUB")
-    reading = None if share is None else PartialReading.parse(share)
     if (url := join_set_url(set_, str(out))) is not None:
         place = str(find_remote_version(url).url)
-        problems = loaded_set.verify(place, reading=reading, key=key, signature=signature)
+        problems = loaded_set.verify(place)
         checked = "every object read again"
     else:
         path = loaded_set.find_version(set_, out)
         total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
         with terminal.TerminalReporter().bar("verify", total, "bytes") as advance:
-            problems = loaded_set.verify(path, progress=advance, reading=reading, key=key, signature=signature)
+            problems = loaded_set.verify(path, progress=advance)
         place, checked = str(path), f"{total / 1e6:,.1f} MB checked"
-    if reading is not None:
-        checked = str(reading)
-    if key is not None:
-        checked += f"; signed by the holder of {key}"
     if json:
-        partial = {} if reading is None else {"images": reading.total, "read": reading.read, "seen": reading.seen(1)}
-        terminal.print_json({"path": place, "problems": problems} | partial)
+        terminal.print_json({"path": place, "problems": problems})
     else:
         for problem in problems:
             terminal.out.print(f"{place}/{problem}", markup=False, soft_wrap=True)

@@ -24,11 +24,9 @@ from querytruth.sets.decision_log import LOG_NAMES
 from querytruth.sets.manifest import MAX_MANIFEST_BYTES, Manifest, is_undamaged_manifest, parse_manifest
 from querytruth.sets.published_files import (
     CHECKSUMS,
-    MAX_SIGNATURE_BYTES,
     PublishedFile,
     list_published_files,
     read_published_images,
-    signature_of,
 )
 
 _STAGE = "read set"
@@ -51,11 +49,11 @@ class RemoteVersion:
         return cache_folder() / "sets" / digest / self.url.name / f"v{self.url.version}"
 
 
-def fetch_version(url: str, *, with_images: bool = True, with_signature: bool = False) -> Path:
+def fetch_version(url: str, *, with_images: bool = True) -> Path:
     """Returns the folder in the cache that holds the version at a URL, the newest one unless the URL names it. Files
-    that the cache has are not read again; without images, only the tables are there; with its signature, that lies
-    beside it. Raises UserError where there is no version, or an object is not what the manifest lists."""
-    return place_version(find_remote_version(url), with_images=with_images, with_signature=with_signature)
+    that the cache has are not read again; without images, only the tables are there. Raises UserError where there is no
+    version, or an object is not what the manifest lists."""
+    return place_version(find_remote_version(url), with_images=with_images)
 
 
 def find_remote_version(url: str) -> RemoteVersion:
@@ -90,7 +88,7 @@ def _parse(raw: bytes, version: SetUrl) -> Manifest:
     return manifest
 
 
-def place_version(remote: RemoteVersion, *, with_images: bool = True, with_signature: bool = False) -> Path:
+def place_version(remote: RemoteVersion, *, with_images: bool = True) -> Path:
     """Returns the folder in the cache with the files of the version, as `fetch_version`."""
     folder = remote.folder
     with translate_write_errors(_STAGE, cache_folder()):
@@ -100,8 +98,6 @@ def place_version(remote: RemoteVersion, *, with_images: bool = True, with_signa
             files += read_published_images(folder / CHECKSUMS)
         _place_files(remote, folder, files)
         _place_logs(remote, folder.parent)
-        if with_signature:
-            _place_signature(remote, signature_of(folder))
         _put_bytes(folder / "manifest.json", remote.raw)
     return folder
 
@@ -175,11 +171,3 @@ def _place_logs(remote: RemoteVersion, folder: Path) -> None:
     for name in set(LOG_NAMES) & set(remote.manifest.get("decision_logs", {})):
         if stored := remote.bucket.read_one(remote.url.log_name(digest, name), MAX_DOCUMENT_BYTES):
             _put_bytes(contained_path(folder, name, _STAGE), stored.data)
-
-
-def _place_signature(remote: RemoteVersion, place: Path) -> None:
-    """Puts the signature of the version beside it, or takes away the one that the bucket has no more."""
-    if stored := remote.bucket.read_one(remote.url.signature_name, MAX_SIGNATURE_BYTES):
-        _put_bytes(place, stored.data)
-    else:
-        place.unlink(missing_ok=True)

@@ -20,14 +20,11 @@ from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.bucket_reading import RemoteVersion, download_object, find_remote_version, place_version, run_all
 from querytruth.sets.decision_log import LOG_NAMES, check_no_decision_is_lost
 from querytruth.sets.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, read_manifest, read_manifest_bytes
-from querytruth.sets.partial_reading import PartialReading
 from querytruth.sets.published_files import (
     CHECKSUMS,
-    MAX_SIGNATURE_BYTES,
     PublishedFile,
     list_published_files,
     read_published_images,
-    signature_of,
 )
 
 _STAGE = "publish"
@@ -72,8 +69,6 @@ def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
         _put_logs(bucket, target, path.parent, raw)
         _check_conditions(bucket, target, path, files)
         is_new = _put_manifest(bucket, target, raw, manifest)
-    if is_new or stored is not None:
-        _put_signature(bucket, target, path)
     return StoredVersion(str(target), is_new, len(missing), sent_bytes)
 
 
@@ -123,14 +118,6 @@ def _put_logs(bucket: BucketObjects, target: SetUrl, folder: Path, raw: bytes) -
             bucket.put({target.log_name(hashlib.sha256(raw).hexdigest(), name): data})
 
 
-def _put_signature(bucket: BucketObjects, target: SetUrl, path: Path) -> None:
-    """Stores the signature of the version, where it is signed: it is of this manifest, and of no other."""
-    file = signature_of(path)
-    if file.is_file():
-        with translate_read_errors(_STAGE, file):
-            bucket.put({target.signature_name: read_regular(file, MAX_SIGNATURE_BYTES)})
-
-
 def _check_conditions(bucket: BucketObjects, target: SetUrl, path: Path, files: list[PublishedFile]) -> None:
     """Raises UserError for a service that ignores conditions: there two publishers could both believe to be first."""
     smallest = min(files, key=lambda file: file.size)
@@ -151,24 +138,16 @@ def _check_same_content(stored: bytes, manifest: Manifest, target: SetUrl) -> No
         raise UserError(_STAGE, target, f"{reason}; nothing was published", next_step)
 
 
-def check_objects(url: str, reading: PartialReading | None = None) -> tuple[Path | None, list[str]]:
+def check_objects(url: str) -> tuple[Path | None, list[str]]:
     """Returns the cache's folder of the version at a URL, and a line per object that is missing or differs from the
-    manifest; with any, there is no folder. With `reading`, of the images that it does not draw only the size is
-    compared, and the folder holds none. Raises UserError where there is no version or its manifest is damaged."""
+    manifest; with any, there is no folder. Raises UserError where there is no version or its manifest is damaged."""
     remote = find_remote_version(url)
     files = list_published_files(remote.manifest)
     problems = _check_all(remote, files)
     lists = [file for file in files if file.path == CHECKSUMS and not problems]
     for checksums in lists:
-        images = list(read_published_images(object_path(checksums.sha256)))
-        if reading is not None:
-            drawn = reading.choose([image.path for image in images])
-            unlike = set(_find_missing(remote.bucket, images))
-            problems += [f"{image.path}: is missing, or has another size" for image in images if image in unlike]
-            images = [image for image in images if image.path in drawn and image not in unlike]
-        problems += _check_all(remote, images)
-    folder = None if problems else place_version(remote, with_images=reading is None, with_signature=True)
-    return folder, problems
+        problems += _check_all(remote, list(read_published_images(object_path(checksums.sha256))))
+    return None if problems else place_version(remote), problems
 
 
 def _check_all(remote: RemoteVersion, files: list[PublishedFile]) -> list[str]:

@@ -27,7 +27,6 @@ _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
 _EVALUATED = re.compile(r'"version": ?([1-9][0-9]{0,8})[,}]')
 AUDITS_FOLDER = "audits"  # beside the versions
 CHECKSUMS = "images/checksums.parquet"
-MAX_SIGNATURE_BYTES = 1 << 29  # 140 bytes a file
 _STAGE = "read set"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MAX_BYTES = 1 << 40
@@ -123,11 +122,6 @@ def _checked(row: Mapping[str, Any], source: str) -> PublishedFile:
 
 def _impossible(source: str, path: object) -> UserError:
     return UserError(_STAGE, source, f"lists {str(path)[:100]!r}, which no version has", "ask for the set again")
-
-
-def signature_of(version: Path) -> Path:
-    """Returns where the signature of a version lies: beside it, as v2.sig."""
-    return version.with_name(f"{version.name}.sig")
 
 
 def record_own_version(version: Path) -> None:

@@ -38,7 +38,6 @@ from querytruth.sets.manifest import (
     read_manifest,
     read_manifest_bytes,
 )
-from querytruth.sets.partial_reading import PartialReading
 from querytruth.sets.published_files import CHECKSUMS, is_allowed_image_path, is_own_version
 from querytruth.sets.set_places import describe_place as describe_place
 from querytruth.sets.set_places import find_set as find_set
@@ -161,15 +160,8 @@ def _add_missing_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table.select(schema.names).cast(schema)
 
 
-def verify_set(
-    path: Path,
-    progress: Callable[[int], None] = lambda _bytes: None,
-    reading: PartialReading | None = None,
-    *,
-    with_images: bool = True,
-) -> Iterator[str]:
-    """Yields a line per problem of a version: checksums, content digest, files that are not listed. With `reading`, of
-    the images that it does not draw only the size is compared; `with_images`: they lie here."""
+def verify_set(path: Path, progress: Callable[[int], None] = lambda _bytes: None) -> Iterator[str]:
+    """Yields a line per problem of a version: checksums, content digest, files that are not listed."""
     damaged = set()
     try:
         raw = read_manifest_bytes(path)
@@ -191,12 +183,10 @@ def verify_set(
         except (OSError, pa.ArrowException, KeyError) as error:
             yield f"{CHECKSUMS}: cannot be read ({first_line(error)})"
             rows = []
-        drawn = None if reading is None else reading.choose([str(row["path"]) for row in rows])
         for row in rows:
             row["path"] = str(row["path"])
             listed[row["path"]] = row
-            is_read = drawn is None or row["path"] in drawn
-            if with_images and (problem := _check_file(path, row["path"], row, progress, is_read=is_read)):
+            if problem := _check_file(path, row["path"], row, progress):
                 yield f"{row['path']}: {problem}"
     for extra in sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_symlink() or not p.is_dir()):
         is_unknown = CHECKSUMS in damaged and extra.startswith("images/")  # only the checksums list the images
@@ -209,14 +199,11 @@ def verify_set(
         yield f"content digest is {digest}, the manifest says {published}"
 
 
-def _check_file(
-    folder: Path, name: str, listed: ListedFile, progress: Callable[[int], None], *, is_read: bool = True
-) -> str:
+def _check_file(folder: Path, name: str, listed: ListedFile, progress: Callable[[int], None]) -> str:
     try:
         file = contained_file(folder, name, "verify")
         size = file.stat().st_size
-        is_compared = is_read and size == listed["bytes"]
-        sha256 = file_sha256(file, progress)[0] if is_compared else listed["sha256"]
+        sha256 = file_sha256(file, progress)[0] if size == listed["bytes"] else ""
     except UserError as error:
         return error.reason
     except OSError as error:

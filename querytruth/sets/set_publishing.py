@@ -39,11 +39,9 @@ from querytruth.sets.decision_log import LOG_NAMES
 from querytruth.sets.manifest import ListedFile, Manifest, read_manifest
 from querytruth.sets.published_files import (
     CHECKSUMS,
-    MAX_SIGNATURE_BYTES,
     find_lost_versions,
     newest_version,
     read_latest,
-    signature_of,
 )
 from querytruth.sets.set_files import read_intact_digests
 from querytruth.sets.staging_folders import make_staging_folder, remove_abandoned_folders
@@ -131,7 +129,6 @@ def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambd
         if target.exists():
             if not (target / "manifest.json").is_file() or read_manifest(target) != read_manifest(copy):
                 raise UserError("fetch", target, "is another version of this number", "give another folder to --to")
-            _install_signature(copy, target)
             return PublishedVersion(target, int(copy.name[1:]), is_new=False)
         _install_logs(copy.parent, folder)
         staging = make_staging_folder(folder / ".publish")
@@ -145,16 +142,9 @@ def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambd
             staging.rename(target)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        _install_signature(copy, target)
         sync_folder(folder)
         _point_to_newest(folder)
     return PublishedVersion(target, int(copy.name[1:]), is_new=True)
-
-
-def _install_signature(copy: Path, target: Path) -> None:
-    """Puts the signature of the copy beside the version, where it has one and the version none yet."""
-    if signature_of(copy).is_file() and not signature_of(target).exists():
-        write_atomically(signature_of(target), read_regular(signature_of(copy), MAX_SIGNATURE_BYTES))
 
 
 def _sync_folders(staging: Path) -> None:

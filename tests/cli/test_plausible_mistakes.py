@@ -71,7 +71,6 @@ MISTAKES = [
     (["gate"], "say querytruth gate [SET] --baseline … --candidate …"),
     (["import", "beir", "photos"], "say querytruth import FORMAT SOURCE OUT"),
     (["evaluate", "small", "--depth", "3"], "see querytruth evaluate --help"),
-    (["verify", "small", "--share", "200%", "--out", "sets"], "200%"),
     (["show", "smal", "--out", "sets"], "smal"),
     (["show", "small/v9", "--out", "sets"], "small/v9"),
     (["show", "small", "--out", "elsewhere"], "small"),

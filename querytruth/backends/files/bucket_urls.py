@@ -2,7 +2,6 @@
 
     s3://bucket/prefix/<name>/v<N>/manifest.json           written last, on the condition that none is there
     s3://bucket/prefix/<name>/v<N>/logs-<digest>/<log>     the decision logs as they were when it was published
-    s3://bucket/prefix/<name>/v<N>.sig                     its signature, where its publisher signed it
     s3://bucket/prefix/<name>/objects/<2 hex>/<sha256>     every file of every version, by its bytes
 
 A file's name is the digest of its bytes: two publishers never write different bytes to one name, what a killed one left
@@ -120,11 +119,6 @@ class SetUrl:
     def manifest_name(self) -> str:
         """The name of the version's manifest in the folder."""
         return f"v{self.version}/manifest.json"
-
-    @property
-    def signature_name(self) -> str:
-        """The name of the version's signature."""
-        return f"v{self.version}.sig"
 
     def log_name(self, manifest_sha256: str, name: str) -> str:
         """Returns the name of a decision log that the publisher of this manifest had."""

@@ -52,7 +52,6 @@ def scan_isolated(files: list[Path], workers: int = 1) -> Figures:
 
 def scan_floor(files: list[Path]) -> Figures:
     """What no scan can leave out: read the file, sha256, the checksum of all codes, decode at the scan's scale."""
-    from querytruth.backends.images.image_decoding import GREY_SIDE
     from querytruth.backends.images.jpeg_files import checksum_coded_data, decode_reduced, read_plain_jpeg_header
 
     def work(path: Path) -> None:
@@ -61,7 +60,7 @@ def scan_floor(files: list[Path]) -> Figures:
         if (header := read_plain_jpeg_header(data)) is None:
             sys.exit(f"not a plain JPEG: {path}")
         checksum_coded_data(data, header.layers, header.coded_from, header.tables)
-        decode_reduced(data, header, GREY_SIDE)
+        decode_reduced(data, header)
 
     return measure_each(work, files, None)
 

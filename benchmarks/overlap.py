@@ -1,14 +1,14 @@
 """Rates, memory, precision and recall of `querytruth overlap`, beside imagededup and datasketch.
 
     python benchmarks/overlap.py [--photos FOLDER] [--captions FILE.json] [--peers-python PYTHON]
-                                 [--hashes 10000000] [--texts 1000000]
+                                 [--texts 1000000]
 
 The peers live in an environment of their own (`make bench` has the lines that install them; datasketch beside them).
 `--photos`: real photos; half of them and their tiles are the set, the other half and its tiles and eight edited copies
 of each photo are the other collection.
 `--captions`: real captions in COCO's format; 5,000 of them are the set, the others and planted copies are searched.
-Without one of these, the comparison with peers that needs it is left out. Hashes are drawn from a fixed seed. Seconds
-are the processor's, user and system, of all processes.
+Without one of these, the comparison with peers that needs it is left out. Seconds are the processor's, user and system,
+of all processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterable
 from itertools import cycle, islice
@@ -28,29 +27,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image, ImageEnhance, ImageOps
 from rich.console import Console
 from rich.table import Table
 
 from querytruth.audit.overlap_pairs import LEAST_CONTAINED
-from querytruth.audit.overlap_sources import INDEX_SCHEMA
 
-SET_SIZE, CROPS = 5_000, 16  # images or texts of the set; hashes of the crops of an image
-SHARDS = 4  # of the other images
+SET_SIZE = 5_000  # texts of the set
 PLANTED = 1_000  # texts
 GRIDS = (2, 3, 4)  # rows and columns of tiles
-ROWS_AT_ONCE = 1 << 17
 IMAGE_WAYS = {
     "images_ours": "ours",
-    "images_ours_pdq": "ours, --hash pdq",
-    "images_ours_shards": "ours, from four shards",
     "images_imagededup": "imagededup PHash, 10 bits (its default)",
     "images_imagededup_6": "imagededup PHash, 6 bits",
 }
 TEXT_WAYS = {"texts_ours": "ours", "texts_datasketch": "datasketch MinHash LSH (5 words, 250 hashes, 0.7)"}
-DRAWN_WAYS = {"index_ours": "hashes of an index", "captions_ours": "captions of a table"}
 EDITS: dict[str, Any] = {
     "encoded": lambda image: image,
     "half": lambda image: image.resize((image.width // 2, image.height // 2)),
@@ -90,10 +81,6 @@ def write_images(photos: Path, folder: Path) -> dict[str, Pairs]:
             edit(photo.copy()).save(folder / "others" / f"{name}.{kind}.jpg", quality=60)
             if not number % 2:
                 truth[kind].add((f"{name}.jpg", f"{name}.{kind}.jpg"))
-    for number in range(SHARDS):
-        with tarfile.open(folder / f"{number}.tar", "w") as shard:
-            for file in sorted((folder / "others").iterdir())[number::SHARDS]:
-                shard.add(file, file.name)
     return truth
 
 
@@ -150,26 +137,6 @@ def write_captions(captions: Path, folder: Path, count: int) -> None:
         csv.writer(file).writerows([["caption"], *([text] for text in islice(cycle(texts), count))])
 
 
-def write_indices(folder: Path, count: int) -> None:
-    rng = np.random.default_rng(1)
-    folder.mkdir()
-    for name, rows in (("set", SET_SIZE), ("crops", CROPS * SET_SIZE), ("others", count)):
-        with pq.ParquetWriter(folder / f"{name}.parquet", INDEX_SCHEMA) as file:
-            for start in range(0, rows, ROWS_AT_ONCE):
-                file.write_table(_draw_rows(rng, start, min(ROWS_AT_ONCE, rows - start)))
-
-
-def _draw_rows(rng: np.random.Generator, start: int, rows: int) -> pa.Table:
-    def digests(width: int) -> list[str]:
-        digits = rng.bytes(rows * width // 2).hex()
-        return [digits[at : at + width] for at in range(0, len(digits), width)]
-
-    outlines = pa.FixedSizeBinaryArray.from_buffers(pa.binary(64), rows, [None, pa.py_buffer(rng.bytes(64 * rows))])
-    hashes = [rng.integers(0, 1 << 64, rows, dtype=np.uint64) for _ in range(2)]
-    names = [f"{number:010d}.jpg" for number in range(start, start + rows)]
-    return pa.table([names, digests(64), digests(32), *hashes, outlines], schema=INDEX_SCHEMA)
-
-
 # ---- the comparison
 
 
@@ -215,12 +182,13 @@ def _describe(folder: Path) -> str:
     return f"{own:,} x {others:,} = {own * others:,} pairs"
 
 
-def measure_drawn(ways: Iterable[str], folder: Path) -> Table:
+def measure_captions(folder: Path) -> Table:
     table = Table("what", "rows", "seconds", "processor", "a second and core", "MB", "pairs", title="Rates of ours")
-    for way in ways:
-        answer = measure(way, folder, sys.executable)
-        cells = f"{answer['count']:,}", f"{answer['seconds']:.1f}", f"{answer['processor']:.1f}"
-        table.add_row(DRAWN_WAYS[way], *cells, f"{answer['rate']:,.0f}", f"{answer['peak']:,}", f"{answer['found']:,}")
+    answer = measure("captions_ours", folder, sys.executable)
+    cells = f"{answer['count']:,}", f"{answer['seconds']:.1f}", f"{answer['processor']:.1f}"
+    table.add_row(
+        "captions of a table", *cells, f"{answer['rate']:,.0f}", f"{answer['peak']:,}", f"{answer['found']:,}"
+    )
     return table
 
 
@@ -229,7 +197,6 @@ def main() -> None:
     parser.add_argument("--photos", type=Path, help="a folder of real photos, no two of them alike")
     parser.add_argument("--captions", type=Path, help="real captions in COCO's format")
     parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has the peers")
-    parser.add_argument("--hashes", type=int, default=10_000_000)
     parser.add_argument("--texts", type=int, default=1_000_000)
     given, console = parser.parse_args(), Console(width=180)
     with tempfile.TemporaryDirectory() as temporary:
@@ -241,10 +208,7 @@ def main() -> None:
             truth = write_texts(given.captions, folder / "texts")
             console.print(compare("Texts", TEXT_WAYS, folder / "texts", given.peers_python, truth))
             write_captions(given.captions, folder / "texts", given.texts)
-            console.print(measure_drawn(["captions_ours"], folder / "texts"))
-        if given.hashes:
-            write_indices(folder / "index", given.hashes)
-            console.print(measure_drawn(["index_ours"], folder / "index"))
+            console.print(measure_captions(folder / "texts"))
 
 
 if __name__ == "__main__":

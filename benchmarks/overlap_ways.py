@@ -30,21 +30,19 @@ def read_texts_of(file: Path) -> dict[str, str]:
 # ---- ours
 
 
-def images_ours(folder: Path, with_pdq: bool = False, against: str = "others") -> Answer:
+def images_ours(folder: Path) -> Answer:
     import pandas as pd
 
     from querytruth.audit.overlap_pairs import ImageOverlap
-    from querytruth.audit.overlap_sources import ImageFeatures, ReadCounts, hash_images, list_images
+    from querytruth.audit.overlap_sources import hash_images
     from querytruth.backends.images.image_reading import hash_crops
     from querytruth.backends.images.worker_processes import map_in_workers
 
     def hash_folder(name: str) -> pd.DataFrame:
-        return pd.concat(
-            hash_images(list_images(str(folder / name)), ImageFeatures(with_pdq), ReadCounts()), ignore_index=True
-        )
+        return pd.concat(hash_images(str(folder / name)), ignore_index=True)
 
     start = processor_seconds()
-    others = hash_folder(against)
+    others = hash_folder("others")
     hashed = processor_seconds() - start
     photos = sorted((folder / "set").iterdir())
     crops = zip(photos, map_in_workers(hash_crops, [str(photo) for photo in photos]), strict=True)
@@ -52,16 +50,7 @@ def images_ours(folder: Path, with_pdq: bool = False, against: str = "others") -
     table = pd.DataFrame(rows, columns=["item", "phash", "outline"])
     images = ImageOverlap(hash_folder("set"), table)
     pairs = images.find_pairs([others])
-    found = [(one, other.rpartition("/")[2]) for one, other in pairs[["set_item", "other_item"]].values.tolist()]
-    return {"pairs": found, "rate": len(others) / hashed, "unit": "images"}
-
-
-def images_ours_pdq(folder: Path) -> Answer:
-    return images_ours(folder, with_pdq=True)
-
-
-def images_ours_shards(folder: Path) -> Answer:
-    return images_ours(folder, against="{0..3}.tar")
+    return {"pairs": pairs[["set_item", "other_item"]].values.tolist(), "rate": len(others) / hashed, "unit": "images"}
 
 
 def texts_ours(folder: Path) -> Answer:
@@ -88,25 +77,6 @@ def captions_ours(folder: Path) -> Answer:
 
     found = sum(1 for _ in overlap.find_pairs(counted()))
     return {"found": found, "count": count, "rate": count / (processor_seconds() - start), "unit": "texts"}
-
-
-def index_ours(folder: Path) -> Answer:
-    """An index, read and compared as the command does it."""
-    from querytruth.audit.overlap_index import read_index
-    from querytruth.audit.overlap_pairs import ImageOverlap
-
-    images = next(read_index(folder / "set.parquet"))
-    crops = next(read_index(folder / "crops.parquet"))
-    start, count = processor_seconds(), 0
-
-    def counted() -> Iterator[Any]:
-        nonlocal count
-        for table in read_index(folder / "others.parquet"):
-            count += len(table)
-            yield table
-
-    found = len(ImageOverlap(images, crops).find_pairs(counted()))
-    return {"found": found, "count": count, "rate": count / (processor_seconds() - start), "unit": "hashes"}
 
 
 # ---- peers
@@ -160,7 +130,7 @@ def texts_datasketch(folder: Path) -> Answer:
     return {"pairs": pairs, "rate": len(others) / (processor_seconds() - start), "unit": "texts"}
 
 
-_OURS = (images_ours, images_ours_pdq, images_ours_shards, texts_ours, captions_ours, index_ours)
+_OURS = (images_ours, texts_ours, captions_ours)
 _PEERS = (images_imagededup, images_imagededup_6, texts_datasketch)
 WAYS: dict[str, Callable[[Path], Answer]] = {way.__name__: way for way in (*_OURS, *_PEERS)}
 

@@ -8,6 +8,6 @@ divide the strata), `steps.py` (plan, prepare, draw), `audit_files.py`, `cards.p
 `extension.py`; the judge itself: `judge_check.py`, `judge_card.py`. An audit until a goal asks the card that counts
 most, and states what holds at every look: `certificate.py` (the mathematics), `next_cards.py`.
 
-An overlap: `requests.py`, `overlap.py` over `overlap_sources.py`, `overlap_index.py`, `overlap_pairs.py`;
-`overlap_page.py`. Shortcuts: `shortcut_systems.py` (answers without a look at any image), `shortcuts.py`.
+An overlap: `requests.py`, `overlap.py` over `overlap_sources.py`, `overlap_pairs.py`; `overlap_page.py`.
+Shortcuts: `shortcut_systems.py` (answers without a look at any image), `shortcuts.py`.
 """

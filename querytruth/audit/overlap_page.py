@@ -1,8 +1,7 @@
 """The pairs of a set and other collections, side by side: one HTML page without scripts."""
 
 import base64
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,15 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from querytruth.audit.overlap import OverlapOptions, drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
-from querytruth.audit.overlap_index import is_index
-from querytruth.audit.overlap_pairs import format_distance
-from querytruth.audit.overlap_sources import STAGE, copy_members, list_images
+from querytruth.audit.overlap import drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
+from querytruth.audit.overlap_sources import is_set, list_images
 from querytruth.audit.requests import OverlapRequest
 from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.durable_files import write_page
-from querytruth.backends.files.tar_files import find_shards
 from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.review.page_parts import render_template
 from querytruth.sets.leaked_queries import overlap_folder
 from querytruth.sets.manifest import Manifest
-from querytruth.sets.published_files import newest_version
 from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
 
 MAX_PAIRS = 100  # shown of each kind
@@ -52,7 +47,6 @@ def render_overlap_page(
         rows = [
             {
                 **row,
-                "distance": format_distance(row["distance"]),
                 "text": texts.get(row["set_item"]),
                 "own": data.get(("", row["set_item"])),
                 "theirs": data.get((row["against"], row["other_item"])),
@@ -77,13 +71,10 @@ def write_overlap_page(
     wanted = set(images["set_item"])
     locations = {("", name): place for name, place in _locate_in_set(stored).items() if name in wanted}
     page = folder / PAGE_FILE
-    with tempfile.TemporaryDirectory(prefix="querytruth-page-") as temporary:
-        for number, (against, part) in enumerate(images.groupby("against")):
-            copies = Path(temporary) / str(number)
-            places = _locate_others(str(against), part["other_item"].tolist(), out, copies)
-            locations |= {(str(against), name): place for name, place in places.items()}
-        thumbnails = make_thumbnails(locations)
-    html = render_overlap_page(stored.manifest, stored.tables.queries, tables, thumbnails, language)
+    for against, part in images.groupby("against"):
+        places = _locate_others(str(against), out)
+        locations |= {(str(against), name): places[name] for name in part["other_item"] if name in places}
+    html = render_overlap_page(stored.manifest, stored.tables.queries, tables, make_thumbnails(locations), language)
     write_page(page, html, "or give another folder with --to")
     return page
 
@@ -92,27 +83,15 @@ def _locate_in_set(stored: StoredSet) -> dict[str, str]:
     return {one.image_id: one.location for one in locate_images(stored) if one.location is not None}
 
 
-def _locate_others(against: str, items: Sequence[str], out: Path, copies: Path) -> dict[str, str]:
-    """Returns the places of images by their names; none of an index, which has no images. Those in shards are copied
-    into the folder `copies`."""
-    path = Path(against)
-    is_source = path.is_dir() or path.is_file() or bool(find_shards(STAGE, against))
-    if (path / "manifest.json").is_file() or newest_version(path) is not None or not is_source:
-        found = _locate_in_set(read_set(find_set(against, out)))
-        return {name: found[name] for name in items if name in found}
-    if is_index(path):
-        return {}
-    listed, wanted = list_images(against), set(items)
-    copies.mkdir()
-    found = {name: place for name, place in listed.located if name in wanted}
-    return found | copy_members(listed.shards, wanted, copies, STAGE)
+def _locate_others(against: str, out: Path) -> dict[str, str]:
+    """Returns the places of a collection's images by their names."""
+    return _locate_in_set(read_set(find_set(against, out))) if is_set(against) else dict(list_images(against))
 
 
 def overlap_set(request: OverlapRequest) -> tuple[dict[str, pd.DataFrame], dict[str, Any], Path, int]:
     """Return the tables, their summary, the page and the number of queries that are decided to be dropped."""
     stored = read_set(find_set(request.of, request.out))
-    options = OverlapOptions(request.hash is not None, request.embedder, request.min_cosine)
-    found = find_overlap(stored, request.against, request.out, options)
+    found = find_overlap(stored, request.against, request.out)
     folder, summary = request.to or overlap_folder(stored.path), summarize_overlap(stored, request.against, found)
     write_overlap(folder, found.tables, summary)
     page = write_overlap_page(folder, stored, found.tables, request.out, request.page_language)

@@ -1,8 +1,8 @@
-"""Pairs in two collections: the same bytes or pixels, near hashes or vectors, equal or contained texts.
+"""Pairs in two collections: the same bytes or pixels, near hashes, equal or contained texts.
 
-Hashes of 64 bits or a multiple are found exactly: the bits are divided into bands of 16, and two hashes that differ in
-at most d bits differ in at most d / bands bits in one band at least, so that each hash of the smaller side is filed
-under all keys within d / bands bits of its own.
+Hashes of 64 bits are found exactly: the bits are divided into four bands of 16, and two hashes that differ in at most 6
+bits differ in at most one bit in one band at least, so that each hash of the smaller side is filed under all keys
+within one bit of its own.
 
 Texts come as a stream, and memory depends on the set alone: equal after normalisation, with 13 tokens in a row in
 common, or, shorter ones, as a part of a longer text. A token is a word, or one Chinese, Japanese or Korean character.
@@ -12,8 +12,7 @@ common, or, shorter ones, as a part of a longer text. A token is a word, or one 
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querytruth.array_types import AnyArray, FloatArray, Hashes, RowIndices, Vectors
+from querytruth.array_types import AnyArray, Hashes, RowIndices
 from querytruth.backends.images.hash_similarity import HashedImages
-from querytruth.backends.images.perceptual_hashes import PDQ_DISTANCE
-from querytruth.backends.models.nearest_neighbours import COSINE_DECIMALS, find_near_pairs, pair_cosines
 
 HASH_DISTANCE = 6  # bits, as in the search for duplicates within a gallery
-_WIDTH, _BANDS_EACH = 16, 4  # bands of 64 bits
+_WIDTH, _BANDS = 16, range(4)
+_FLIPS = np.array([0, *(1 << bit for bit in range(_WIDTH))], dtype=np.int64)  # one bit at most: HASH_DISTANCE // 4
 _AT_ONCE = 1 << 14  # hashes of the larger side
 PAIR_COLUMNS = ["set_item", "other_item", "evidence", "distance"]
 _MIRRORED = 4  # the transform, in the order of `perceptual_hash`
 # Strongest first; a pair has the strongest that it shows.
-_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash", "PDQ", "mirrored PDQ", "cropped hash", "vectors"]
+_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash", "cropped hash"]
 _EQUAL = {"bytes": "sha256", "pixels": "pixels"}
-_PDQ = {"PDQ": "pdq", "mirrored PDQ": "pdq_mirrored"}
 _SAME_SHAPE = 1.02  # longer / shorter side: a square cut out of more, or padded to one, has another hash (measured)
 NGRAM_LENGTH = 13
 LEAST_CONTAINED = 8  # tokens of a text that is searched for inside others
@@ -44,20 +41,18 @@ _TOKEN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U0002
 
 
 class NearHashIndex:
-    """The hashes (n, words) of the smaller side, 64 bits a word; `find_near` yields pairs with the other side's."""
+    """The hashes (n) of the smaller side; `find_near` yields pairs with the other side's."""
 
-    def __init__(self, hashes: Hashes, distance: int = HASH_DISTANCE) -> None:
-        self.hashes, self.distance = hashes, distance
-        self._bands = range(hashes.shape[1] * _BANDS_EACH)
-        flips = _flips(distance // len(self._bands))
-        self._filed = [_file_rows(_keys(hashes, band), flips) for band in self._bands]
+    def __init__(self, hashes: Hashes) -> None:
+        self._hashes = hashes
+        self._filed = [_file_rows(_keys(hashes, band)) for band in _BANDS]
 
     def find_near(self, others: Hashes) -> Iterator[tuple[RowIndices, RowIndices, RowIndices]]:
-        """Yields pairs with `others` (m, words) in blocks: rows of the index, rows of `others`, distances in bits; each
+        """Yields pairs with `others` (m) in blocks: rows of the index, rows of `others`, distances in bits; each
         pair once."""
         for start in range(0, len(others), _AT_ONCE):
             block = others[start : start + _AT_ONCE]
-            found = [self._compare(block, band) for band in self._bands]
+            found = [self._compare(block, band) for band in _BANDS]
             pairs = np.unique(np.concatenate(found, axis=1), axis=1)
             yield pairs[0], pairs[1] + start, self._distances(block, pairs[0], pairs[1])
 
@@ -68,60 +63,26 @@ class NearHashIndex:
         firsts = np.repeat(ends[keys] - (np.cumsum(counts) - counts), counts)
         ones = rows[firsts + np.arange(counts.sum())]
         others = np.repeat(np.arange(len(block)), counts)
-        close = self._distances(block, ones, others) <= self.distance
+        close = self._distances(block, ones, others) <= HASH_DISTANCE
         near: RowIndices = np.stack([ones[close], others[close]])
         return near
 
     def _distances(self, block: Hashes, ones: RowIndices, others: RowIndices) -> RowIndices:
-        total = np.zeros(len(ones), dtype=np.int64)
-        for word in range(self.hashes.shape[1]):
-            total += np.bitwise_count(self.hashes[ones, word] ^ block[others, word])
-        return total
+        distances: RowIndices = np.bitwise_count(self._hashes[ones] ^ block[others]).astype(np.int64)
+        return distances
 
 
 def _keys(hashes: Hashes, band: int) -> RowIndices:
-    word, place = divmod(band, _BANDS_EACH)
-    return ((hashes[:, word] >> np.uint64(place * _WIDTH)) & np.uint64((1 << _WIDTH) - 1)).astype(np.int64)
+    return ((hashes >> np.uint64(band * _WIDTH)) & np.uint64((1 << _WIDTH) - 1)).astype(np.int64)
 
 
-def _flips(most: int) -> RowIndices:
-    """Returns all 16-bit numbers with at most so many bits set."""
-    chosen = [sum(1 << bit for bit in bits) for count in range(most + 1) for bits in combinations(range(_WIDTH), count)]
-    return np.array(chosen, dtype=np.int64)
-
-
-def _file_rows(keys: RowIndices, flips: RowIndices) -> tuple[RowIndices, RowIndices]:
+def _file_rows(keys: RowIndices) -> tuple[RowIndices, RowIndices]:
     """Returns the rows ordered by key, and per key where its rows start (and, one further, end)."""
-    filed = (keys[:, None] ^ flips).ravel()
+    filed = (keys[:, None] ^ _FLIPS).ravel()
     order = np.argsort(filed, kind="stable")
     ends = np.zeros((1 << _WIDTH) + 1, dtype=np.int64)
     ends[1:] = np.cumsum(np.bincount(filed, minlength=1 << _WIDTH))
-    return order // len(flips), ends
-
-
-class NearVectors:
-    """Items and their vectors (n, d) of length one; `find` returns pairs of at least the cosine `cut`."""
-
-    def __init__(self, items: Sequence[str], vectors: Vectors, cut: float) -> None:
-        self.items, self.cut = list(items), cut
-        self._vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-
-    def find(self, others: Vectors) -> tuple[RowIndices, RowIndices, FloatArray]:
-        """Returns all pairs with `others` (m, d): rows of the items, rows of `others`, and cosines."""
-        if not len(self.items):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-        thresholds = np.full(len(others), self.cut)
-        places, rows = find_near_pairs(others, self._vectors, thresholds, max_per_vector=len(self.items))
-        cosines = pair_cosines(self._vectors, others, rows, places)
-        is_near = cosines >= round(self.cut, COSINE_DECIMALS)
-        return rows[is_near], places[is_near], cosines[is_near]
-
-
-def read_vectors(column: pd.Series) -> Vectors:
-    """Returns the vectors (n, d) of a column of float32 bytes, little-endian, without nulls."""
-    width = len(column.iloc[0]) // 4 if len(column) else 1
-    vectors: Vectors = np.frombuffer(b"".join(column), dtype="<f4").reshape(len(column), width)
-    return vectors
+    return order // len(_FLIPS), ends
 
 
 class ImageOverlap:
@@ -129,22 +90,20 @@ class ImageOverlap:
 
     Tables of images have item, sha256, pixels, phash, mirrored and outline, of which any may be missing, and several
     rows of an item, as of a rendered image and its original; `count` is that of the images with pixels. `mirrored` is
-    the hash of the image mirrored left-right, used of the set's images alone. They may have pdq, and pdq_mirrored
-    likewise (32 bytes), and vector (float32 as bytes), which is compared with `vectors`. `crops`: item, phash and
-    outline of the set's images with edges cut off, several of each."""
+    the hash of the image mirrored left-right, used of the set's images alone. `crops`: item, phash and outline of the
+    set's images with edges cut off, several of each."""
 
-    def __init__(self, images: pd.DataFrame, crops: pd.DataFrame, vectors: NearVectors | None = None) -> None:
-        self.count, self._vectors = int(images["pixels"].notna().sum()), vectors
+    def __init__(self, images: pd.DataFrame, crops: pd.DataFrame) -> None:
+        self.count = int(images["pixels"].notna().sum())
         self._equal = [_EqualImages(images, column, name) for name, column in _EQUAL.items()]
         self._near = [
             _NearImages(images, "phash", "hash", 0),
             _NearImages(images, "mirrored", "mirrored hash", _MIRRORED),
             _NearImages(crops, "phash", "cropped hash", 0),
         ]
-        self._pdq = [_NearPdq(images, column, name) for name, column in _PDQ.items() if column in images]
 
     def find_pairs(self, others: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        """Returns PAIR_COLUMNS, a row per pair, sorted. `distance`: bits, or of `vectors` the cosine."""
+        """Returns PAIR_COLUMNS, a row per pair, sorted. `distance`: bits."""
         found = [pairs for table in others for pairs in self._find(table)]
         pairs = pd.concat([_table([], [], "", np.zeros(0, dtype=np.int64)), *found], ignore_index=True)
         pairs["order"] = pairs["evidence"].map({name: order for order, name in enumerate(_EVIDENCE)})
@@ -155,20 +114,7 @@ class ImageOverlap:
         found = [equal.find(others) for equal in self._equal]
         hashed = others[others["phash"].notna()]
         found += [near.find(hashed) for near in self._near]
-        if self._pdq and "pdq" in others:
-            hashed = others[others["pdq"].notna()]
-            found += [near.find(hashed) for near in self._pdq]
-        if self._vectors is not None and "vector" in others:
-            encoded = others[others["vector"].notna()]
-            rows, places, cosines = self._vectors.find(read_vectors(encoded["vector"]))
-            items = np.array(self._vectors.items, dtype=object)[rows], encoded["item"].to_numpy()[places]
-            found.append(_table(*items, "vectors", cosines))
         return [pairs for pairs in found if len(pairs)]
-
-
-def format_distance(distance: float) -> str:
-    """Returns the bits, or a cosine with four digits, as people read it."""
-    return f"{distance:.4g}"
 
 
 class _EqualImages:
@@ -191,26 +137,13 @@ class _NearImages:
         hashed = images[images[column].notna()]
         self._items, self._outlines = hashed["item"].to_numpy(), hashed["outline"].to_numpy()
         self._evidence, self._transform = evidence, transform
-        self._index = NearHashIndex(hashed[column].to_numpy(np.uint64)[:, None])
+        self._index = NearHashIndex(hashed[column].to_numpy(np.uint64))
 
     def find(self, others: pd.DataFrame) -> pd.DataFrame:
-        rows, places, distances = _find_near(self._index, others["phash"].to_numpy(np.uint64)[:, None])
+        rows, places, distances = _find_near(self._index, others["phash"].to_numpy(np.uint64))
         agrees = _agree(self._outlines[rows], others["outline"].to_numpy()[places], self._transform)
         items = self._items[rows[agrees]], others["item"].to_numpy()[places[agrees]]
         return _table(*items, self._evidence, distances[agrees])
-
-
-class _NearPdq:
-    """Pairs by PDQ hashes."""
-
-    def __init__(self, images: pd.DataFrame, column: str, evidence: str) -> None:
-        hashed = images[images[column].notna()]
-        self._items, self._evidence = hashed["item"].to_numpy(), evidence
-        self._index = NearHashIndex(_read_pdq(hashed[column]), PDQ_DISTANCE)
-
-    def find(self, others: pd.DataFrame) -> pd.DataFrame:
-        rows, places, distances = _find_near(self._index, _read_pdq(others["pdq"]))
-        return _table(self._items[rows], others["item"].to_numpy()[places], self._evidence, distances)
 
 
 def _find_near(index: NearHashIndex, others: Hashes) -> tuple[RowIndices, RowIndices, RowIndices]:
@@ -218,10 +151,6 @@ def _find_near(index: NearHashIndex, others: Hashes) -> tuple[RowIndices, RowInd
     none = np.zeros(0, dtype=np.int64)
     rows, places, distances = zip((none, none, none), *index.find_near(others), strict=True)
     return np.concatenate(rows), np.concatenate(places), np.concatenate(distances)
-
-
-def _read_pdq(hashes: pd.Series) -> Hashes:
-    return np.frombuffer(b"".join(hashes), dtype=">u8").reshape(-1, 4).astype(np.uint64)
 
 
 def _agree(ones: AnyArray, others: AnyArray, transform: int) -> RowIndices:
@@ -235,7 +164,7 @@ def _agree(ones: AnyArray, others: AnyArray, transform: int) -> RowIndices:
     return np.flatnonzero(agrees)
 
 
-def _table(ones: object, others: object, evidence: str, distances: RowIndices | FloatArray) -> pd.DataFrame:
+def _table(ones: object, others: object, evidence: str, distances: RowIndices) -> pd.DataFrame:
     names = {"set_item": pd.Series(ones, dtype="object"), "other_item": pd.Series(others, dtype="object")}
     return pd.DataFrame({name: column.to_numpy() for name, column in names.items()}).assign(
         evidence=evidence, distance=distances
@@ -297,11 +226,12 @@ class TextOverlap:
     def find_pairs(self, others: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, str, int]]:
         """Yields (id, other item, `text`, `13-gram` or `contained`, 0) for texts that come as (item, text)."""
         for item, text in others:
-            for name, evidence in self.find_evidence(text):
-                if self.is_listed(name, evidence):
+            for name, evidence in self._find_evidence(text):
+                self.counts[name, evidence] += 1
+                if self.counts[name, evidence] <= MAX_PAIRS:
                     yield name, item, evidence, 0
 
-    def find_evidence(self, text: str) -> list[tuple[str, str]]:
+    def _find_evidence(self, text: str) -> list[tuple[str, str]]:
         """Returns (id, evidence) for each text of the set that a text has whole or in part."""
         tokens = tuple(split_tokens(text))
         equal = self._whole.get(tokens, [])
@@ -309,11 +239,6 @@ class TextOverlap:
         found = [(name, "text") for name in equal]
         found += [(name, "13-gram") for name in sorted(parts - set(equal))]
         return found + [(name, "contained") for name in sorted(self._find_contained(tokens))]
-
-    def is_listed(self, name: str, evidence: str) -> bool:
-        """Counts a pair, and returns whether it is among the first MAX_PAIRS of its id and evidence."""
-        self.counts[name, evidence] += 1
-        return self.counts[name, evidence] <= MAX_PAIRS
 
     def _find_contained(self, tokens: Tokens) -> set[str]:
         found = {

@@ -29,21 +29,12 @@ class OverlapRequest(Request):
 
     of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
     against: Annotated[list[Annotated[str, SET_NAME]], ONE_OR_MORE] = Field(
-        description="Images (a folder, a list, shards), an index, a table of captions, or a set; repeatable."
+        description="Images (a folder, a list, a table), a table of captions, or a set; repeatable."
     )
     to: Path | None = Field(
         None, description="A folder for the result; none: beside the set, for slices of evaluations."
     )
     drop: bool = Field(False, description="Decide that leaked queries leave the set: the next `apply` drops them.")
-    hash: Literal["pdq"] | None = Field(
-        None, description="Also use this hash. Each image is decoded once more, at a larger size."
-    )
-    embedder: str | None = Field(
-        None, description="Also compare vectors of this model: its folder, or its name on the hub."
-    )
-    min_cosine: float | None = Field(
-        None, ge=0, le=1, description="The least cosine of two vectors that count as the same (default: 0.95)."
-    )
     page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
 

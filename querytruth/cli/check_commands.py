@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
-
 from querytruth import terminal
 from querytruth.audit.requests import OverlapRequest, ShortcutsRequest
-from querytruth.cli.command_line import argument, command, group, option
+from querytruth.cli.command_line import command
 from querytruth.cli.options import JsonOption
 
-PdqOption = Annotated[
-    Literal["pdq"] | None,
-    option("--hash", help="Also use this hash. Each image is decoded once more, at a larger size."),
-]
-EmbedderOption = Annotated[
-    str | None,
-    option(metavar="NAME", help="Also compare vectors of this model: its folder, or its name on the hub."),
-]
-app = group("overlap", "Find what a set shares with training data or with another set.")
 _EXAMPLES = 3
 
 
-@app.default
 @command
-def find(json: JsonOption = False, *, request: OverlapRequest) -> None:
+def overlap(json: JsonOption = False, *, request: OverlapRequest) -> None:
     """Find what a set shares with training data or with another set: images, texts, and the queries that they leak.
 
     Example: querytruth overlap family-album --against training/images --against captions.parquet --to overlap"""
@@ -51,27 +38,6 @@ def find(json: JsonOption = False, *, request: OverlapRequest) -> None:
     if request.drop:
         says = f"{dropped:,} queries decided to be dropped; next: querytruth apply {request.of}"
         terminal.out.print(says, markup=False, soft_wrap=True)
-
-
-@app.command(name="index")
-@command
-def index(
-    images: Annotated[str, argument(metavar="IMAGES", help="A folder of images, a list of them, or shards.")],
-    out: Annotated[Path, option(help="The index, a .parquet file.")],
-    hash_: PdqOption = None,
-    embedder: EmbedderOption = None,
-) -> None:
-    """Write the hashes of images, without the images, so that others can compare their sets with them.
-
-    Example: querytruth overlap index training/images --out training.parquet"""
-    from querytruth.audit.overlap import load_image_features
-    from querytruth.audit.overlap_index import write_index
-    from querytruth.audit.overlap_sources import ImageFeatures
-
-    with terminal.reported_run():
-        encoder = None if embedder is None else load_image_features(embedder)
-        count = write_index(images, out, ImageFeatures(hash_ is not None, encoder))
-    terminal.out.print(f"{count:,} images indexed in {out}", markup=False, soft_wrap=True)
 
 
 @command

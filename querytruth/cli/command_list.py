@@ -46,7 +46,7 @@ COMMANDS = {
     },
     "Trust": {
         "audit": ("trust_commands:app", "Estimate how much of a set's truth is missing or wrong."),
-        "overlap": ("check_commands:app", "Find what a set shares with training data or with another set."),
+        "overlap": ("check_commands:overlap", "Find what a set shares with training data or with another set."),
         "shortcuts": ("check_commands:shortcuts", "Test whether queries are answered without a look at the images."),
         "verify": ("set_commands:verify", "Compute every checksum again, and follow the decision logs."),
         "rebuild": ("set_commands:rebuild", "Build a version again from its manifest, and compare."),

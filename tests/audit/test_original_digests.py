@@ -9,7 +9,7 @@ from PIL import Image
 
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
-from querytruth.audit.overlap import OverlapOptions, OverlapResult, find_overlap, summarize_overlap
+from querytruth.audit.overlap import OverlapResult, find_overlap, summarize_overlap
 from querytruth.audit.overlap_pairs import count_bytes_alone, describe_bytes_alone
 from querytruth.sets.set_files import StoredSet, read_set
 from tests.images import draw_scene
@@ -44,7 +44,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 def _compare(stored: StoredSet, against: Path) -> OverlapResult:
-    return find_overlap(stored, [str(against)], against.parent, OverlapOptions())
+    return find_overlap(stored, [str(against)], against.parent)
 
 
 @pytest.mark.parametrize(

@@ -19,25 +19,8 @@ def test_all_near_hashes_are_found_and_no_other() -> None:
         others[row] = ours[row % 60] ^ np.uint64(flipped)
     distances = np.bitwise_count(ours[:, None] ^ others)
     expected = {(int(a), int(b), int(distances[a, b])) for a, b in np.argwhere(distances <= 6)}
-    found = [
-        pair for block in NearHashIndex(ours[:, None]).find_near(others[:, None]) for pair in zip(*block, strict=True)
-    ]
+    found = [pair for block in NearHashIndex(ours).find_near(others) for pair in zip(*block, strict=True)]
     assert len(found) == len(expected) >= 700
-    assert {(int(a), int(b), int(c)) for a, b, c in found} == expected
-
-
-def test_all_near_hashes_of_256_bits_are_found_and_no_other() -> None:
-    rng = np.random.default_rng(4)
-    ours = rng.integers(0, 1 << 63, (40, 4), dtype=np.uint64)
-    others = rng.integers(0, 1 << 63, (3000, 4), dtype=np.uint64)
-    for row in range(800):  # copies with 12 to 51 bits changed
-        others[row] = ours[row % 40]
-        for bit in rng.choice(256, 12 + row % 40, replace=False):
-            others[row, bit // 64] ^= np.uint64(1) << np.uint64(bit % 64)
-    distances = np.bitwise_count(ours[:, None] ^ others).sum(axis=2, dtype=np.int64)
-    expected = {(int(a), int(b), int(distances[a, b])) for a, b in np.argwhere(distances <= 31)}
-    found = [pair for block in NearHashIndex(ours, 31).find_near(others) for pair in zip(*block, strict=True)]
-    assert len(found) == len(expected) >= 400
     assert {(int(a), int(b), int(c)) for a, b, c in found} == expected
 
 

@@ -13,12 +13,11 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from builders.imported_set import ImportDefinition
 from flows.import_set import import_set
-from querytruth.audit.overlap import OverlapOptions, find_overlap
+from querytruth.audit.overlap import find_overlap
 from querytruth.audit.overlap_pairs import ImageOverlap, TextOverlap
-from querytruth.audit.overlap_sources import ImageFeatures, ReadCounts, hash_images, list_images
+from querytruth.audit.overlap_sources import hash_images
 from querytruth.backends.images.image_reading import hash_crops
 from querytruth.sets.set_files import StoredSet, read_set
-from tests.publisher_files import make_tar
 
 Edit = Callable[[Image.Image], Image.Image]
 
@@ -53,7 +52,7 @@ def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
 
 
 def _hash(folder: Path) -> pd.DataFrame:
-    return pd.concat(hash_images(list_images(str(folder)), ImageFeatures(), ReadCounts()), ignore_index=True)
+    return pd.concat(hash_images(str(folder)), ignore_index=True)
 
 
 @pytest.mark.thorough
@@ -107,16 +106,18 @@ def test_of_two_overlapping_halves_of_coco_every_pair_with_one_id_is_found_and_n
     captions = _read_captions(home)
     own, others = photos[:66], photos[34:]
     stored = _import_half(own, captions, tmp_path)
-    members: dict[str, bytes] = {}
+    training, texts = tmp_path / "training", tmp_path / "captions.csv"
+    training.mkdir()
+    listed = [(int(photo.stem), text) for photo in others for text in captions[int(photo.stem)]]
+    pd.DataFrame(listed, columns=["image", "caption"]).to_csv(texts, index=False)
     for photo in others:
-        members[photo.name] = _encode(photo, side, quality)
-        members[f"{photo.stem}.json"] = json.dumps({"caption": captions[int(photo.stem)]}).encode()
-    (tmp_path / "others.tar").write_bytes(make_tar(members))
-    found = find_overlap(stored, [str(tmp_path / "others.tar")], tmp_path, OverlapOptions()).pairs
+        (training / photo.name).write_bytes(_encode(photo, side, quality))
+    found = find_overlap(stored, [str(training), str(texts)], tmp_path).pairs
 
     ids = stored.tables.images.set_index("image_id")["file_name"].map(lambda name: int(Path(name).stem))
     is_image = found["kind"] == "image"
-    other_ids = found["other_item"].map(lambda item: int(Path(item).stem))
+    rows = {f"row {number}": image for number, (image, _) in enumerate(listed, start=1)}
+    other_ids = found["other_item"].map(lambda item: rows[item] if item in rows else int(Path(item).stem))
     pairs = set(zip(found.loc[is_image, "set_item"].map(ids), other_ids[is_image], strict=True))
     in_both = {int(photo.stem) for photo in own} & {int(photo.stem) for photo in others}
     assert pairs == {(one, one) for one in in_both} and len(in_both) == 32

@@ -37,7 +37,6 @@ from querytruth.backends.images.source_names import is_allowed_url
 from querytruth.backends.images.worker_messages import open_file
 from querytruth.backends.web.offline import is_offline
 
-GREY_SIDE = 320  # px: the longer side of the grey image is at most this, and over half of it where the file has as much
 _IN_BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _LEAST_FRAME = 5000  # pixels that each frame counts as at least: a million tiny frames also take time
 _SCANS = 30  # scans of the largest image that a JPEG may take the time of; a usual progressive one has about 10
@@ -161,11 +160,9 @@ class DecodedFrame(NamedTuple):
     damage: str = ""
 
 
-def decode_and_digest(
-    kind: str, data: bytes, most: int, digest: _RunningDigest, longer: int = GREY_SIDE
-) -> DecodedFrame:
+def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest) -> DecodedFrame:
     """Decodes every frame and adds the pixels of the first to `digest`: in full, as they are shown, of a JPEG reduced.
-    The grey image's longer side has at most `longer` pixels. Raises UnusableImage as `open_limited` does, and the
+    The grey image's longer side has at most GREY_SIDE pixels. Raises UnusableImage as `open_limited` does, and the
     decoder's error for a damaged file."""
     if kind == "JPEG" and (plain := jpeg_files.read_plain_jpeg_header(data)):
         size = plain.width, plain.height
@@ -173,14 +170,14 @@ def decode_and_digest(
         if not plain.has_one_scan:
             _limit_scans(data, size, plain.layers, plain.coded_from, most)
         digest.update(jpeg_files.checksum_coded_data(data, plain.layers, plain.coded_from, plain.tables))
-        reduced = jpeg_files.decode_reduced(data, plain, longer)
+        reduced = jpeg_files.decode_reduced(data, plain)
         digest.update(reduced.grey)
         return DecodedFrame(size, plain.exif, *reduced)
     image, frames = open_limited(kind, data, most)
     size, shown = image.size, image.tell() if kind == "TIFF" else 0
-    _load_first(kind, data, image, longer)
+    _load_first(kind, data, image)
     exif = exif_block(kind, data, image)
-    grey, samples = _reduce_and_digest(data, image, digest, longer)
+    grey, samples = _reduce_and_digest(data, image, digest)
     for frame in (number for number in range(frames) if number != shown):
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
@@ -189,12 +186,12 @@ def decode_and_digest(
     return DecodedFrame(size, exif, grey, samples, damage)
 
 
-def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile, longer: int) -> None:
+def _load_first(kind: str, data: bytes, image: ImageFile.ImageFile) -> None:
     """Decodes the first frame; a JPEG reduced."""
     if kind == "PNG":
         image_headers.check_png(data)
     elif kind == "JPEG":
-        scale = jpeg_files.choose_reduction(image.size, longer)
+        scale = jpeg_files.choose_reduction(image.size)
         image.draft("L" if image.mode == "L" else "RGB", (image.width // scale, image.height // scale))
         image.decodermaxblock = len(data)  # in one piece: 3% faster
     image.load()
@@ -211,11 +208,11 @@ def exif_block(kind: str, data: bytes, image: ImageFile.ImageFile) -> bytes:
 
 
 def _reduce_and_digest(
-    data: bytes, image: Image.Image, digest: _RunningDigest, longer: int
+    data: bytes, image: Image.Image, digest: _RunningDigest
 ) -> tuple[GreyImage, NDArray[np.uint8] | None]:
-    """Returns the loaded image in grey, its longer side at most `longer`, and its sampled colours; adds its pixels to
+    """Returns the loaded image in grey, its longer side at most GREY_SIDE, and its sampled colours; adds its pixels to
     `digest`."""
-    factor = -(-max(image.size) // longer)
+    factor = -(-max(image.size) // jpeg_files.GREY_SIDE)
     span = _span(image)
     if isinstance(image, _Jpeg):
         tables = jpeg_files.read_tables(data, image.coded_from)

@@ -42,7 +42,6 @@ TRANSPOSE_BY_ORIENTATION = {  # makes an image with this EXIF orientation uprigh
 _HASH_TURN_BY_ORIENTATION = {1: 0, 2: 4, 3: 2, 4: 6, 5: 5, 6: 3, 7: 7, 8: 1}  # the same turns, of the perceptual hash
 # Shares cut off at the left, right, top and bottom: one or several edges by 5%, and all of them by half of that.
 CROPS = [*list(product((0, 0.05), repeat=4))[1:], (0.025,) * 4]
-_LONGER = 1024  # px: the longer side that is hashed has at most this, and 512 where the file has as many
 
 
 warnings.filterwarnings("ignore", module=r"PIL\.")  # what matters about a file is in its reason
@@ -114,13 +113,12 @@ def read_image(location: str | Path) -> ScannedImage:
     return describe_images([decode_image(location)])[0]
 
 
-def decode_image(location: str | Path, longer: int = image_decoding.GREY_SIDE) -> DecodedFile | ScannedImage:
-    """The first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used. `longer`:
-    pixels of the longer side of the grey image at most; `pixels` depends on it."""
+def decode_image(location: str | Path) -> DecodedFile | ScannedImage:
+    """The first half of `read_image`. Returns a `ScannedImage` with a reason where the file cannot be used."""
     known: dict[str, Any] = {"path": str(location)}
     try:
         data = _read_remote(known) if image_decoding.is_remote(known["path"]) else _read_local(known)
-        return _decode_bytes(data, known, longer)
+        return _decode_bytes(data, known)
     except UnusableImage as error:
         return ScannedImage(**known, reason=error.reason, detail=error.detail)
 
@@ -279,12 +277,10 @@ def _check_head(head: bytes, size: int, known: dict[str, Any]) -> None:
         raise UnusableImage("file_too_large", f"{size} bytes")
 
 
-def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFile:
+def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedFile:
     kind, digest = image_headers.sniff_format(data) or "", hashlib.sha256()
     try:
-        (width, height), block, grey, samples, damage = image_decoding.decode_and_digest(
-            kind, data, MAX_PIXELS, digest, longer
-        )
+        (width, height), block, grey, samples, damage = image_decoding.decode_and_digest(kind, data, MAX_PIXELS, digest)
         exif = block if len(block) <= _LONG_EXIF else read_exif(block)
     except Image.DecompressionBombError as error:
         raise UnusableImage("too_many_pixels", str(error)[:200]) from None
@@ -292,7 +288,7 @@ def _decode_bytes(data: bytes, known: dict[str, Any], longer: int) -> DecodedFil
         raise
     except Exception as error:  # Pillow's decoders raise any exception on hostile files
         image_decoding.check_decoder(
-            kind, error, lambda own: image_decoding.decode_and_digest(kind, own, MAX_PIXELS, hashlib.sha256(), longer)
+            kind, error, lambda own: image_decoding.decode_and_digest(kind, own, MAX_PIXELS, hashlib.sha256())
         )
         raise UnusableImage("cannot_be_decoded", f"{type(error).__name__}: {error}"[:200]) from None
     known |= {"sha256": hashlib.sha256(data).hexdigest(), "format": kind, "width": width, "height": height}
@@ -319,20 +315,3 @@ def hash_crops(location: str) -> list[perceptual_hashes.PerceptualHash]:
     ]
     hashes = perceptual_hashes.compute_perceptual_hashes(np.array(low).reshape(-1, perceptual_hashes.FREQUENCY_COUNT))
     return [one for one in hashes if one.phash is not None]
-
-
-class PdqHash(NamedTuple):
-    """The hash of an image and of it mirrored left-right, 32 bytes each; None where it has too little structure."""
-
-    pdq: bytes | None = None
-    pdq_mirrored: bytes | None = None
-
-
-def hash_pdq(location: str) -> PdqHash:
-    """Returns the hashes of an image; none of one that cannot be read."""
-    file = decode_image(location, _LONGER)
-    if isinstance(file, ScannedImage):
-        return PdqHash()
-    decoded = complete_image(file)
-    grey = turn_upright(decoded.grey, decoded.hash_turn)
-    return PdqHash(perceptual_hashes.compute_pdq(grey), perceptual_hashes.compute_pdq(grey[:, ::-1]))

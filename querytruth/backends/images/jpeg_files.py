@@ -35,6 +35,7 @@ _PROGRESSIVE = 0xFFC2
 _FRAMES = {0xFFC0, 0xFFC1, _PROGRESSIVE}  # baseline, extended, progressive, with Huffman codes
 _SKIPPED = {0xFFC4, 0xFFDB, 0xFFDD, 0xFFFE, *range(0xFFE0, 0xFFF0)}  # tables, comments, application segments
 _TABLES = {0xC0, 0xC1, 0xC2, 0xC4, 0xDB, 0xDD, 0xEE}  # markers of segments that decide what the codes mean
+GREY_SIDE = 320  # px: the longer side of the grey image is at most this, and over half of it where the file has as much
 _LEAST_SHORT = 80  # px that the shorter side keeps
 # libjpeg's warnings of lost pixels; not those of metadata, nor of up to 15 bytes of padding between the codes and the
 # next scan's tables or the end, as some cameras write them.
@@ -162,11 +163,11 @@ class ReducedJpeg(NamedTuple):
     damage: str
 
 
-def decode_reduced(data: bytes, header: JpegHeader, longer: int) -> ReducedJpeg:
-    """Decodes a plain JPEG at the scale of `choose_reduction`, its longer side at most `longer` pixels. Raises
+def decode_reduced(data: bytes, header: JpegHeader) -> ReducedJpeg:
+    """Decodes a plain JPEG at the scale of `choose_reduction`, its longer side at most GREY_SIDE pixels. Raises
     ValueError for a file that ends early."""
     size, damage, is_grey = (header.width, header.height), "", header.layers == 1
-    scale = choose_reduction(size, longer)
+    scale = choose_reduction(size)
     width, height = -(-size[0] // scale), -(-size[1] // scale)
     try:
         # Four bytes a pixel, as Pillow holds them: it shares the memory.
@@ -177,7 +178,7 @@ def decode_reduced(data: bytes, header: JpegHeader, longer: int) -> ReducedJpeg:
         image = _decode_with_pillow(close_jpeg(data), (width, height), scale, "L" if is_grey else "RGB")
         damage = _describe_damage(str(error))
     samples = None if is_grey else sample_colours(image)
-    grey, factor = image if is_grey else image.convert("L"), -(-max(image.size) // longer)
+    grey, factor = image if is_grey else image.convert("L"), -(-max(image.size) // GREY_SIDE)
     return ReducedJpeg(np.asarray(grey.reduce(factor) if factor > 1 else grey), samples, damage)
 
 
@@ -215,11 +216,11 @@ def _describe_damage(warning: str) -> str:
     return warning if _LOSS.search(warning) else ""
 
 
-def choose_reduction(size: tuple[int, int], longer: int) -> int:
-    """Returns by how much libjpeg reduces the image: 1, 2, 4 or 8, such that its longer side keeps half of `longer`
-    pixels and its shorter side 80."""
+def choose_reduction(size: tuple[int, int]) -> int:
+    """Returns by how much libjpeg reduces the image: 1, 2, 4 or 8, such that its longer side keeps half of GREY_SIDE
+    and its shorter side 80."""
     scale = 8
-    while scale > 1 and (min(size) < _LEAST_SHORT * scale or 2 * max(size) < longer * scale):
+    while scale > 1 and (min(size) < _LEAST_SHORT * scale or 2 * max(size) < GREY_SIDE * scale):
         scale //= 2
     return scale
 

@@ -1,7 +1,7 @@
-"""Perceptual hashes of grey images: of the whole (64 bits, and 256 of PDQ), and of parts, which stay in edited copies.
+"""Perceptual hashes of grey images: of the whole (64 bits), and of parts, which stay in edited copies.
 
-All computation is in integers, for PDQ in integers that doubles hold exactly: every machine finds the same points and
-bits, also of an image that is its own mirror image.
+All computation is in integers: every machine finds the same points and bits, also of an image that is its own mirror
+image.
 
 The hash of the whole is `imagehash.phash`'s: DCT-II of the grey image resized to 32 x 32 with LANCZOS, the 8 x 8 lowest
 frequencies, one bit for each that is above their median, row by row from the highest bit. (Zauner, "Implementation and
@@ -14,11 +14,6 @@ Parts stay when an image is cropped, framed or written on. They lie around the p
 surroundings (centre-surround extrema, as in Agrawal, Konolige, Blas, "CenSurE", 2008), each in three sizes: one of them
 shows nearly the same in a crop, which is larger. A part is large, so that its 64 bits, those of `perceptual_hash`
 without the brightness, say as much as those of a small image.
-
-PDQ averages the image twice along both sides by windows of 1/128 of the side, samples it at 64 x 64 points, and
-transforms it by the DCT: one bit for each of the frequencies 1 to 16 x 1 to 16 that is above their median. All of this
-but the median is linear, so that two matrix products do it. (Meta, "The TMK+PDQF video-hashing algorithm and the PDQ
-image-hashing algorithm", 2019.)
 """
 
 from functools import lru_cache
@@ -73,19 +68,6 @@ PATCH_TYPE = np.dtype([("row", "u1"), ("column", "u1"), ("hashes", "<u8", (len(P
 Patches = np.ndarray[Any, np.dtype[np.void]]
 _Shorts = NDArray[np.int16]
 ContentShares = tuple[float, float, float, float]
-PDQ_BITS = 256
-PDQ_DISTANCE = 31  # bits: the authors' limit for the same image
-LEAST_QUALITY = 50  # the authors' limit below which a hash is not to be used
-_PDQ_SIDE, _PDQ_KEPT = 64, 16
-_LEAST_SIDE = 5  # px
-_UNIT = 2.0**20  # the weights are multiples of 1 / _UNIT
-_GREY_UNIT = 2.0**14  # and the sampled grey levels and frequencies of 1 / _GREY_UNIT
-_FREQUENCIES = np.arange(1, _PDQ_KEPT + 1)
-_COSINES = np.rint(
-    np.sqrt(2 / _PDQ_SIDE)
-    * np.cos(np.pi / (2 * _PDQ_SIDE) * np.outer(_FREQUENCIES, 2 * np.arange(_PDQ_SIDE) + 1))
-    * _UNIT
-)
 
 
 class PerceptualHash(NamedTuple):
@@ -293,45 +275,3 @@ def _thumbnail(reduced: NDArray[np.uint8], shape: tuple[int, int], box: ContentS
 def read_thumbnail(stored: bytes) -> FloatArray:
     """Returns the pixels (height, width) of a stored thumbnail."""
     return np.frombuffer(stored, np.uint8, offset=THUMBNAIL_HEAD).astype(np.float64).reshape(stored[1], stored[2])
-
-
-def compute_pdq(grey: GreyImage) -> bytes | None:
-    """Returns the hash of an upright grey image (height, width), the highest bit first; None where PDQ's quality (0 to
-    100, the strength of the gradients) is below LEAST_QUALITY. The longer side should have 512 to 1024 pixels, if the
-    image has as many: PDQ reduces larger ones first."""
-    if min(grey.shape) < _LEAST_SIDE:
-        return None
-    sampled = _sample(grey)
-    if _quality(sampled / _GREY_UNIT) < LEAST_QUALITY:
-        return None
-    rows = np.rint(_COSINES @ sampled / _UNIT)
-    frequencies = np.rint(rows @ _COSINES.T / _UNIT).ravel()
-    median = np.sort(frequencies)[PDQ_BITS // 2 - 1]
-    return np.packbits((frequencies > median)[::-1]).tobytes()
-
-
-def _sample(grey: GreyImage) -> FloatArray:
-    """Returns 64 x 64 grey levels in units of 1 / _GREY_UNIT."""
-    height, width = grey.shape
-    sampled: FloatArray = np.rint(_pdq_weights(height) @ grey @ _pdq_weights(width).T * (_GREY_UNIT / _UNIT**2))
-    return sampled
-
-
-@lru_cache(maxsize=512)
-def _pdq_weights(side: int) -> FloatArray:
-    """Returns the weights (64, side) of the pixels in each sampled one."""
-    window = -(-side // (2 * _PDQ_SIDE))
-    after = (window + 2) // 2
-    places = np.arange(side)
-    offsets = places - places[:, None]
-    averaged = ((offsets >= after - window) & (offsets < after)).astype(np.float64)
-    averaged /= averaged.sum(axis=1, keepdims=True)
-    sampled: RowIndices = ((2 * np.arange(_PDQ_SIDE) + 1) * side) // (2 * _PDQ_SIDE)
-    weights: FloatArray = np.rint((averaged @ averaged)[sampled] * _UNIT)
-    return weights
-
-
-def _quality(sampled: FloatArray) -> int:
-    """Returns the sum of the gradients in whole percents of the range of grey levels, scaled to 0 to 100."""
-    gradients = (np.abs(np.diff(sampled, axis=axis)) * 100 // 255 for axis in (0, 1))
-    return min(100, int(sum(part.sum() for part in gradients)) // 90)

@@ -99,11 +99,7 @@ def test_what_is_out_of_the_ordinary_is_left_to_pillow(change: Any) -> None:
     ],
 )
 def test_an_image_is_reduced_as_far_as_160_pixels_by_80_are_left(scale: int, sizes: list[tuple[int, int]]) -> None:
-    assert (
-        {choose_reduction(size, 320) for size in sizes}
-        == {choose_reduction(size[::-1], 320) for size in sizes}
-        == {scale}
-    )
+    assert {choose_reduction(size) for size in sizes} == {choose_reduction(size[::-1]) for size in sizes} == {scale}
 
 
 @pytest.mark.parametrize("scale", [1, 2, 4, 8])
@@ -115,7 +111,7 @@ def test_the_small_image_is_pillows_draft(scale: int, mode: str) -> None:
     assert plain is not None
     image = Image.open(io.BytesIO(data))
     image.draft(mode, (image.width // scale, image.height // scale))
-    found = decode_reduced(data, plain, 320)
+    found = decode_reduced(data, plain)
     differences = np.abs(found.grey.astype(int) - np.asarray(image.convert("L")))
     assert np.quantile(differences, 0.98) <= 6 and differences.mean() < 1, (
         "but for colours that are cut off at 0 and 255"
@@ -129,7 +125,7 @@ def test_an_image_still_too_long_is_reduced_further() -> None:
     whole = np.asarray(Image.open(io.BytesIO(data)), float)
     header = read_plain_jpeg_header(data)
     assert header is not None
-    grey = decode_reduced(data, header, 320).grey
+    grey = decode_reduced(data, header).grey
     assert grey.shape == (94, 250)
     assert abs(grey[:90].astype(float) - whole[:1440].reshape(90, 16, 250, 16).mean((1, 3))).mean() < 2
 
@@ -141,11 +137,11 @@ def test_a_cut_image_raises_and_leaks_nothing() -> None:
     assert header is not None
     for share in range(1, 60):
         with pytest.raises(ValueError):
-            decode_reduced(data[: len(data) * share // 60], header, 320)
+            decode_reduced(data[: len(data) * share // 60], header)
     before = resident()
     for _ in range(300):
         with pytest.raises(ValueError):
-            decode_reduced(data[: len(data) // 2], header, 320)
+            decode_reduced(data[: len(data) // 2], header)
     assert resident() - before < 10
 
 
@@ -190,6 +186,6 @@ def test_a_header_with_anything_changed_is_pillows_still_or_none(data: bytes, se
         expected = by_pillow(bytes(changed))
     except SyntaxError:
         with pytest.raises(ValueError):
-            decode_reduced(bytes(changed), found, 320)
+            decode_reduced(bytes(changed), found)
     else:
         assert found in (expected, expected._replace(has_one_scan=False))

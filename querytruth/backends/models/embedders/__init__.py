@@ -103,11 +103,6 @@ def offer_embedded(error: UserError) -> UserError:
     return UserError(error.stage, error.item, error.reason, next_step)
 
 
-def reads_images(embedder: Embedder) -> bool:
-    """Whether an embedder encodes images, too."""
-    return bool(getattr(embedder, "reads_images", hasattr(embedder, "encode_images")))
-
-
 def compares_texts(embedder: Embedder) -> bool:
     """Whether an embedder is a `TextEmbedder`."""
     return hasattr(embedder, "near_duplicate_cosine")

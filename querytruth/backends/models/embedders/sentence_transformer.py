@@ -67,14 +67,9 @@ class SentenceEmbedder:
         listed = list(texts)
         return self._encode(listed) if listed else np.empty((0, self.dimensions), np.float32)
 
-    @property
-    def reads_images(self) -> bool:
-        """Whether the model encodes images, too."""
-        return "image" in self._model.modalities
-
     def encode_images(self, images: Iterable[Image.Image]) -> Vectors:
         """(n, dimensions) of RGB images, read a batch at a time. Raises UserError where the model reads texts only."""
-        if not self.reads_images:
+        if "image" not in self._model.modalities:
             reason = "reads texts, but no images"
             raise UserError("embed images", self.name, reason, "name a model of texts and images, such as CLIP's")
         return encode_in_batches(images, self.batch, self._encode, self.dimensions)

@@ -1,6 +1,6 @@
 """The gallery: a set without queries, of the images in a folder, a list or a table.
 
-source ─► list ─► scan ─► filter ─► duplicates ─► (watermarks) ─► select ─► render ─► set v<N>
+source ─► list ─► scan ─► filter ─► duplicates ─► select ─► render ─► set v<N>
 """
 
 from pathlib import Path
@@ -15,7 +15,6 @@ from builders.gallery.steps import (
     list_gallery_thresholds,
     list_images,
     remove_duplicates,
-    remove_marked,
     render_gallery,
     select_images,
     split_readable,
@@ -55,8 +54,7 @@ def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImag
     filtered = filter_images(scanned, readable, overridden, definition, ledger)
     groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
     unique = filtered[groups.is_kept]
-    unmarked = remove_marked(source, scanned, unique, overridden, definition, ledger)
-    rows = select_images(scanned, unmarked, overridden, definition, ledger)
+    rows = select_images(scanned, unique, overridden, definition, ledger)
     images = describe_selected(scanned, groups, unique, rows)
     decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
     return SelectedImages(source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome)

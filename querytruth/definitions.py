@@ -193,14 +193,6 @@ class NearDuplicateOptions(StrictModel):
     cosine: float | None = Field(None, gt=0, le=1)
 
 
-class WatermarkOptions(StrictModel):
-    """Which images go for an overlay that they share with others: at least so many `images`, each with a correlation of
-    `at_least` to the mean of the others."""
-
-    at_least: float = Field(0.12, gt=0, lt=1)
-    images: int = Field(5, ge=3)
-
-
 class RenderOptions(StrictModel):
     """How images are rendered. `longer_side`: in their own shape, the longer side `size` pixels, or fewer where the
     image has fewer; squares of `size` x `size`: `squash` as in the seed article, `fit` with padding, `crop`."""

@@ -169,9 +169,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 461,
-    "lines": 78_391,
-    "lines of imports": 6_053,
+    "files": 460,
+    "lines": 78_217,
+    "lines of imports": 6_044,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
     "Any": 1532,

@@ -12,7 +12,6 @@ from querytruth.definitions import (
     SetDefinition,
     SetPathOrName,
     StrictModel,
-    WatermarkOptions,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class GalleryDefinition(SetDefinition):
     images: Location = Field(min_length=1)
     filter: ImageFilterOptions = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions = NearDuplicateOptions()
-    watermarks: WatermarkOptions | None = None
     select: SelectionOptions = SelectionOptions()
     render: RenderOptions | None = RenderOptions()
 
@@ -58,7 +56,6 @@ class GallerySource(SetDefinition):
     images: Location | None = Field(None, min_length=1)
     filter: ImageFilterOptions | None = ImageFilterOptions()
     near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
-    watermarks: WatermarkOptions | None = None
     select: SelectionOptions = SelectionOptions()
     render: RenderOptions | None = RenderOptions()
 

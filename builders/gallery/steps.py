@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from builders.gallery import image_filters, selection, shared_marks
+from builders.gallery import image_filters, selection
 from builders.gallery.definition import GalleryDefinition
 from builders.gallery.duplicate_steps import duplicate_columns, group_duplicates
 from builders.gallery.image_scan import OverriddenImages, ScannedImages
@@ -18,9 +18,7 @@ from builders.gallery.render_steps import render_images
 from querytruth.array_types import RowIndices
 from querytruth.backends.images import image_sources
 from querytruth.backends.images.image_sources import ImageSource
-from querytruth.backends.images.rendering import ThumbnailJob, run_thumbnail_job
 from querytruth.backends.images.source_readers import SourceListing
-from querytruth.backends.images.worker_processes import map_in_parallel
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.records import IMAGES_SCHEMA
@@ -112,39 +110,6 @@ def remove_duplicates(
     return groups, found_by
 
 
-@step("find watermarks")
-def remove_marked(
-    source: ImageSource,
-    images: ScannedImages,
-    unique: RowIndices,
-    overridden: OverriddenImages,
-    definition: GalleryDefinition,
-    ledger: Ledger,
-) -> RowIndices:
-    """The rows of the images that share no overlay with others, or are overridden; all where the definition does not
-    ask."""
-    if (rules := definition.watermarks) is None:
-        return unique
-    frame = images.to_frame(["item"], unique)
-    places = source.locate_all(frame["item"])
-    jobs = [ThumbnailJob(place if isinstance(place, str) else "", shared_marks.SIDE) for place in places]
-    values = np.full(len(unique), np.nan)
-    with current_run().reporter.bar("find watermarks", len(jobs), "images") as advance:
-        for start in range(0, len(jobs), shared_marks.PART):
-            part = jobs[start : start + shared_marks.PART]
-            jpegs = map_in_parallel(run_thumbnail_job, part, max(1, min(current_run().workers, len(part))))
-            readable = [number for number, jpeg in enumerate(jpegs, start) if isinstance(jpeg, bytes)]
-            edges = [shared_marks.read_edges(jpeg) for jpeg in jpegs if isinstance(jpeg, bytes)]
-            values[readable] = shared_marks.find_marked_images(edges, rules.at_least, rules.images)
-            advance(len(part))
-    is_marked = ~np.isnan(values) & ~overridden.is_overridden(unique)
-    measured = {"measure": "mark_correlation", "value": values[is_marked].round(6), "threshold": rules.at_least}
-    rejections = rejection_rows(frame["item"][is_marked].to_numpy(), "rejected", "watermark", **measured)
-    ledger.record_stage("watermarks", "image", len(unique), int((~is_marked).sum()), rejections)
-    kept: RowIndices = unique[~is_marked]
-    return kept
-
-
 @step("select images")
 def select_images(
     images: ScannedImages,
@@ -213,8 +178,6 @@ def render_gallery(
 def list_gallery_thresholds(definition: GalleryDefinition, of_duplicates: Sequence[Threshold]) -> list[Threshold]:
     """All thresholds of the build, for the manifest."""
     thresholds = [*(rule.threshold_record() for rule in build_filter_rules(definition)), *of_duplicates]
-    if definition.watermarks is not None:
-        thresholds.append(describe_threshold("watermarks.at_least", "under", definition.watermarks.at_least))
     if definition.select.count is not None:
         thresholds.append(describe_threshold("select.count", "at most", definition.select.count))
     return thresholds

@@ -102,7 +102,6 @@ _ADVICE: dict[tuple[str, str], str] = {
     ("list", "image"): "fix the name or the list that names it, then build again",
     ("scan", "image"): _FIX_IMAGE,
     ("duplicates", "image"): "say in Duplicates that the two are not the same image",
-    ("watermarks", "image"): "raise watermarks.at_least, then build again",
     ("select", "image"): "raise select.count, then build again",
     ("log", "line"): "nothing is asked of it: fix the line where it is a question, then build again",
     ("questions", "line"): "nothing is lost: its question stands once, with all lines that ask it counted",

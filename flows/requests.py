@@ -116,8 +116,8 @@ class BuildRequest(DefinitionRequest):
         "Empty: the definition's share; 1: never.",
     )
     workers: Annotated[int | None, _WORKERS] = None
-    runner: Annotated[str, ByName("--runner", "threads|dask|ray")] = Field(
-        "threads", description="Where images are read: threads, dask or ray; dask:ADDRESS for a cluster that is up."
+    runner: Annotated[str, ByName("--runner", "threads|dask")] = Field(
+        "threads", description="Where images are read: threads or dask; dask:ADDRESS for a cluster that is up."
     )
     accept_loss: bool = Field(False, description="Go on where the decision log lost decisions of the newest version.")
     hours: Annotated[float | None, _HOURS, IN_FORMS] = None

@@ -170,11 +170,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 460,
-    "lines": 78_217,
-    "lines of imports": 6_044,
+    "lines": 78_140,
+    "lines of imports": 6_043,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
-    "Any": 1532,
+    "Any": 1530,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -56,7 +56,7 @@ class PrefectBuildRun(BuildRun):
     def _run_part(self, work: PartWork[T, R], part: T, advance: Advance) -> R:
         if self.cluster is None:
             return work(part, advance)
-        done: R = finish_part(self.cluster, submit_part(self.cluster, work, part), advance)
+        done: R = finish_part(submit_part(self.cluster, work, part), advance)
         return done
 
 

@@ -9,7 +9,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from querytruth.backends.clusters import Cluster, PartFuture, describe_lost_part
+from querytruth.backends.clusters import describe_lost_part
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.web.offline import forbid_connections
 from querytruth.errors import UserError
@@ -65,7 +65,7 @@ class BuildRun:
     accept_loss: bool = False
     durations: dict[str, float] = field(default_factory=dict)
     engine_hosts: tuple[str, ...] = ()
-    cluster: Cluster | None = None
+    cluster: Executor | None = None
     work: BucketFolder | None = None
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
@@ -85,24 +85,24 @@ class BuildRun:
             yield from pool.map(lambda part: copy_context().run(work, part, advance), parts)
 
 
-def _run_on_cluster(cluster: Cluster, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
+def _run_on_cluster(cluster: Executor, work: PartWork[T, R], parts: Sequence[T], advance: Advance) -> Iterator[R]:
     """After an error, parts that were not waited for end with the cluster's block."""
     for future in [submit_part(cluster, work, part) for part in parts]:
-        yield finish_part(cluster, future, advance)
+        yield finish_part(future, advance)
 
 
-def submit_part(cluster: Cluster, work: PartWork[T, Any], part: T) -> PartFuture:
+def submit_part(cluster: Executor, work: PartWork[T, Any], part: T) -> Future[Any]:
     """Let a worker of the cluster do the work for a part. `finish_part` takes what this returns."""
     return cluster.submit(_count_and_work, work, part)
 
 
-def finish_part(cluster: Cluster, future: PartFuture, advance: Advance) -> Any:
+def finish_part(future: Future[Any], advance: Advance) -> Any:
     """Wait for a part, advance the bar by its units, and return its result. Raises the error of the part, and UserError
     where the cluster lost it."""
     try:
         result = future.result()
     except (Exception, CancelledError) as error:
-        raise describe_lost_part(cluster, error) or error from None
+        raise describe_lost_part(error) or error from None
     if isinstance(result, _FailedPart):
         raise result.error from result.cause
     counted, answer = result

@@ -381,13 +381,13 @@ def test_the_output_below_the_images_is_not_scanned(tmp_path: Path) -> None:
     assert stages(second.manifest)["list"]["entered"] == 6, "five images and the definition"
 
 
-@pytest.mark.parametrize("runner", ["threads", "dask", "ray"])
+@pytest.mark.parametrize("runner", ["threads", "dask"])
 @pytest.mark.slow
 def test_under_prefect_the_same_steps_give_the_same_digest(
     under_prefect: Callable[..., str], tmp_path: Path, runner: str
 ) -> None:
     if runner != "threads":
-        pytest.importorskip({"dask": "distributed", "ray": "ray"}[runner])
+        pytest.importorskip("distributed")
     folder = pile(tmp_path / "pile")
     calm = build(definition(tmp_path / "calm", folder))
     printed = under_prefect("gallery", definition(tmp_path / "engine", folder), runner)

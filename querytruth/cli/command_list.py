@@ -50,7 +50,7 @@ COMMANDS = {
         "shortcuts": ("check_commands:shortcuts", "Test whether queries are answered without a look at the images."),
         "verify": ("set_commands:verify", "Compute every checksum again, and follow the decision logs."),
         "rebuild": ("set_commands:rebuild", "Build a version again from its manifest, and compare."),
-        "gc": ("set_commands:gc", "Remove what interrupted runs left below a set's folder."),
+        "gc": ("set_commands:gc", "Remove the unfinished writes that interrupted runs left."),
     },
     "Share": {
         "import": ("exchange_commands:import_", "Make a set of somebody else's files."),

@@ -152,7 +152,7 @@ def gc(
     dry_run: Annotated[bool, option("--dry-run", help="Name the files, and remove none.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Remove what interrupted runs left below a set's folder: unfinished writes, and downloads that no row names.
+    """Remove the unfinished writes that interrupted runs left below a set's folder.
 
     Example: querytruth gc family-album --dry-run
     """

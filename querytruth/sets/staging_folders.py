@@ -1,8 +1,7 @@
 """Folders in which runs write before they put the result in place, one for each run, and what interrupted runs left.
 
 The name holds the machine and the process. A folder is abandoned when its process has ended, or, where that is on
-another machine, after a day. Left are unfinished writes, versions of killed builds that were never put in place, and
-bodies of pages without a row.
+another machine, after a day. Left are unfinished writes, and versions of killed builds that were never put in place.
 """
 
 import hashlib
@@ -12,17 +11,15 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from querytruth.backends.environment import process_start, this_machine
-from querytruth.backends.web.page_store import PageStore
 
 _NAME = re.compile(r"([0-9a-f]{12})-([0-9]+)-[0-9a-f]{8}")
 _ABANDONED = 24 * 3600  # seconds
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}")  # the temporary names of querytruth.backends.files.durable_files
 _VERSION = re.compile(r"v[1-9][0-9]*")
-_BODY = re.compile(r"[0-9a-f]{64}")
 
 
 def make_staging_folder(parent: Path) -> Path:
@@ -74,13 +71,7 @@ def find_leftovers(folder: Path, older_than: float) -> list[Path]:
         path for path, parts in inside.items() if _UNFINISHED.fullmatch(path.name) or parts[:2] == ("pages", "incoming")
     }
     staged = {path: folder.joinpath(*parts[:2]) for path, parts in inside.items() if parts[0] == ".publish"}
-    found |= {path for path, staging in staged.items() if is_abandoned(staging)}
-    bodies = {path.name: path for path, parts in inside.items() if parts[:2] == ("pages", "bodies")}
-    bodies = {name: path for name, path in bodies.items() if _BODY.fullmatch(name)}
-    if bodies and (folder / "pages" / "fetches.sqlite").is_file():
-        with closing(PageStore(folder / "pages")) as store:
-            found |= {bodies[name] for name in bodies.keys() - store.find_stored_digests(list(bodies))}
-    return sorted(found)
+    return sorted(found | {path for path, staging in staged.items() if is_abandoned(staging)})
 
 
 def _walk(folder: Path) -> Iterator[Path]:

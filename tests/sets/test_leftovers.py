@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from querytruth.backends.web.page_store import PageStore
-from querytruth.backends.web.web_records import FetchedResource, WebRequest
 from querytruth.cli import set_commands
 from querytruth.errors import UserError
 from querytruth.sets.staging_folders import find_leftovers, make_staging_folder
@@ -21,28 +19,21 @@ def make_old(folder: Path) -> None:
         os.utime(path, (time.time() - 2 * DAY,) * 2, follow_symlinks=False)
 
 
-def test_unfinished_writes_and_downloads_without_a_row_are_leftovers_and_nothing_else_is(tmp_path: Path) -> None:
+def test_unfinished_writes_are_leftovers_and_nothing_else_is(tmp_path: Path) -> None:
     folder = publish_small_set(tmp_path, small_tables()).path.parent
     (folder / "decisions.jsonl").write_text("{}\n")
     (folder / "replies.sqlite").write_bytes(b"")
-    store = PageStore(folder / "pages")
-    body = b"a page"
-    digest = "6ad5f4d29b8a7e2a9b4bbe1fbb44d4c1ac6bd2f3e6d4b9c0b1e0c0f7a8c9d0e1"
-    store.save(
-        WebRequest("http://example.org/a", "page"), FetchedResource("http://x/", 200, {}, digest, len(body)), body
-    )
-    store.close()
-    unlisted = folder / "pages" / "bodies" / "00" / ("00" * 32)
+    body = folder / "pages" / "bodies" / "00" / ("00" * 32)
     torn = folder / ".rendered" / "512-fit" / ".a.jpg.0123456789abcdef"
     arriving = folder / "pages" / "incoming" / "x"
     outside = tmp_path / "outside"
-    for path in (unlisted, torn, arriving, outside):
+    for path in (body, torn, arriving, outside):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"left")
     (folder / ".link.0123456789abcdef").symlink_to(outside)
     assert find_leftovers(folder, time.time() - DAY) == [], "a run may still be writing them"
     make_old(folder)
-    assert find_leftovers(folder, time.time() - DAY) == sorted([unlisted, torn, arriving])
+    assert find_leftovers(folder, time.time() - DAY) == sorted([torn, arriving])
 
 
 def test_gc_names_the_leftovers_and_removes_them_unless_it_is_a_dry_run(

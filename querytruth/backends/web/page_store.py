@@ -5,7 +5,6 @@ SQLite. A row without its body, or with a changed one, is ignored. Failures have
 transient one is tried again by the next run and replayed offline.
 
     kept/<key>, failed/<key>     the last fetch of each kind: a failure never takes the place of a body
-    bodies/<sha256>              that a kept fetch names this body
     facts/<reader>/<sha256>      what a reader saw in an image
 """
 
@@ -151,8 +150,6 @@ class PageStore:
                     changed_folders.add(self._keep_body(arrival.body, one.sha256))
                 kind = "kept" if one.outcome == "kept" else "failed"
                 rows[f"{kind}/{one.key}"] = _as_json({name: _writable(value) for name, value in asdict(one).items()})
-                if kind == "kept":
-                    rows[f"bodies/{one.sha256}"] = b""
                 if arrival.image_facts is not None:
                     reader, facts = arrival.image_facts
                     rows[f"facts/{reader}/{one.sha256}"] = _as_json(facts)
@@ -160,12 +157,6 @@ class PageStore:
                 sync_folder(folder)
             self._rows.put(rows)
         return kept
-
-    def find_stored_digests(self, digests: Sequence[str]) -> set[str]:
-        """Returns those of the digests of bodies that a stored fetch names."""
-        with translate_write_errors():
-            found = self._rows.read([f"bodies/{sha256}" for sha256 in digests], _MAX_ROW_BYTES)
-        return {name.removeprefix("bodies/") for name in found}
 
     def body_path(self, sha256: str) -> Path:
         """Returns the path of the body with that digest, which may be missing."""

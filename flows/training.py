@@ -189,7 +189,7 @@ def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
         reason = "holds a model of another training (its definition or set differs)"
         raise UserError("train", folder, reason, "give this one another name, or remove the folder")
     history = parse_json((folder / HISTORY_FILE).read_bytes())["epochs"]
-    test_set, chance = Path(stored_figures["test_set"]), stored_figures.get("chance", {})  # older ones state none
+    test_set, chance = Path(stored_figures["test_set"]), stored_figures["chance"]
     return TrainingResult(folder, test_set, history, stored_figures["figures"], chance, is_new=False)
 
 

@@ -10,7 +10,7 @@ from builders.publication import BuiltTables, publish_built
 from querytruth.definitions import SetDefinition
 from querytruth.records import empty_frame
 from querytruth.sets import set_files
-from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.benchmark_set import Tables, make_canary
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import StoredSet
 from tests.images import make_jpeg
@@ -96,6 +96,7 @@ def make_whole_manifest(**fields: Any) -> dict[str, Any]:
         "title": "",
         "licence": "",
         "build_digest": "",
+        "canary": make_canary(str(fields.get("content_digest"))),
         "parent": None,
         "known_limitations": [],
         "decisions": {"in_effect": [], "stale": []},

@@ -170,7 +170,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 460,
-    "lines": 78_122,
+    "lines": 78_098,
     "lines of imports": 6_042,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,

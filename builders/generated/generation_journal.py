@@ -100,7 +100,6 @@ def _without_empty(record: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-_EARLIER_KEYS = {"said": "topic_in_reply"}  # of journals that version 0.1 wrote
 _TYPES = {"round": int, "tokens": int, "score": int}
 
 
@@ -110,8 +109,7 @@ def _parse_reply(record: dict[str, Any]) -> ReplyRecord:
 
 
 def _parse_row(row: dict[str, Any]) -> ReplyRow:
-    named = {_EARLIER_KEYS.get(name, name): value for name, value in row.items()}
-    return ReplyRow(**_checked(ReplyRow, {"topic": "", "text": "", **named}))
+    return ReplyRow(**_checked(ReplyRow, {"topic": "", "text": "", **row}))
 
 
 def _checked(kind: type[ReplyRow] | type[ReplyRecord], record: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The logs of a set's decisions (decisions.jsonl, captions.jsonl), and what shows that nothing was lost.
 
 Each line holds a digest of itself and of the chain before it: a changed, missing, added or moved line breaks the chain
-at that place. A log that is older than chains is covered by the first line with one. The end of a log that is cut off
-leaves a valid chain; a manifest records for that how many lines the log had, and which decisions its version holds.
+at that place. The end of a log that is cut off leaves a valid chain; a manifest records for that how many lines the log
+had, and which decisions its version holds.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ CAPTION_LOG_NAME = "captions.jsonl"
 DECISION_LOG_NAME = "decisions.jsonl"
 _pinned_ids: ContextVar[Collection[str] | None] = ContextVar("pinned_ids", default=None)
 LOG_NAMES = (DECISION_LOG_NAME, CAPTION_LOG_NAME)
+CHAIN_START = hashlib.sha256().hexdigest()[:32]  # the chain before the first line
 
 
 def split_chain(line: str) -> tuple[str, str]:
@@ -45,27 +46,15 @@ def chain_lines(lines: Iterable[str], previous: str) -> list[str]:
     return chained
 
 
-def start_chain(unchained: Iterable[str]) -> str:
-    """Returns the chain before the first chained line, from the lines before it."""
-    digest = hashlib.sha256()
-    for line in unchained:
-        digest.update(f"{line}\n".encode())
-    return digest.hexdigest()[:32]
-
-
 def find_chain_breaks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Yields number (from 1) and problem of each line that does not continue the chain."""
-    unchained: list[str] = []
-    previous = ""
+    previous = CHAIN_START
     for number, line in enumerate(lines, start=1):
         plain, chain = split_chain(line)
-        if not chain and not previous:
-            unchained.append(line)
-            continue
         if not chain:
-            yield number, "has no chain, although earlier lines have one: it was changed or added by hand"
+            yield number, "has no chain: it was changed or added by hand"
             continue
-        if chain != _link(previous or start_chain(unchained), plain):
+        if chain != _link(previous, plain):
             yield number, "does not continue the log: it was changed, or lines before it are missing, changed or moved"
         previous = chain
 
@@ -94,7 +83,7 @@ def find_log_problems(
     lines: Sequence[str], record: Mapping[str, Any] | None, expected_ids: Collection[str], version: str
 ) -> list[str]:
     """Returns what a log lost since a version was published, one text for each kind of loss. `record`: of the log in
-    the version's manifest (None: of a log that was empty, or by an earlier release); `expected_ids`: the decisions in
+    the version's manifest (None: of a log that was empty); `expected_ids`: the decisions in
     effect there."""
     problems = []
     if lost := sorted(set(expected_ids) - list_decision_ids(lines)):
@@ -113,9 +102,8 @@ def find_log_problems(
 
 
 def _chain_at(lines: Sequence[str]) -> str:
-    """Returns the chain after the last of these lines."""
-    chain = split_chain(lines[-1])[1] if lines else ""
-    return chain or start_chain(lines)
+    """Returns the chain after the last of these lines; after one without a chain, one that depends on it."""
+    return (split_chain(lines[-1])[1] or _link(CHAIN_START, lines[-1])) if lines else CHAIN_START
 
 
 class DecisionLog(Generic[DecisionT]):
@@ -162,12 +150,9 @@ class DecisionLog(Generic[DecisionT]):
             raise UserError(stage, self._path, reason, "fix that and do the same again") from None
 
     def _end_of_chain(self, handle: int) -> str:
-        """Returns the chain of the last line; of a log without one, that of all its lines."""
+        """Returns the chain after the last line of the log."""
         last = read_last_line(handle).decode("utf-8", "replace")
-        if chain := split_chain(last)[1]:
-            return chain
-        lines, _ = read_lines(self._path, lock=False)  # this process holds the lock
-        return start_chain(line.decode("utf-8", "replace") for line in lines)
+        return _chain_at([last] if last else [])
 
 
 def _parse_line(line: bytes, log_name: str) -> Decision:

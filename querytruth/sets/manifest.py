@@ -197,7 +197,7 @@ class Manifest(BuildRecord):
     files: list[ListedFile]
     envelope: Envelope
     decision_logs: NotRequired[dict[str, LogRecord]]
-    canary: NotRequired[Canary | None]  # versions from before it have none
+    canary: Canary
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +268,7 @@ def manifest_digest(manifest: Mapping[str, object]) -> str:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Reads a version's manifest, with the keys of the current schema version. Raises UserError with file and key, and
-    where the manifest is damaged."""
+    """Reads a version's manifest. Raises UserError with file and key, and where the manifest is damaged."""
     data, file = read_manifest_bytes(path), path / "manifest.json"
     manifest = parse_manifest(data, file)
     if not is_undamaged_manifest(data):
@@ -305,7 +304,7 @@ def parse_manifest(data: bytes, file: Path) -> Manifest:
 
 def is_undamaged_manifest(data: bytes) -> bool:
     """Whether the digest in the bytes of a manifest is that of all its other keys."""
-    manifest = json.loads(data)  # as it is stored: an older one without the keys of the current version
+    manifest = json.loads(data)
     return bool(manifest["manifest_digest"] == manifest_digest(manifest))
 
 

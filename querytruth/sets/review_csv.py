@@ -174,13 +174,10 @@ def _decoded(path: Path, data: bytes, encoding: str | None) -> str:
     raise UserError(REVIEW_CSV_STAGE, path, "does not say its encoding (the mark at its start is gone)", save)
 
 
-_RENAMED = {"picture": "image"}  # tables that were exported before the column was renamed, and are filled in by now
-
-
 def _table(path: Path, records: list[list[str]], first: int, mark: int) -> pd.DataFrame:
     """Returns all cells as text by column name, which the record `first` has; the column at `mark` is empty. Short rows
     are filled up; columns without a name must be empty."""
-    header = [_RENAMED.get(cell.strip(), cell.strip()) for cell in records[first]] if len(records) > first else []
+    header = [cell.strip() for cell in records[first]] if len(records) > first else []
     header = ["" if place == mark else name for place, name in enumerate(header)]
     where = f"{path} row {first + 1}"
     if not any(header):

@@ -15,7 +15,7 @@ from querytruth.backends.images.image_colours import ImageSize
 from querytruth.backends.images.rendering import THUMBNAIL_LIMITS, ThumbnailJob, make_thumbnails, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.records import RowsById, digest_start_of_image_id, image_id_of_bytes
-from querytruth.sets.benchmark_set import is_squashed, list_squashed_sizes
+from querytruth.sets.benchmark_set import list_squashed_sizes
 from querytruth.sets.set_files import StoredSet, locate_set_images, locate_source_items, read_image_digests
 
 ThumbnailReader = Callable[[str, int], bytes | None]
@@ -75,10 +75,7 @@ def make_set_thumbnail_reader(stored: StoredSet) -> ThumbnailReader:
 def make_source_thumbnail_reader(stored: StoredSet, items: Mapping[str, str], folder: str = "") -> ThumbnailReader:
     """The same for images of the set's source, in the set or not; `items` are their names there by image id. Where a
     file has changed or is missing, the set's own image is used."""
-    images, folder = stored.tables.images, folder or f"{stored.path.name}-source"
-    # Earlier releases cached squashed images as they were.
-    has_squashed = bool(is_squashed(images, stored.manifest).any())
-    cache = ThumbnailCache(stored, f"{folder}-restored" if has_squashed else folder)
+    images, cache = stored.tables.images, ThumbnailCache(stored, folder or f"{stored.path.name}-source")
     rows = RowsById(images["image_id"])
     read_digests = cache_result(lambda: read_image_digests(stored.path, stored.manifest))
 

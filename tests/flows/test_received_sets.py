@@ -17,6 +17,8 @@ from querytruth.errors import UserError
 from querytruth.records import are_own_ids
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_log import append_decisions
+from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.published_files import image_roots, is_own_version
 from querytruth.sets.set_files import StoredSet
@@ -124,9 +126,7 @@ def test_an_apply_writes_nothing_where_a_path_of_the_set_leads(tmp_path: Path) -
     stored = publish_small_set(tmp_path, small_tables())
     shutil.rmtree(stored.path / "images")
     (stored.path / "images").symlink_to(tmp_path / "rendered" / "images")
-    decision = {"query_id": stored.tables.queries["query_id"].iloc[0], "decision": "drop"}
-    text = stored.tables.queries["text"].iloc[0]
-    line = {**decision, "text": text, "note": "", "reviewer": "lin", "at": "2026-11-22"}
-    (stored.path.parent / "decisions.jsonl").write_text(json.dumps(line) + "\n")
+    query = stored.tables.queries.iloc[0]
+    append_decisions(stored.path.parent, [QueryDecision(query["query_id"], query["text"], "drop", reviewer="lin")])
     with pytest.raises(UserError, match="is a link"):
         publish_decisions(stored.path)

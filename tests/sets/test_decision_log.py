@@ -13,11 +13,11 @@ import pytest
 from querytruth.backends.files import durable_files as append_log
 from querytruth.errors import UserError
 from querytruth.sets.decision_log import (
+    CHAIN_START,
     DecisionLog,
     append_decisions,
     chain_lines,
     read_decisions,
-    start_chain,
     verify_logs,
 )
 from querytruth.sets.decision_records import HumanCaption, QueryDecision
@@ -46,16 +46,6 @@ def test_verify_names_the_line_that_a_disk_or_an_editor_changed(tmp_path: Path) 
         assert next(verify_logs(tmp_path)).startswith("decisions.jsonl line ")
     path.write_text("".join(lines).replace("大猫", "小猫", 1), "utf-8")
     assert [problem.partition(":")[0] for problem in verify_logs(tmp_path)] == ["decisions.jsonl line 2"]
-
-
-def test_a_log_of_an_earlier_release_is_read_and_its_lines_are_covered_from_the_next_append_on(tmp_path: Path) -> None:
-    path = tmp_path / "decisions.jsonl"
-    path.write_text(f"{DROP.as_json()}\n{EDIT.as_json()}\n", "utf-8")
-    assert not list(verify_logs(tmp_path))
-    append_decisions(tmp_path, [GRADE])
-    assert read_decisions(tmp_path, QueryDecision) == [DROP, EDIT, GRADE] and not list(verify_logs(tmp_path))
-    path.write_text(path.read_text("utf-8").replace("大猫", "小猫"), "utf-8")
-    assert [problem.partition(":")[0] for problem in verify_logs(tmp_path)] == ["decisions.jsonl line 3"]
 
 
 def test_no_decision_leaves_no_trace(tmp_path: Path) -> None:
@@ -271,8 +261,8 @@ def test_a_reader_follows_the_log_from_where_it_stopped(tmp_path: Path) -> None:
     ],
 )
 def test_verify_names_each_line_at_which_every_other_command_stops(tmp_path: Path, name: str, line: str) -> None:
-    start = start_chain([])  # the line is chained as if we had written it
-    (tmp_path / name).write_text("\n".join(chain_lines([line], start)) + "\n", "utf-8")
+    chained = chain_lines([line], CHAIN_START)  # as if we had written it
+    (tmp_path / name).write_text("\n".join(chained) + "\n", "utf-8")
     kind = HumanCaption if name == "captions.jsonl" else QueryDecision
     with pytest.raises(UserError):
         read_decisions(tmp_path, kind)

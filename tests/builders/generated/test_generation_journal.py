@@ -48,12 +48,6 @@ def test_a_line_gives_its_wave_back_half_characters_and_all(wave: list[ReplyReco
     assert parse_wave(line) == wave
 
 
-def test_a_journal_of_version_0_1_is_read_on() -> None:
-    line = '[{"outcome":"stop","reply":"a1","round":1,"rows":[{"said":"小吃","text":"包","topic":"食物"}],"tokens":9}]'
-    row = ReplyRow("食物", "包", topic_in_reply="小吃")
-    assert parse_wave(line) == [ReplyRecord(1, "", "a1", "stop", 9, (row,))]
-
-
 @pytest.mark.parametrize(
     "line",
     [

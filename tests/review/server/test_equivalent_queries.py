@@ -10,6 +10,7 @@ from querytruth.definitions import SetDefinition
 from querytruth.records import from_arrow, to_arrow
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import StoredSet
@@ -133,10 +134,10 @@ def test_a_text_that_changed_meanwhile_or_asks_something_else_is_refused(page: R
     assert answer.status_code == 409 and "one text is edited at a time" in answer.json()["error"]
 
 
-def test_a_log_of_before_is_read_as_before_and_the_next_build_applies_it_to_all(page: ReviewClient) -> None:
-    """The line names one query, without a word of the others."""
-    old = QueryDecision("q_en", "dog", "grade", "img_4", relevance=2, reviewer="lin", view="queries", at="2026-01-01")
-    page_log = page.stored.path.parent / "decisions.jsonl"
-    page_log.write_text(old.as_json() + "\n", "utf-8")
+def test_a_line_that_names_one_query_is_applied_by_the_next_build_to_all_that_ask_the_same(page: ReviewClient) -> None:
+    decision = QueryDecision(
+        "q_en", "dog", "grade", "img_4", relevance=2, reviewer="lin", view="queries", at="2026-01-01"
+    )
+    append_decisions(page.stored.path.parent, [decision])
     assert page.card("q_zh")["images"][0]["grade"] == 2
     assert grades(page, "img_4") == {"q_zh": 2, "q_en": 2, "q_zs": 2}

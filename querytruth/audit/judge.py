@@ -79,13 +79,9 @@ class JudgeQuestions:
         languages = sorted({language for _, language in self.queries.values()}) if prompt else []
         self._prompts = {language: load_prompt(f"{language}/{prompt}") for language in languages}
 
-    def build(
-        self, query: str, image: chat.ChatImage, *, text: str | None = None, is_reversed: bool = False, number: int = 0
-    ) -> chat.ChatRequest:
-        """Returns the question whether the image fits the query. `text` replaces the query's; `is_reversed` lists the
-        grades from the highest down; `number` distinguishes several askings."""
+    def build(self, query: str, image: chat.ChatImage, number: int = 0) -> chat.ChatRequest:
+        """Returns the question whether the image fits the query; `number` distinguishes several askings."""
         own_text, language = self.queries[query]
-        own_text = own_text if text is None else text
         if self.form != "grade":
             asked = self._prompts[language].fill(query=own_text) if self.form == "yes" else own_text
             is_sampled = self.samples > 0
@@ -93,7 +89,7 @@ class JudgeQuestions:
             message = chat.Message("user", asked, (image,))
             asks = chat.ChatRequest((message,), shortest, number=number, language=language, item=query)
             return asks if is_sampled else replace(asks, is_scored=True)
-        listed = "\n".join(f"{grade}: {self._described[grade]}" for grade in sorted(self.grades, reverse=is_reversed))
+        listed = "\n".join(f"{grade}: {self._described[grade]}" for grade in self.grades)
         question = self._prompts[language].fill(query=own_text, grades=listed)
         limits = chat.GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
         return chat.ChatRequest((chat.Message("user", question, (image,)),), limits, number=number, language=language)
@@ -101,7 +97,7 @@ class JudgeQuestions:
     def build_all(self, pairs: Iterable[tuple[str, chat.ChatImage]]) -> list[chat.ChatRequest]:
         """Returns the questions about these pairs: of each pair as many as it is sampled."""
         numbers = range(max(self.samples, 1))
-        return [self.build(query, image, number=number) for query, image in pairs for number in numbers]
+        return [self.build(query, image, number) for query, image in pairs for number in numbers]
 
     def read_scores(self, answers: Sequence[chat.ChatAnswer]) -> list[float | None]:
         """Returns by pair what a judge answered as a number: its grade where it was asked for one, the share of yes

@@ -1,9 +1,14 @@
-"""The card of a judge, <set>/judges/<model>.json: how it agrees with people, from a sample with known chances."""
+"""The card of a judge, <set>/judges/<model>.json: how it agrees with the people who answered an audit, what it costs.
+
+Grades have kappa, sensitivity and specificity, weighted by the chances of the sample. Scores have a reliability curve:
+what they say, calibrated on the answers to other queries, beside what people say.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,20 +17,86 @@ import numpy as np
 import pandas as pd
 
 from querytruth.array_types import FloatArray
+from querytruth.audit import audit_files, definition
+from querytruth.audit.answers import load_audit, read_answers
 from querytruth.audit.audit_files import JudgeRecord
 from querytruth.audit.certificate import RelevanceModel
-from querytruth.audit.pool import JsonRecord
+from querytruth.audit.judge import JUDGE_STAGE, SetQuestions, load_outside_judge, open_judge_store
+from querytruth.audit.pool import JsonRecord, JudgeForm
 from querytruth.backends.files.durable_files import make_durable_folder, write_atomically
 from querytruth.backends.files.safe_paths import contained_path, read_regular
+from querytruth.backends.models.chat import ChatAnswer, ChatModel, Failure, Reply
+from querytruth.backends.steps import step
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.evaluation.statistics import IntervalEstimate, estimate_proportion
+from querytruth.questions import ChatSession
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.manifest_notes import Reliability
 
 _MAX_GRADE = 127
 FEWEST_CALIBRATED = 30  # answers, below which no score of a judge is believed
 _FOLDS, _MANY = 5, 200
+_FEWEST = 10  # pairs that people graded
 _FOLDER = "judges"
+
+
+def load_checked_judge(path: Path, name: str, choice: definition.JudgeOptions) -> ChatModel:
+    """Returns the judge to check. Raises UserError for a system of the audit `name`."""
+    manifest = audit_files.read_audit_manifest(audit_files.audit_folder(path.parent, name))
+    return load_outside_judge(choice, [system["name"] for system in manifest["systems"]])
+
+
+@step("check judge")
+def check_judge(
+    path: Path, name: str, judge: ChatModel, form: JudgeForm = "grade", samples: int = 0
+) -> tuple[JsonRecord, Path]:
+    """Asks the judge about every pair that people answered in an audit; returns the card and its file. Every reply is
+    stored before it is read. Raises UserError where people graded too few pairs, or the judge answers none."""
+    audit, stored = load_audit(path, name)
+    answers = read_answers(path, audit)
+    rows = zip(audit.sample["query_id"], audit.sample["image_id"], audit.sample["probability"], strict=True)
+    weights = {(query, image): 1 / chance for query, image, chance in rows if (query, image) in answers.grades}
+    if len(weights) < _FEWEST:
+        reason = f"people graded {len(weights)} of its pairs, a card needs {_FEWEST}"
+        raise UserError(JUDGE_STAGE, name, reason, f"judge on: querytruth review {path.parent.name}")
+    questions = SetQuestions(stored, {image for _, image in weights}, form, samples)
+    requests = questions.build_all((query, questions.images[image]) for query, image in weights)
+    session, start = ChatSession(open_judge_store(stored)), time.monotonic()
+    replies = session.ask("judge", judge, requests)
+    cost = _describe_cost(replies, session, time.monotonic() - start)
+    answered = {pair: one for pair, one in zip(weights, questions.read_scores(replies), strict=True) if one is not None}
+    if not answered:
+        failures = [f" ({one.reason}: {one.detail})" for one in replies if isinstance(one, Failure)]
+        reason = f"gave no {'grade' if form == 'grade' else 'score'}{failures[-1] if failures else ''}"
+        raise UserError(JUDGE_STAGE, judge.identity.name, reason, "choose a model that sees images")
+    people, judged = [answers.grades[pair] for pair in answered], np.array(list(answered.values()))
+    card = {
+        **questions.describe_judge(judge),
+        "audit": {"name": name, "audit_id": audit.manifest["audit_id"]},
+        "without_grade": len(weights) - len(answered),
+        "per_1000_pairs": cost if form == "grade" else {"tokens": None, "seconds": None},
+    }
+    if form == "grade":
+        grades = judged.astype(int).tolist()
+        card["agreement"] = describe_agreement(people, grades, [weights[pair] for pair in answered])
+    else:
+        relevant = np.array([float(grade > 0) for grade in people])
+        card["reliability"] = describe_reliability(judged, relevant, [query for query, _ in answered])
+    return card, write_judge_card(path.parent, card)
+
+
+def _describe_cost(replies: Sequence[ChatAnswer], session: ChatSession, seconds: float) -> dict[str, float | None]:
+    """The tokens and the seconds of 1,000 questions; None where replies state no tokens, or all were stored."""
+    tokens = [
+        one.prompt_tokens + one.completion_tokens
+        for one in replies
+        if isinstance(one, Reply) and one.prompt_tokens is not None and one.completion_tokens is not None
+    ]
+    calls = session.call_counts().get("judge", {}).get("calls", 0)
+    return {
+        "tokens": round(1000 * sum(tokens) / len(tokens)) if tokens else None,
+        "seconds": round(1000 * seconds / calls, 1) if calls else None,
+    }
 
 
 def weighted_kappa(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> float | None:
@@ -55,22 +126,6 @@ def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Seq
         "specificity": _describe(_rate(~says[~is_relevant], weight[~is_relevant])),
         "confusion": {grade: dict(sorted(row.items())) for grade, row in sorted(confusion.items())},
     }
-
-
-def draw_roc(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> JsonRecord:
-    """Returns by cut of the judge's grades the rates of relevant and of other pairs with at least this grade, and the
-    area under the curve, None where people called all or none relevant."""
-    model, weight, relevant = np.asarray(judge), np.asarray(weights, dtype=np.float64), np.asarray(people) > 0
-    if relevant.all() or not relevant.any():
-        return {"points": [], "area": None}
-    cuts = [int(cut) for cut in sorted(set(judge), reverse=True)]
-    rates = [
-        [float(np.average(model[side] >= cut, weights=weight[side])) for side in (relevant, ~relevant)] for cut in cuts
-    ]
-    curve = np.array([[0.0, 0.0], *rates])
-    area = float(np.trapezoid(curve[:, 0], curve[:, 1]))
-    points = [{"grade": cut, "relevant": hit, "others": miss} for cut, (hit, miss) in zip(cuts, rates, strict=True)]
-    return {"points": points, "area": area}
 
 
 def estimate_precisions(
@@ -135,22 +190,6 @@ def rank_area(scores: FloatArray, relevant: FloatArray) -> float:
     return float(
         (ranks[relevant > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(scores) - positives))
     )
-
-
-def describe_probe(people: Sequence[int], before: Sequence[int], after: Sequence[int]) -> JsonRecord:
-    """Returns what a probe changed, on pairs that people graded: the share of grades that stayed, the shares called
-    relevant, and kappa of relevant or not with people, before and after."""
-    ones = [1.0] * len(people)
-    sides: JsonRecord = {}
-    for name, grades in (("before", before), ("after", after)):
-        sides[f"relevant_{name}"] = float(np.mean([grade > 0 for grade in grades])) if grades else None
-        sides[f"kappa_{name}"] = (
-            weighted_kappa([int(grade > 0) for grade in people], [int(grade > 0) for grade in grades], ones)
-            if grades
-            else None
-        )
-    same = float(np.mean([one == other for one, other in zip(before, after, strict=True)])) if before else None
-    return {"pairs": len(before), "same": same, **sides}
 
 
 def _cross(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> FloatArray:

@@ -17,7 +17,7 @@ from querytruth.sets.set_files import StoredSet
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 _TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
-AUDIT_TEXTS, PROBE_TEXTS, STRATUM_TEXTS = (_TEXTS[part] for part in ("page", "probes", "strata"))
+AUDIT_TEXTS, STRATUM_TEXTS = (_TEXTS[part] for part in ("page", "strata"))
 PAGE_LANGUAGES = tuple(AUDIT_TEXTS)
 _MOST_SHOWN = 24  # found pairs of a kind
 _KINDS = ("missing", "wrong")
@@ -63,7 +63,7 @@ def render_audit_page(
         orders=[one for one in report["order"] if one["pairs"]],
         slices=[_slice(row) for row in report["slices"]],
         found=[_found(kind, report["found"][kind], tiles) for kind in _KINDS],
-        judge=_judge(report["judge"], PROBE_TEXTS[language]),
+        judge=_judge(report["judge"]),
         outside=report["outside"],
         width=report["width"],
         strata=_strata(report, STRATUM_TEXTS[language]),
@@ -140,7 +140,7 @@ def _found(kind: str, found: Mapping[str, Any], tiles: set_parts.ImageTiles) -> 
     return {"kind": kind, "number": found["number"], "pairs": pairs}
 
 
-def _judge(judge: Mapping[str, Any] | None, probe_names: Mapping[str, str]) -> _TemplateData | None:
+def _judge(judge: Mapping[str, Any] | None) -> _TemplateData | None:
     if judge is None:
         return None
     agreement = judge["agreement"]
@@ -150,7 +150,6 @@ def _judge(judge: Mapping[str, Any] | None, probe_names: Mapping[str, str]) -> _
         "revision": judge.get("revision") or "",
         "digest": judge["digest"],
         "agreement": agreement,
-        "probes": [_probe(probe_names[name], found) for name, found in (judge.get("probes") or {}).items()],
         "rates": {
             name: {end: _format(agreement[name][end], True) for end in ("value", "low", "high")}
             for name in (("sensitivity", "specificity") if agreement else ())
@@ -161,26 +160,6 @@ def _judge(judge: Mapping[str, Any] | None, probe_names: Mapping[str, str]) -> _
             for people, row in (agreement["confusion"].items() if agreement else ())
         ],
     }
-
-
-def _probe(name: str, found: Mapping[str, Any]) -> _TemplateData:
-    """Return a row: what stayed, the share called relevant and kappa with people, before and after where both exist."""
-    if "called_relevant" in found:
-        return {
-            "name": name,
-            "pairs": found["pairs"],
-            "same": "",
-            "calls": _percent(found["called_relevant"]),
-            "kappa": "",
-        }
-    calls = " → ".join(_percent(found[f"relevant_{side}"]) for side in ("before", "after"))
-    kappas = [found[f"kappa_{side}"] for side in ("before", "after")]
-    kappa = " → ".join("–" if value is None else f"{value:.2f}" for value in kappas)
-    return {"name": name, "pairs": found["pairs"], "same": _percent(found["same"]), "calls": calls, "kappa": kappa}
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else _format(value, True)
 
 
 def _name_part(part: str, names: Mapping[str, str]) -> str:

@@ -269,29 +269,25 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
 
 
 def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | None:
-    """The judge's card: who it is, how it agrees with people on the pairs that both graded, and what a check found.
-    Raises UserError for a stale card."""
+    """Who the judge is, how it agrees with people on the pairs that both graded, and what it costs by its card. Raises
+    UserError for a stale card."""
     if audit.manifest["judge"] is None:
         return None
     card = read_judge_card(audit.path.parent.parent, audit.manifest["judge"]) or {}
-    checked = {name: card.get(name) for name in ("probes", "roc", "per_1000_pairs")}
+    about = {**audit.manifest["judge"], "per_1000_pairs": card.get("per_1000_pairs")}
     if "score" in audit.pool:
         scored = audit.pool[audit.pool["score"].notna()]
         known = scored[[pair in answers.grades for pair in _list_pairs(scored)]]
         relevant = np.array([float(answers.grades[pair] > 0) for pair in _list_pairs(known)])
         reliability = describe_reliability(known["score"].to_numpy(), relevant, known["query_id"].tolist())
-        return {**audit.manifest["judge"], **checked, "agreement": None, "reliability": reliability}
+        return {**about, "agreement": None, "reliability": reliability}
     labels = dict(zip(_list_pairs(audit.pool), audit.pool["judge"].tolist(), strict=True))
     chance = dict(zip(_list_pairs(audit.sample), audit.sample["probability"].tolist(), strict=True))
     both = [pair for pair in sorted(answers.grades) if pair in chance and labels.get(pair, NO_LABEL) != NO_LABEL]
     if not both:
-        return {**audit.manifest["judge"], **checked, "agreement": None}
+        return {**about, "agreement": None}
     grades, weights = [answers.grades[pair] for pair in both], [1 / chance[pair] for pair in both]
-    return {
-        **audit.manifest["judge"],
-        **checked,
-        "agreement": describe_agreement(grades, [labels[pair] for pair in both], weights),
-    }
+    return {**about, "agreement": describe_agreement(grades, [labels[pair] for pair in both], weights)}
 
 
 def _report_outside(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:

@@ -72,7 +72,6 @@ class JudgeCheckRequest(JudgeRequest):
     of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
     judge: str = Field(description="A chat model that sees images.")
     name: str = Field("audit", description="The audit whose answers the judge is compared with.")
-    probes: int = Field(40, ge=1, le=1000, description="Pairs that every probe asks about.")
     offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
 

@@ -17,34 +17,26 @@ replies_app = group("replies", "The stored replies of chat models.")
 @app.command
 @command
 def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
-    """Write the card of a judge: how it agrees with the people of an audit, and what changes its grades.
+    """Write the card of a judge: how its grades, or its calibrated scores, agree with the people of an audit.
 
     Example: querytruth judge check family-album --judge openai_compatible --judge-option name=qwen3-vl
     """
-    from querytruth.audit.judge_check import TERMINAL_PROBES, check_judge, load_checked_judge
+    from querytruth.audit.judge import choose_form
+    from querytruth.audit.judge_card import check_judge, load_checked_judge
     from querytruth.cli.trust_tables import describe_agreement_line
     from querytruth.sets import set_files
 
     path, judge = set_files.find_set(request.of, request.out), request.load_judge()
     assert judge is not None, "the request has one"
-    model = load_checked_judge(path, request.name, judge)
+    model, form = load_checked_judge(path, request.name, judge), choose_form(judge)
     with terminal.reported_run(offline=request.offline):
-        card, file = check_judge(path, request.name, model, request.probes)
+        card, file = check_judge(path, request.name, model, form, judge.samples)
     if json:
         terminal.print_json(card)
         return
-    if "reliability" in card:
-        _show_reliability(card)
-        terminal.out.print(f"written: {file}", markup=False, soft_wrap=True)
-        return
+    if card.get("reliability"):
+        _show_curve(card)
     terminal.out.print(describe_agreement_line(card), markup=False, soft_wrap=True)
-    area = card["roc"]["area"]
-    if area is not None:
-        terminal.out.print(f"area under the ROC curve of its grades: {area:.3f}", markup=False)
-    rows: list[list[Any]] = [
-        [TERMINAL_PROBES[probe], *_describe_probe(found)] for probe, found in card["probes"].items()
-    ]
-    terminal.print_table("Probes", ["probe", "pairs", "same grade", "calls relevant", "kappa with people"], rows)
     cost = card["per_1000_pairs"]
     stated = [f"{cost[unit]:,} {unit}" for unit in ("tokens", "seconds") if cost[unit] is not None]
     if stated:
@@ -52,36 +44,14 @@ def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
     terminal.out.print(f"written: {file}", markup=False, soft_wrap=True)
 
 
-def _show_reliability(card: dict[str, Any]) -> None:
-    from querytruth.cli.trust_tables import describe_reliability, name_judge
+def _show_curve(card: dict[str, Any]) -> None:
+    from querytruth.cli.trust_tables import name_judge
 
-    found, blank = card["reliability"], card["blank"]
-    if found is None:
-        terminal.out.print(f"judge {name_judge(card)}: {describe_reliability(found)}", markup=False, soft_wrap=True)
-        return
     rows: list[list[Any]] = [
-        [one["pairs"], _share(one["calibrated"]), _share(one["relevant"])] for one in found["curve"]
+        [one["pairs"], f"{one['calibrated']:.1%}", f"{one['relevant']:.1%}"] for one in card["reliability"]["curve"]
     ]
     title = f"Reliability of {name_judge(card)}"
     terminal.print_table(title, ["pairs", "calibrated score", "people say relevant"], rows)
-    terminal.out.print(describe_reliability(found), markup=False, soft_wrap=True)
-    if blank["area"] is not None:
-        helps = f"{blank['area']:.3f} with the image, {blank['area_blank']:.3f} with a grey area in its place"
-        terminal.out.print(f"the same on {blank['pairs']} pairs: {helps}", markup=False, soft_wrap=True)
-
-
-def _describe_probe(found: dict[str, Any]) -> list[str]:
-    if "called_relevant" in found:
-        return [str(found["pairs"]), "", _share(found["called_relevant"]), ""]
-    shares, kappas = (
-        [found[f"{name}_{side}"] for side in ("before", "after")] for name in ("relevant", "kappa")
-    )  # fmt: skip
-    kappa = " → ".join("–" if value is None else f"{value:.3f}" for value in kappas)
-    return [str(found["pairs"]), _share(found["same"]), " → ".join(map(_share, shares)), kappa]
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
 
 
 @replies_app.command

@@ -112,9 +112,9 @@ def describe_reliability(found: JsonRecord | None) -> str:
 
 def describe_agreement_line(judge: JsonRecord) -> str:
     """Return how a judge agrees with people, in one line."""
-    agreement = judge["agreement"]
     if "reliability" in judge:
         return f"judge {name_judge(judge)}: {describe_reliability(judge['reliability'])}"
+    agreement = judge["agreement"]
     if agreement is None:
         return f"judge {judge['name']}: graded no pair that a person graded"
     kappas = ", ".join(

@@ -1,4 +1,4 @@
-"""A judge's card: its agreement with people, and the probes that find what moves its grades."""
+"""A judge's card: its agreement with people, and what it costs."""
 
 import json
 from collections.abc import Sequence
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from querytruth.audit.definition import AuditSize
-from querytruth.audit.judge_card import draw_roc
-from querytruth.audit.judge_check import check_judge, choose_near_misses
+from querytruth.audit.judge_card import check_judge
 from querytruth.audit.pool import pool_set
 from querytruth.audit.steps import plan_audit
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
@@ -23,8 +22,7 @@ small = test_audit_judge.small
 
 
 class PlantedJudge:
-    """It knows the truth, calls everything relevant if the highest grade is listed first or it does not know the image,
-    and is confused by long texts."""
+    """It knows the truth."""
 
     is_recorded = False
 
@@ -44,12 +42,8 @@ class PlantedJudge:
 
     def grade(self, request: ChatRequest) -> int:
         (message,) = request.messages
-        is_reversed = message.text.index("2: ") < message.text.index("0: ")
-        if "cannot find the one" in message.text or "找到" in message.text:
-            return 0
-        image = self.images.get(message.images[0].sha256)
         relevant = next(images for text, images in self.texts.items() if text in message.text)
-        return 2 if is_reversed or image is None or image in relevant else 0
+        return 2 if self.images[message.images[0].sha256] in relevant else 0
 
 
 @pytest.fixture
@@ -64,29 +58,20 @@ def answered(run: Run, small: Path) -> Path:
 
 
 @pytest.mark.thorough
-def test_the_card_finds_planted_effects_and_asks_nothing_twice(answered: Path) -> None:
+def test_the_card_has_the_agreement_and_asks_nothing_twice(answered: Path) -> None:
     judge = PlantedJudge(answered)
-    card, file = check_judge(answered, "audit", judge, 16)
+    card, file = check_judge(answered, "audit", judge)
     assert card["agreement"]["kappa_relevant"] == 1 and card["agreement"]["relevant_by_people"] == 5 / 16
-    assert card["roc"]["area"] == 1
-    found = card["probes"]
-    assert found["asked_twice"]["same"] == found["paraphrased"]["same"] == 1
-    reversed_ = found["grades_reversed"]
-    assert (reversed_["relevant_before"], reversed_["relevant_after"]) == (5 / 16, 1) and reversed_["kappa_after"] == 0
-    assert found["longer_text"]["relevant_after"] == 0 and found["longer_text"]["same"] == 11 / 16
-    assert found["blank"] == {"pairs": 16, "called_relevant": 1} and found["mirrored"]["relevant_after"] == 1
-    assert found["near_miss"]["pairs"] > 0 and found["near_miss"]["called_relevant"] == 0
     assert card["per_1000_pairs"]["tokens"] == 120_000 and card["per_1000_pairs"]["seconds"] > 0
-    asked = judge.asked
-    again, _ = check_judge(answered, "audit", judge, 16)
-    assert (
-        judge.asked == asked and again["probes"] == found and json.loads(file.read_text())["digest"] == card["digest"]
-    )
+    assert judge.asked == 16
+    again, _ = check_judge(answered, "audit", judge)
+    assert judge.asked == 16 and again["agreement"] == card["agreement"]
+    assert json.loads(file.read_text())["digest"] == card["digest"]
 
 
 @pytest.mark.thorough
 def test_a_plan_has_the_costs_of_the_card_and_a_stale_one_is_refused(answered: Path, small: Path) -> None:
-    check_judge(answered, "audit", PlantedJudge(answered), 2)
+    check_judge(answered, "audit", PlantedJudge(answered))
     pooled = pool_set(answered, [small], 3)
     planned = plan_audit(answered, pooled, AuditSize(), PlantedJudge(answered))
     assert planned["judge_cost"]["tokens"] == 120 * planned["judge_calls"]
@@ -103,24 +88,7 @@ def test_the_command_shows_the_card_and_refuses_a_contestant(run: Run, answered:
         return ["judge", "check", "small", "--judge", "replay", "--judge-option", f"replies={transcript}", *out]
 
     shown = run(*words("seer"))[0]
-    assert "judge seer: kappa of grades" in shown and "asked twice" in shown and "ROC curve" in shown
+    assert "judge seer: kappa of grades" in shown and "written: " in shown
     assert "is a system of this audit" in run(*words("Tiny-CLIP"), code=1)[1]
     assert run(*words("Tiny-CLIP"), "--allow-contestant")[0]
     assert "is no audit of this set" in run(*words("seer"), "--name", "other", code=1)[1]
-
-
-def test_the_area_under_the_curve_is_the_chance_of_the_right_order() -> None:
-    people, judge = [1, 1, 0, 0, 0], [2, 0, 1, 0, 0]
-    found = draw_roc(people, judge, [1.0] * 5)
-    pairs = [(one, other) for one, good in zip(judge, people, strict=True) if good
-             for other, bad in zip(judge, people, strict=True) if not bad]  # fmt: skip
-    assert found["area"] == pytest.approx(sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs))
-    assert [point["grade"] for point in found["points"]] == [2, 1, 0]
-    assert draw_roc([1, 1], [0, 1], [1.0, 1.0])["area"] is None
-
-
-def test_a_near_miss_shares_a_label_and_is_not_relevant() -> None:
-    labels = {"red dog": ["dog"], "dog": ["dog"], "cat": ["cat"]}
-    relevant = {"red dog": {"a"}, "dog": {"a", "b"}, "cat": {"c"}}
-    known = {(query, image) for query, images in relevant.items() for image in images}
-    assert choose_near_misses(["red dog", "dog"], labels, relevant, known) == {"red dog": "b", "dog": "c"}

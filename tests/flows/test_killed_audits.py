@@ -17,18 +17,17 @@ from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
 from tests.flows.test_recall_set import said
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
-PAIRS, PROBED, AT_ONCE, KILLS = 16, 4, 2, 30
+PAIRS, AT_ONCE, KILLS = 16, 2, 30
 WORK = """
 import json
 from pathlib import Path
 import querytruth.backends.models.chat.openai_compatible, sqlalchemy, pandas, pyarrow.parquet
-from querytruth.audit import judge_check
 from querytruth.audit.judge import judge_pool, load_judge
 
 from querytruth.audit.pool import pool_set
 from querytruth.audit.report import report_audit
 from querytruth.audit.steps import start_audit
-from querytruth.audit.judge_check import check_judge
+from querytruth.audit.judge_card import check_judge
 from querytruth.audit.definition import AuditKeys, JudgeOptions
 from querytruth.backends.steps import BuildRun, active_run
 from tests.flows.audited_set import AuditedSet
@@ -42,7 +41,7 @@ def work(name):
         start_audit(audited.path, pooled, AuditKeys(depth=4), judged)
         for number in range(4, 17, 4):  # as a person saves a file again and again
             audited.answer(number)
-        check_judge(audited.path, "audit", judge, given["probed"])
+        check_judge(audited.path, "audit", judge)
         report_audit(audited.path, "audit", "en")
 """
 
@@ -70,7 +69,7 @@ def test_thirty_kills_of_thirty_lose_an_audit_nothing(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         audited = make_audited_set(tmp_path / name)
         options = {"base_url": f"{server.url}/v1", "name": "m", "concurrency": AT_ONCE, "pause": 0}
-        given = {"path": str(audited.path), "run": str(audited.run), "judge": options, "probed": PROBED}
+        given = {"path": str(audited.path), "run": str(audited.run), "judge": options}
         file = tmp_path / f"{name}.json"
         file.write_text(json.dumps(given))
         made[file] = audited
@@ -95,7 +94,7 @@ def test_thirty_kills_of_thirty_lose_an_audit_nothing(tmp_path: Path) -> None:
         server.asked.clear()
         runs.time_whole_build(files[0])
         calm, calm_bodies = read_report(made[files[0]]), Counter(one.body for one in server.asked)
-        assert calm_bodies.total() > PAIRS + 4 * PROBED and calm["judge"]["probes"]["asked_twice"]["same"] == 1
+        assert calm_bodies.total() == PAIRS and calm["judge"]["agreement"]["pairs"] == PAIRS
         whole = runs.time_whole_build(files[1])
         kill_at_many_moments(runs, whole, prepared, check, kills=KILLS)
     print(dict(moments))

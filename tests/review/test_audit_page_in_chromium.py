@@ -39,10 +39,7 @@ def build_report() -> dict[str, Any]:
         "slices": [{"aspect": "style", "value": HOSTILE, "measure": "missing_share", "answered": 4, "estimate": 0.5,
                     "low": 0.2, "high": 0.9}],
         "found": {"missing": {"number": 1, "pairs": [pair]}, "wrong": {"number": 0, "pairs": []}},
-        "judge": {"name": HOSTILE, "revision": "", "digest": "judge_1", "agreement": agreement, "probes": {
-            "mirrored": {"pairs": 3, "same": None, **dict.fromkeys(("relevant_before", "relevant_after", "kappa_before",
-                                                                    "kappa_after"))},
-            "blank": {"pairs": 3, "called_relevant": 0.5}}},
+        "judge": {"name": HOSTILE, "revision": "", "digest": "judge_1", "agreement": agreement},
         "outside": {"pairs": 100, "drawn": 5, "answered": 5, "relevant": 0, "at_most": 45.0},
         "width": {"measure": "missing_share", "now": 0.7, "more_judgments": 100, "then": 0.5},
         "strata": [{"stratum": "first_ranks.yes", "pairs": 10, "drawn": 4}],

@@ -13,7 +13,6 @@ import pandas as pd
 from PIL import features
 
 from builders.publication_guards import check_not_empty, check_shrinkage
-from querytruth.audit.answers import AcceptedLabels, add_accepted_labels
 from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.backends.steps import current_run, describe_environment, step
 from querytruth.definitions import SetDefinition
@@ -216,9 +215,9 @@ def _record_as_own(result: BuildResult) -> BuildResult:
 
 
 @step("publish")
-def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> BuildResult:
+def publish_decisions(path: Path) -> BuildResult:
     """Publish the next version of a set with the decisions on its queries and judgments, without a build. Decisions on
-    images and rejected items wait for the next build. `accepted`: labels of a judge for pairs that nobody judged."""
+    images and rejected items wait for the next build."""
     from querytruth.audit.corrections import certify_tables  # and SciPy, which no build needs
 
     stored = set_files.read_set(path)
@@ -231,13 +230,7 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
         log, read_decisions(path.parent, decision_records.UndeterminedPair), in_effect
     )
     tables, outcome = apply_decisions(stored.tables, disputes.exclude_from(log, in_effect), ledger, in_effect)
-    models, limits, notes = manifest["models"], [*manifest["known_limitations"], *losses], manifest["notes"]
-    if accepted is not None:
-        tables, count = add_accepted_labels(tables, accepted)
-        models = [*models, accepted.judge] if count and accepted.judge not in models else models
-        limits += [_describe_accepted(accepted, count)] if count else []
-        if count:
-            notes = {**notes, "accepted_labels": [*notes.get("accepted_labels", ()), accepted.as_record()]}
+    limits, notes = [*manifest["known_limitations"], *losses], manifest["notes"]
     certificate, reason = certify_tables(stored, tables)
     notes = {**notes, "certificate": certificate} if certificate else notes
     limits += [reason] if reason else []
@@ -247,7 +240,7 @@ def publish_decisions(path: Path, accepted: AcceptedLabels | None = None) -> Bui
     tables = replace(tables, ledger=pd.concat(parts, ignore_index=True) if parts else ledger.rows())
     kept = cast(BuildRecord, {key: value for key, value in manifest.items() if key not in _VERSION_KEYS})
     grades = _name_grades(manifest["grades"], tables)
-    about = {"funnel": funnel, "known_limitations": limits, "models": models, "notes": notes, "grades": grades}
+    about = {"funnel": funnel, "known_limitations": limits, "notes": notes, "grades": grades}
     record = cast(BuildRecord, {**kept, **about})
     own_images_folder = _own_images_folder(path, tables)
     envelope: Envelope = {"definition": manifest["envelope"].get("definition"), "calls": {}}
@@ -266,11 +259,6 @@ def _name_grades(named: dict[str, str], tables: Tables) -> dict[str, str]:
     """Returns the grades of a set with those that people gave besides, as an import of judgments may."""
     given = sorted(tables.qrels["relevance"].unique(), reverse=True)
     return named | {str(grade): f"grade {grade}" for grade in given if grade and str(grade) not in named}
-
-
-def _describe_accepted(accepted: AcceptedLabels, count: int) -> str:
-    precise = ", ".join(f"grade {grade} {low:.2f}" for grade, low in sorted(accepted.precisions.items()))
-    return f"{count} judgments are labels of {accepted.judge['name']}; precision at least {precise} ({accepted.audit})."
 
 
 _CERTIFICATE_ENDED = "An earlier version is certified; this one holds other judgments, and is not."

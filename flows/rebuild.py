@@ -14,8 +14,6 @@ from builders.recall.definition import RecallDefinition
 from builders.recall.nested_sets import rebuild_nested_set
 from flows.definition_loader import parse_definition
 from flows.set_kinds import SET_KINDS
-from querytruth.audit.answers import add_accepted_labels
-from querytruth.audit.corrections import reload_accepted_labels
 from querytruth.backends.models.cached_replies import NOT_RECORDED
 from querytruth.backends.models.stored_answers import replies_as_of
 from querytruth.definitions import SetDefinition
@@ -80,8 +78,6 @@ def rebuild_tables(path: Path, agree: Callable[[list[str]], bool] = lambda _line
         if decision.decision_id in in_effect
     ]
     tables, _ = decision_application.apply_decisions(built.tables, log, built.ledger)
-    for record in manifest["notes"].get("accepted_labels", ()):
-        tables, _ = add_accepted_labels(tables, reload_accepted_labels(path.parent, record))
     before = {entry["file"]: entry["sha256"] for entry in manifest["inputs"]}
     changed = [one["file"] for one in built.provenance.inputs if before.get(one["file"]) != one["sha256"]]
     tables = replace(tables, ledger=built.ledger.rows())

@@ -170,8 +170,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 459,
-    "lines": 77_815,
-    "lines of imports": 6_028,
+    "lines": 77_662,
+    "lines of imports": 6_020,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
     "Any": 1527,

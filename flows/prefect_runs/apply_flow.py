@@ -15,14 +15,10 @@ from querytruth.sets.set_files import find_set
 
 
 class ApplyParameters(BaseModel):
-    """The set, and what of a judge counts beside people's decisions."""
+    """The set, and how the flow runs."""
 
     of: str = Field(min_length=1, description="The set: its name, or a path.")
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
-    accept_at: float | None = Field(
-        None, ge=0.5, le=1, description="Take the labels of an audit's judge, too, of grades at least so precise."
-    )
-    audit: str = Field("audit", description="The audit whose judge accept_at is about.")
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
     hours: float | None = Field(None, gt=0, description="Stop after so long.")
 
@@ -39,8 +35,6 @@ def apply(decisions: ApplyParameters) -> State[Any]:
 
     def work() -> State[Any]:
         path = find_set(decisions.of, decisions.out)
-        return publish_state(
-            apply_decisions(path, accept_loss=False, accept_at=decisions.accept_at, audit=decisions.audit)
-        )
+        return publish_state(apply_decisions(path, accept_loss=False))
 
     return execute_on_threads((decisions.of, "apply"), decisions.workers, decisions.hours, work)

@@ -166,12 +166,10 @@ class LoadedSet:
         same = rebuilt.digest == self.manifest["content_digest"]
         return {"same": same, "content_digest": rebuilt.digest, "inputs_changed": rebuilt.inputs_changed}
 
-    def apply(self, *, accept_loss: bool = False, accept_at: float | None = None, audit: str = "audit") -> SetBuild:
-        """Publish the next version from the decisions made on this one. With `accept_at`, also with the labels of the
-        judge of the audit `audit`, of grades that are at least so precise. Raises UserError for another version than
-        the newest, where the decision log lost decisions of that, unless `accept_loss`, and where no grade is so
-        precise."""
-        return apply_decisions(self.path, accept_loss=accept_loss, accept_at=accept_at, audit=audit)
+    def apply(self, *, accept_loss: bool = False) -> SetBuild:
+        """Publish the next version from the decisions made on this one. Raises UserError for another version than the
+        newest, and where the decision log lost decisions of that, unless `accept_loss`."""
+        return apply_decisions(self.path, accept_loss=accept_loss)
 
     def publish(self, to: str, *, with_places: bool = False) -> bucket_versions.StoredVersion:
         """Store the version in a bucket, as `<to>/<name>/v<N>`; `to` is a URL such as s3://bucket/sets. Readers see the
@@ -334,11 +332,11 @@ class SetBuild:
         return self.set._repr_html_()
 
 
-def apply_decisions(path: Path, *, accept_loss: bool, accept_at: float | None, audit: str) -> SetBuild:
+def apply_decisions(path: Path, *, accept_loss: bool) -> SetBuild:
     """Publish the next version of a set from the decisions on the version at `path`: see `LoadedSet.apply`."""
     from flows.apply import apply_decisions as apply_to_newest
 
-    return SetBuild(apply_to_newest(path, accept_loss=accept_loss, accept_at=accept_at, audit=audit))
+    return SetBuild(apply_to_newest(path, accept_loss=accept_loss))
 
 
 def check_format(format: str) -> None:

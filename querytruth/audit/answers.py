@@ -1,4 +1,4 @@
-"""What people answered about the pairs of an audit, on the page or in a CSV, and which labels of a judge that confirms.
+"""What people answered about the pairs of an audit, on the page or in a CSV.
 
 The sample is shown blind, in random order; answers go to the set's decision log.
 """
@@ -15,11 +15,9 @@ import pandas as pd
 from querytruth.audit.audit_files import StoredAudit, audit_folder, read_audit
 from querytruth.audit.pool import AUDIT_STAGE, PAIR
 from querytruth.errors import UserError
-from querytruth.sets import benchmark_set, decision_application, decision_log, review_csv, set_files
+from querytruth.sets import decision_log, review_csv, set_files
 from querytruth.sets.decision_agreement import AUDIT_VIEW, cohen_kappa, count_majority, grade_of
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
-from querytruth.sets.manifest import Model
-from querytruth.sets.manifest_notes import AcceptedLabelsRecord
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ReviewExport, build_export, read_filled_table
 from querytruth.sets.set_files import StoredSet
@@ -27,7 +25,6 @@ from querytruth.sets.set_files import StoredSet
 CANNOT_TELL = "cannot_tell"
 _LONGEST_GAP, _FEWEST_GAPS = 120, 10  # seconds; gaps
 Pair = tuple[str, str]
-MODEL_JUDGE = "model"  # `judged_by`
 CANNOT_TELL_MARK = "?"
 
 
@@ -118,36 +115,6 @@ def median_seconds(decisions: Iterable[QueryDecision]) -> float | None:
         gaps += [gap] if is_single and 0 < gap <= _LONGEST_GAP else []
         last[reviewer] = at
     return round(median(gaps), 1) if len(gaps) >= _FEWEST_GAPS else None
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedLabels:
-    """`rows`: query_id, image_id, relevance and evidence of pairs that a judge graded; `judge`: its record in a
-    manifest; `precisions`: by accepted grade the lower end of its precision; `audit`: the audit's name; `extensions`:
-    how often it had been extended."""
-
-    rows: pd.DataFrame
-    judge: Model
-    precisions: Mapping[int, float]
-    audit: str
-    extensions: int = 0
-
-    def as_record(self) -> AcceptedLabelsRecord:
-        """Returns what a rebuild needs to find the same labels."""
-        return {"audit": self.audit, "grades": sorted(self.precisions), "extensions": self.extensions}
-
-
-def add_accepted_labels(tables: benchmark_set.Tables, accepted: AcceptedLabels) -> tuple[benchmark_set.Tables, int]:
-    """Returns the tables with the labels of pairs that the tables do not judge, and the number of these. A judgment
-    that is there, of a person or of the set, stays."""
-    judged = pd.MultiIndex.from_frame(tables.qrels[PAIR].astype("str"))
-    rows = accepted.rows[~pd.MultiIndex.from_frame(accepted.rows[PAIR]).isin(judged)]
-    rows = rows[rows["query_id"].isin(tables.queries["query_id"]) & rows["image_id"].isin(tables.images["image_id"])]
-    if not len(rows):
-        return tables, 0
-    return replace(
-        tables, qrels=decision_application.merge_judgments(tables.qrels, rows.assign(judged_by=MODEL_JUDGE))
-    ), len(rows)
 
 
 def export_sample(

@@ -29,7 +29,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from querytruth.audit.pool import AUDIT_STAGE, JsonRecord
+from querytruth.audit.pool import JsonRecord
 from querytruth.backends.files import durable_files
 from querytruth.backends.files.parquet_files import read_stated_table
 from querytruth.backends.files.safe_paths import contained_path, read_regular
@@ -160,13 +160,6 @@ class StoredAudit:
     pool: pd.DataFrame
     ranks: pd.DataFrame
     sample: pd.DataFrame
-
-    def get_judge(self) -> JudgeRecord:
-        """Returns who judged. Raises UserError where nobody did: an audit that came with a set may say anything."""
-        if (judge := self.manifest["judge"]) is None:
-            next_step = f"querytruth audit start {self.path.parents[1].name} --judge MODEL, or leave out --accept-at"
-            raise UserError(AUDIT_STAGE, self.manifest["name"], "has no judge whose labels could be taken", next_step)
-        return judge
 
 
 def audit_folder(set_folder: Path, name: str) -> Path:

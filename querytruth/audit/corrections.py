@@ -1,24 +1,22 @@
-"""What the audits of a set give back to it: labels of a judge, corrected figures of systems, and the certificate."""
+"""What the audits of a set give back to it: corrected figures of systems, and the certificate."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import pandas as pd
 
 from querytruth.audit import audit_files
-from querytruth.audit.answers import AcceptedLabels, load_audit, read_answers
+from querytruth.audit.answers import read_answers
 from querytruth.audit.extension import CardAudit
-from querytruth.audit.judge_card import estimate_precisions
 from querytruth.audit.next_cards import AnsweredPool
-from querytruth.audit.pool import AUDIT_STAGE, CANDIDATE, FIRST_RANKS, LATER_RANKS, PAIR, JsonRecord, number_extension
+from querytruth.audit.pool import AUDIT_STAGE, PAIR, JsonRecord
 from querytruth.backends.files.safe_paths import contained_path, read_regular
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.benchmark_set import Tables
-from querytruth.sets.manifest import Model, read_manifest
-from querytruth.sets.manifest_notes import AcceptedLabelsRecord, Certificate
+from querytruth.sets.manifest import read_manifest
+from querytruth.sets.manifest_notes import Certificate
 from querytruth.sets.set_files import StoredSet
 
 CORRECTION_COLUMNS = ["audit", "system", "metric", "before", "value", "low", "high"]
@@ -27,22 +25,13 @@ CERTIFIED = (
     *("confidence", "goal", "is_reached", "recall_at_least", "wrong_at_most", "outside_per_query_at_most"),
     *("pool", "asked", "drawn"),
 )
-_UNJUDGED = (CANDIDATE, FIRST_RANKS, LATER_RANKS)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditCorrections:
-    """What audits say of results: rows of CORRECTION_COLUMNS, and how true the set's judgments are, by audit and
-    measure, with the number of pairs that people answered."""
-
-    figures: list[JsonRecord]
-    truth: list[JsonRecord]
-
-
-def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> AuditCorrections:
-    """Returns the audited figures of runs (query_id, image_id, rank) on the version at `path`. An audited system is the
-    same one where both have the same first results, whatever its name. Raises UserError where no reported audit of this
-    version has one of them."""
+def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> dict[str, list[JsonRecord]]:
+    """Returns what audits say of runs (query_id, image_id, rank) on the version at `path`: `corrected`, rows of
+    CORRECTION_COLUMNS, and `truth`, how true the set's judgments are, by audit and measure, with the number of pairs
+    that people answered. An audited system is the same one where both have the same first results, whatever its name.
+    Raises UserError where no reported audit of this version has one of them."""
     digest = read_manifest(path)["content_digest"]
     rows: list[JsonRecord] = []
     truth: list[JsonRecord] = []
@@ -65,7 +54,7 @@ def find_corrections(path: Path, runs: Sequence[pd.DataFrame]) -> AuditCorrectio
         set_name = path.parent.name
         next_step = f"querytruth audit start {set_name} --run RUN, judge, querytruth audit report {set_name}"
         raise UserError(AUDIT_STAGE, f"{set_name}/{path.name}", reason, next_step)
-    return AuditCorrections([{key: row[key] for key in CORRECTION_COLUMNS} for row in rows], truth)
+    return {"corrected": [{key: row[key] for key in CORRECTION_COLUMNS} for row in rows], "truth": truth}
 
 
 def _is_same(results: pd.DataFrame, run: pd.DataFrame) -> bool:
@@ -77,43 +66,6 @@ def _is_same(results: pd.DataFrame, run: pd.DataFrame) -> bool:
         set(part.itertuples(index=False, name=None)) for part in (own, audited.astype({"rank": own["rank"].dtype}))
     ]
     return until > 0 and pairs[0] == pairs[1]
-
-
-def find_accepted_labels(path: Path, name: str, accept_at: float) -> AcceptedLabels:
-    """Returns the labels of pairs that the version at `path` does not judge, of those grades of which people found,
-    with 95% certainty, at least the share `accept_at` relevant. Raises UserError for an audit of another version, one
-    without a judge, and where no grade is that precise."""
-    audit, _ = load_audit(path, name)
-    known = audit.manifest["set"]
-    if read_manifest(path)["content_digest"] != known["content_digest"]:
-        reason = f"is of {known['name']}/v{known['version']}, which {path.name} has changed"
-        raise UserError(AUDIT_STAGE, name, reason, "start an audit of this version, or leave out --accept-at")
-    audit.get_judge()
-    answers = read_answers(path, audit)
-    pool = audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED) & (audit.pool["judge"] > 0)]
-    labels = dict(zip(zip(pool["query_id"], pool["image_id"], strict=True), pool["judge"], strict=True))
-    rows = zip(audit.sample["query_id"], audit.sample["image_id"], audit.sample["probability"], strict=True)
-    graded = [
-        (answers.grades[query, image], labels[query, image], 1 / chance)
-        for query, image, chance in rows
-        if (query, image) in answers.grades and (query, image) in labels
-    ]
-    found = estimate_precisions(*([row[column] for row in graded] for column in range(3)))
-    precise = {grade: float(one.low) for grade, one in found.items() if one.low >= accept_at}
-    if not precise:
-        shown = ", ".join(f"{grade}: {one.value:.2f} (from {one.low:.2f})" for grade, one in found.items())
-        reason = (
-            f"no grade of the judge is precise enough for {accept_at} ({shown or 'people graded none of its pairs'})"
-        )
-        raise UserError(AUDIT_STAGE, name, reason, "judge more pairs, give a lower --accept-at, or leave it out")
-    return _select_labels(audit, precise, len(audit.manifest.get("extensions", ())))
-
-
-def reload_accepted_labels(set_folder: Path, record: AcceptedLabelsRecord) -> AcceptedLabels:
-    """Returns the labels that an earlier version took, by its record. Raises UserError where the audit is gone or is
-    not as it was written."""
-    folder, extensions = audit_files.audit_folder(set_folder, record["audit"]), record["extensions"]
-    return _select_labels(audit_files.read_audit(folder), dict.fromkeys(record["grades"], 1.0), extensions)
 
 
 def certify_tables(stored: StoredSet, tables: Tables) -> tuple[Certificate | None, str]:
@@ -155,11 +107,3 @@ def _count_others(answered: AnsweredPool, before: Tables, tables: Tables) -> int
     wrong = int(((relevant != index.isin(truth)) & ~is_gone).sum()) + int((relevant & is_gone).sum())
     seen = int((answered.is_relevant & (answered.rows < 0)).sum())  # relevant ones outside the pool
     return wrong + lost + reworded + max(int((~truth.isin(index)).sum()) - seen, 0)
-
-
-def _select_labels(audit: audit_files.StoredAudit, precisions: Mapping[int, float], extensions: int) -> AcceptedLabels:
-    judge, pool = audit.get_judge(), audit.pool[audit.pool["stratum"].str.partition(".")[0].isin(_UNJUDGED)]
-    chosen = pool[pool["judge"].isin(list(precisions)) & (number_extension(pool["stratum"]) <= extensions)]
-    rows = chosen[PAIR].assign(relevance=chosen["judge"], evidence=f"{judge['name']}: " + chosen["reason"])
-    record = Model(role="judge", name=judge["name"], revision=judge["revision"], parameters=judge["parameters"])
-    return AcceptedLabels(rows.reset_index(drop=True), record, precisions, audit.manifest["name"], extensions)

@@ -128,15 +128,6 @@ def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Seq
     }
 
 
-def estimate_precisions(
-    people: Sequence[int], judge: Sequence[int], weights: Sequence[float]
-) -> dict[int, IntervalEstimate]:
-    """Returns by grade of the judge, the highest first, the share of its pairs that people call relevant."""
-    model, weight, relevant = np.asarray(judge), np.asarray(weights, dtype=np.float64), np.asarray(people) > 0
-    grades = sorted({int(grade) for grade in judge}, reverse=True)
-    return {grade: _rate(relevant[model == grade], weight[model == grade]) for grade in grades}
-
-
 def calibrate_scores(scores: FloatArray, relevant: FloatArray, queries: Sequence[str]) -> FloatArray:
     """Returns by pair the probability that it is relevant, from the answers to the pairs of other queries: a logistic
     curve of the score, or with many answers a rising step function (isotonic regression)."""

@@ -121,11 +121,6 @@ def mark_added(strata: pd.Series, number: int) -> pd.Series:
     return strata.str.replace(r"^(\w+)", rf"\1.{ADDED}{number}", regex=True)
 
 
-def number_extension(strata: pd.Series) -> pd.Series:
-    """Returns by pair the number of the extension that added it, 0 for a pair of the first pool."""
-    return strata.str.extract(rf"\.{ADDED}(\d+)", expand=False).fillna("0").astype("int64")
-
-
 def _place_stratum(name: str) -> tuple[int, str, int]:
     """The place of a stratum or a part of one in lists."""
     whole, *parts = name.split(".")

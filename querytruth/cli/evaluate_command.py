@@ -14,7 +14,7 @@ from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE
 from querytruth.evaluation.requests import EvaluationRequest
 
 if TYPE_CHECKING:
-    from querytruth.audit.corrections import AuditCorrections
+    from querytruth.audit.pool import JsonRecord
     from querytruth.evaluation.judged_sets import JudgedSet
     from querytruth.evaluation.steps import ScoredSystem, StoredResult
     from querytruth.evaluation.tool_figures import ToolFigures
@@ -67,12 +67,12 @@ def evaluate(
         check_slices(judged, slice_ or [], "evaluate")  # before hours of encoding
         check_tools(tool or [])
         results = evaluate_request(request, judged)
-    corrections = _find_corrections(request, results) if corrected else None
+    corrections = _find_corrections(request, results) if corrected else {}
     shown = [_select_slices(result, slice_) for result in results] if slice_ else results
     others = {result.system.identity: _ask_tools(tool, judged, result.scored) for result in results} if tool else {}
     if json:
         tools = {"tools": {name: [asdict(one) for one in of] for name, of in others.items()}} if others else {}
-        terminal.print_json(_results_to_json(shown, corrections) | tools)
+        terminal.print_json(_results_to_json(shown) | corrections | tools)
         return
     from querytruth.cli.result_tables import show_tool_figures
 
@@ -100,7 +100,7 @@ def _select_slices(result: StoredResult, slices: list[str]) -> StoredResult:
     return replace(result, scored=replace(result.scored, result=chosen))
 
 
-def _find_corrections(request: EvaluationRequest, results: list[StoredResult]) -> AuditCorrections:
+def _find_corrections(request: EvaluationRequest, results: list[StoredResult]) -> dict[str, list[JsonRecord]]:
     """Return what audits say of these results. Raises UserError where there are none."""
     from querytruth.audit.corrections import find_corrections
     from querytruth.sets.set_files import find_set
@@ -108,20 +108,18 @@ def _find_corrections(request: EvaluationRequest, results: list[StoredResult]) -
     return find_corrections(find_set(request.label, request.out), [result.scored.run for result in results])
 
 
-def _results_to_json(results: list[StoredResult], corrections: AuditCorrections | None) -> dict[str, Any]:
-    """Return every result as JSON values, the mean of systems that were evaluated in both directions, and, where they
-    are wanted, the audited figures."""
+def _results_to_json(results: list[StoredResult]) -> dict[str, Any]:
+    """Return every result as JSON values, and the mean of systems that were evaluated in both directions."""
     from querytruth.evaluation.result_files import average_results, result_to_json
 
     plain = [
         {"folder": result.folder and str(result.folder), **result_to_json(result.scored.result)} for result in results
     ]
     means = average_results([result.scored.result for result in results])
-    corrected = {} if corrections is None else {"corrected": corrections.figures, "truth": corrections.truth}
-    return {"results": plain, "mean_of_directions": means} | corrected
+    return {"results": plain, "mean_of_directions": means}
 
 
-def _show(results: list[StoredResult], corrections: AuditCorrections | None, has_slices: bool) -> None:
+def _show(results: list[StoredResult], corrections: dict[str, list[JsonRecord]], has_slices: bool) -> None:
     from querytruth.cli.result_tables import show_direction_means, show_results, show_slices
     from querytruth.evaluation.result_files import average_results
 
@@ -130,10 +128,10 @@ def _show(results: list[StoredResult], corrections: AuditCorrections | None, has
     if has_slices:
         show_slices(results_by_system)
     show_direction_means(average_results(results_by_system))
-    if corrections is not None:
+    if corrections:
         from querytruth.cli.trust_tables import show_corrections
 
-        show_corrections(corrections.figures, corrections.truth)
+        show_corrections(corrections["corrected"], corrections["truth"])
     for result in results:
         if result.folder is not None:
             terminal.out.print(f"written: {result.page or result.folder}", markup=False, soft_wrap=True)

@@ -371,11 +371,6 @@ def apply(
     set_: options.SetArgument,
     out: options.OutOption = DATASETS_FOLDER,
     accept_loss: options.AcceptLossOption = False,
-    accept_at: Annotated[
-        float | None,
-        option(help="Take the labels of an audit's judge, too, of grades at least so precise.", min=0.5, max=1),
-    ] = None,
-    audit: Annotated[str, option(help="The audit whose judge --accept-at is about.")] = "audit",
     json: options.JsonOption = False,
 ) -> None:
     """Publish the next version of a set from the decisions made on it, and show what is new in it.
@@ -387,7 +382,7 @@ def apply(
 
     path = loaded_set.find_version(set_, out)
     with terminal.reported_run():
-        result = loaded_set.apply_decisions(path, accept_loss=accept_loss, accept_at=accept_at, audit=audit).result
+        result = loaded_set.apply_decisions(path, accept_loss=accept_loss).result
     if json:
         terminal.print_json(summarize_build(result))
         return

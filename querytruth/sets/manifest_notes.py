@@ -260,15 +260,6 @@ class DrawnLog(TypedDict):
     strata: list[LogStratum]
 
 
-class AcceptedLabelsRecord(TypedDict):
-    """What a rebuild needs to find the accepted labels of a judge again: the audit, its grades, and how often it had
-    been extended."""
-
-    audit: str
-    grades: list[int]
-    extensions: Count
-
-
 class FurtherJudgments(TypedDict):
     """What more judgments would give."""
 
@@ -343,7 +334,6 @@ class Notes(TypedDict):
     nested: NotRequired[Nested]
     held_out: NotRequired[dict[str, Any]]
     judge: NotRequired[JudgeFigures]
-    accepted_labels: NotRequired[list[AcceptedLabelsRecord]]
     accepted_pairs_declared: NotRequired[Count]
     accepted_pairs_closed: NotRequired[Count]
     format: NotRequired[str]

@@ -47,10 +47,3 @@ def test_a_sealed_table_without_a_column_or_with_other_values_is_one_line(name: 
             write_audit(folder, MANIFEST, TABLES | {name: table})
             with pytest.raises(UserError, match=rf"{name}\.parquet \(read audit\): has no column {column}"):
                 read_audit(folder)
-
-
-def test_an_audit_without_a_judge_says_so_where_its_judge_is_asked_for(tmp_path: Path) -> None:
-    """Its pool may hold scores, and a manifest of a set may name its labels."""
-    write_audit(tmp_path / "audits" / "first", {**MANIFEST}, TABLES)
-    with pytest.raises(UserError, match=r"first \(audit\): has no judge whose labels could be taken"):
-        read_audit(tmp_path / "audits" / "first").get_judge()

@@ -27,7 +27,6 @@ def test_one_changed_character_of_a_manifest_is_refused(key: str, tmp_path: Path
     ("note", "value", "where"),
     [
         ("judge", {"name": "m"}, "asked"),
-        ("accepted_labels", [{"audit": "a", "grades": "all"}], r"accepted_labels\[0\]"),
         ("collection", {"search": 7}, "collection"),
         ("log", {"file": "log.csv", "strata": [{}]}, "strata"),
     ],

@@ -26,9 +26,8 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from querytruth.audit.definition import AuditKeys, AuditSize  # noqa: E402
+from querytruth.audit.definition import AuditKeys  # noqa: E402
 from querytruth.audit.pair_audit import estimate_total  # noqa: E402
-from querytruth.audit.query_audit import estimate_mean  # noqa: E402
 from querytruth.sets.decision_agreement import AUDIT_VIEW  # noqa: E402
 from querytruth.sets.decision_records import QueryDecision  # noqa: E402
 from tests.audit.planted_worlds import (  # noqa: E402
@@ -155,23 +154,6 @@ def _estimate_lee(people: np.ndarray, judge: np.ndarray, rest: np.ndarray) -> In
 PEERS = {"ppi-python": _estimate_ppi, "judgy": _estimate_judgy, "Lee et al.": _estimate_lee}
 
 
-def compare_means() -> float | None:
-    """Returns the largest difference between our mean with a known figure and ppi-python's, for the same factor."""
-    if ppi_py is None:
-        return None
-    rng, worst = np.random.default_rng(1), 0.0
-    for _ in range(100):
-        known = rng.random(5000)
-        judged = np.clip(0.3 + 0.6 * known + rng.normal(0, 0.1, 5000), 0, 1)
-        drawn = rng.choice(5000, 200, replace=False)
-        centred = known[drawn] - known[drawn].mean()
-        factor = float(np.clip((centred * judged[drawn]).sum() / (centred**2).sum(), 0, 1))
-        ours = estimate_mean(judged[drawn], known[drawn], known.mean(), 5000).value
-        theirs = ppi_py.ppi_mean_pointestimate(judged[drawn], known[drawn], known, lam=factor)
-        worst = max(worst, abs(float(ours) - float(np.squeeze(theirs))))
-    return worst
-
-
 def measure_large_audit(pairs: int) -> None:
     """Prints the seconds of plan, start and report of a pool of so many pairs, and the memory of all."""
     from querytruth.audit.answers import load_audit, take_answers
@@ -183,7 +165,7 @@ def measure_large_audit(pairs: int) -> None:
         path, run = _publish_large_set(Path(folder), pairs // 50)
         start = time.perf_counter()
         pooled = pool_set(path, [run], 50)
-        plan_audit(path, pooled, AuditSize())
+        plan_audit(path, pooled, AuditKeys())
         planned = time.perf_counter()
         start_audit(path, pooled, AuditKeys(depth=50), None)
         started = time.perf_counter()
@@ -240,4 +222,3 @@ if __name__ == "__main__":
         compare_real_judges(arguments.judges)
     else:
         compare_estimators()
-        print("largest difference from ppi-python, same factor:", compare_means())

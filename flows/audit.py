@@ -18,8 +18,8 @@ from flows.prefect_runs.artifacts import artifact_key, call_server_if_available,
 from flows.prefect_runs.flow_runner import ask_person, execute_on_threads, is_deployed_run
 from querytruth.audit import audit_files, pool
 from querytruth.audit.answers import count_waiting, load_audit, read_answers
+from querytruth.audit.card_audit import CardAudit
 from querytruth.audit.definition import AuditDefinition
-from querytruth.audit.extension import CardAudit, extend_audit, find_new_runs, read_extension
 from querytruth.audit.judge import judge_pool
 from querytruth.audit.report import report_audit
 from querytruth.audit.steps import PreparedAudit, find_audited_version, plan_audit, prepare_audit, start_audit
@@ -29,7 +29,7 @@ from querytruth.sets.manifest_notes import describe_certificate
 
 
 class AuditParameters(StrictModel):
-    """The definition of an audit, later systems, and how the flow runs."""
+    """The definition of an audit, and how the flow runs."""
 
     definition: Annotated[
         Path | SkipJsonSchema[AuditDefinition],
@@ -38,10 +38,6 @@ class AuditParameters(StrictModel):
     overrides: list[str] = Field(
         default_factory=list, description="Keys of the definition, changed for this run, such as judgments=500."
     )
-    later_runs: list[Path] = Field(
-        default_factory=list, description="Systems that are added to the audit once it has begun; all answers stay."
-    )
-    later_judgments: int = Field(100, ge=20, le=100_000, description="Pairs of theirs that people judge in addition.")
     offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
     page_language: str = Field("en", pattern="^(en|zh)$", description="Of the report's page.")
     workers: int = Field(2, ge=1, le=256, description="Questions asked at once.")
@@ -84,7 +80,6 @@ def audit_set(parameters: AuditParameters) -> State[Any]:
     definition = parameters.load_definition()
     path, name = find_audited_version(definition), definition.name
     _draw_sample(prepare_audit(definition, path))
-    _add_later_systems(path, definition, parameters)
     last_error = ""
     for attempt in count():
         waiting = last_error or _describe_open_pairs(path, name)
@@ -116,13 +111,6 @@ def _draw_sample(prepared: PreparedAudit) -> None:
     call_server_if_available(lambda: create_table_artifact(planned["strata"], key, about))
     judged = None if judge is None else judge_pool(judge, prepared.pooled)
     start_audit(path, prepared.pooled, definition, judged)
-
-
-def _add_later_systems(path: Path, definition: AuditDefinition, parameters: AuditParameters) -> None:
-    """Extend, as `querytruth audit extend` does, by those systems that an earlier run has not added."""
-    new = find_new_runs(path, definition.name, parameters.later_runs)
-    if new:
-        extend_audit(read_extension(path, definition.name, new, definition.judge), parameters.later_judgments)
 
 
 def _describe_open_pairs(path: Path, name: str) -> str:

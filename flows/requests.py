@@ -243,8 +243,6 @@ class DrawRequest(AuditKeys, JudgeRequest):
             return load_audit_definition(Path(self.audited), self.overrides)
         if self.overrides:
             raise UsageError("overrides", "change keys of a definition", "name one: AUDIT.yaml", self.stage)
-        if self.until is not None and self.queries is not None:
-            raise UsageError("until", "says itself how much is judged", "leave out queries", self.stage)
         keys = {name: getattr(self, name) for name in AuditKeys.model_fields}
         return AuditDefinition(set=self.audited, judge=self.load_judge(), **keys)
 

@@ -20,7 +20,6 @@ MANIFEST: dict[str, Any] = {
     "seed": 0,
     "unit": "pairs",
     "queries": 1,
-    "drawn_queries": [],
     "strata": [{"stratum": "outside", "pairs": 1, "drawn": 1}],
     "outside": {"pairs": 1, "drawn": 1},
     "audit_id": "a_1",

@@ -49,8 +49,7 @@ DOING = {
     ),
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/judged_pairs.py", "builders/set_pages.py"),
-    *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "extension", "judge", "judge_card")),
-    "querytruth/audit/overlap.py",
+    *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "judge", "judge_card", "overlap")),
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
@@ -169,12 +168,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 459,
-    "lines": 77_662,
-    "lines of imports": 6_020,
+    "files": 458,
+    "lines": 77_156,
+    "lines of imports": 5_979,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
-    "Any": 1527,
+    "Any": 1519,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

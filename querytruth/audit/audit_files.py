@@ -10,8 +10,7 @@
                     audit.json      the manifest, with the digests of the tables and its own
                     report.json     the last report, if one was made; report.html its page
 
-The others are written once: in a folder of its own, which one rename puts in place. An extension writes tables of other
-names (pool.2.parquet), and replaces the manifest, which names them, last.
+The others are written once: in a folder of its own, which one rename puts in place.
 """
 
 import io
@@ -22,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import msgspec
 import pandas as pd
@@ -53,7 +52,7 @@ AUDIT_COLUMNS = {
 }
 REPORT_FILE, REPORT_PAGE_FILE = "report.json", "report.html"
 CARDS_FILE, _CLAIMS_FILE = "cards.jsonl", "claims.json"
-CARDS_UNIT = "cards"  # `unit` of an audit until a goal
+CARDS_UNIT: Final = "cards"  # `unit` of an audit until a goal
 _MANIFEST_FILE = "audit.json"
 _TABLES = ("pool", "ranks", "sample")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -114,15 +113,6 @@ class Stratum(TypedDict):
     drawn: Count
 
 
-class Extension(TypedDict):
-    """One of `extensions`: the systems that came, and the pairs drawn of what they found."""
-
-    systems: list[str]
-    drawn: Count
-    replies: NotRequired[str]
-    without_grade: NotRequired[Count]
-
-
 class DrawnAudit(TypedDict):
     """What the id of an audit covers, besides the drawn pairs."""
 
@@ -133,14 +123,12 @@ class DrawnAudit(TypedDict):
     judge: JudgeRecord | None
     depth: Count
     seed: int
-    unit: str
+    unit: Literal["pairs", "cards"]
     queries: Count
-    drawn_queries: list[str]
     strata: list[Stratum]
     outside: OutsidePairs
     goal: NotRequired[float]
     people: NotRequired[Count]
-    extensions: NotRequired[list[Extension]]
 
 
 class AuditManifest(DrawnAudit):
@@ -188,23 +176,11 @@ def write_audit(folder: Path, manifest: AuditManifest, tables: dict[str, pd.Data
     return whole
 
 
-def replace_audit(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
-    """Replaces the manifest and the tables of an audit, whole or not at all; returns the manifest with files and
-    digest. Raises UserError where it cannot be written."""
-    before = {_table_file(read_audit_manifest(folder), name) for name in _TABLES}
-    with translate_write_errors("extend audit", folder):
-        whole = _write_tables(folder, manifest, tables)
-        durable_files.sync_folder(folder)
-        for name in before - set(whole["files"]):
-            contained_path(folder, name, _STAGE).unlink(missing_ok=True)
-    return whole
-
-
 def _write_tables(folder: Path, manifest: AuditManifest, tables: dict[str, pd.DataFrame]) -> AuditManifest:
     """Writes the tables, then the manifest that names them; returns it."""
     files: dict[str, AuditTable] = {}
     for name in _TABLES:
-        path = folder / _table_file(manifest, name)
+        path = folder / f"{name}.parquet"
         durable_files.write_atomically(path, _encode(tables[name]))
         files[path.name] = {"rows": len(tables[name]), "sha256": durable_files.file_sha256(path)[0]}
     whole: AuditManifest = {**manifest, "files": files}
@@ -213,18 +189,12 @@ def _write_tables(folder: Path, manifest: AuditManifest, tables: dict[str, pd.Da
     return whole
 
 
-def _table_file(manifest: AuditManifest, name: str) -> str:
-    """The file of a table; each extension of the audit has files of its own."""
-    number = len(manifest.get("extensions", ()))
-    return f"{name}.{number + 1}.parquet" if number else f"{name}.parquet"
-
-
 def read_audit(folder: Path) -> StoredAudit:
     """Reads an audit. Raises UserError where there is none, or where a file is not as it was written."""
     manifest = read_audit_manifest(folder)
     tables = {}
     for name in _TABLES:
-        path = contained_path(folder, _table_file(manifest, name), _STAGE)
+        path = contained_path(folder, f"{name}.parquet", _STAGE)
         restore = "restore the file, or start another audit"
         if path.name not in manifest["files"]:
             raise UserError(_STAGE, path, "is not in the audit's manifest", restore)

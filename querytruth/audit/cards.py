@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from querytruth.audit.answers import AuditAnswers, collect_answers
 from querytruth.audit.audit_files import CARDS_UNIT, audit_folder, list_audits, read_audit, read_audit_manifest
-from querytruth.audit.extension import CardAudit
+from querytruth.audit.card_audit import CardAudit
 from querytruth.audit.pool import JsonRecord
 from querytruth.review import query_cards
 from querytruth.review.deck import (

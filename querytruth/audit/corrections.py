@@ -8,7 +8,7 @@ import pandas as pd
 
 from querytruth.audit import audit_files
 from querytruth.audit.answers import read_answers
-from querytruth.audit.extension import CardAudit
+from querytruth.audit.card_audit import CardAudit
 from querytruth.audit.next_cards import AnsweredPool
 from querytruth.audit.pool import AUDIT_STAGE, PAIR, JsonRecord
 from querytruth.backends.files.safe_paths import contained_path, read_regular

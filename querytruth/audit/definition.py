@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.definitions import (
@@ -59,12 +59,11 @@ class PairJudgeOptions(JudgeOptions, allow_inf_nan=False):
     at_least: float = Field(0.9, gt=0, le=1)
 
 
-class AuditSize(StrictModel):
-    """What people judge: so many pairs, or so many whole queries, or, card by card, until a share of the relevant pairs
-    is certified. `strata`: where they look."""
+class AuditKeys(StrictModel):
+    """What a definition of an audit and the options of its commands have in common. People judge so many pairs, or,
+    card by card, until a share of the relevant pairs is certified. `strata`: where they look."""
 
     judgments: int = Field(300, ge=20, le=100_000, description="Pairs that people judge.")
-    queries: int | None = Field(None, ge=5, description="Judge whole queries, so many, in place of single pairs.")
     until: Annotated[str | None, ByName("--until", "recall=SHARE")] = Field(
         None,
         pattern=r"^recall=(0?\.\d+|1(\.0*)?)$",
@@ -72,16 +71,6 @@ class AuditSize(StrictModel):
     )
     strata: Annotated[StrataOptions, IN_FORMS] = StrataOptions()
     people: int = Field(1, ge=1, le=5, description="How many people judge each pair.")
-
-    @property
-    def goal(self) -> float | None:
-        """The share of the relevant pairs that is to be certified."""
-        return None if self.until is None else float(self.until.partition("=")[2])
-
-
-class AuditKeys(AuditSize):
-    """What a definition of an audit and the options of its commands have in common."""
-
     name: str = Field("audit", pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", description="The name of the audit.")
     runs: Annotated[list[Path], OneOrMore, ByName("--run", "RUN")] = Field(
         default_factory=list, description="A system's run file, or the folder of its result."
@@ -90,6 +79,11 @@ class AuditKeys(AuditSize):
     seed: int = Field(0, description="Of the draw.")
     out: OutputFolder = Field(DATASETS_FOLDER, description="Where sets lie.")
 
+    @property
+    def goal(self) -> float | None:
+        """The share of the relevant pairs that is to be certified."""
+        return None if self.until is None else float(self.until.partition("=")[2])
+
 
 class AuditDefinition(Definition, AuditKeys):
     """An audit of `set`: name, name/v3 or folder."""
@@ -97,9 +91,3 @@ class AuditDefinition(Definition, AuditKeys):
     kind: Literal["audit"] = "audit"
     set: SetPathOrName
     judge: AuditJudgeOptions | None = None
-
-    @model_validator(mode="after")
-    def _one_size(self) -> AuditDefinition:
-        if self.until is not None and self.queries is not None:
-            raise ValueError("until says itself how much is judged, leave out queries")
-        return self

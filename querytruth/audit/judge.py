@@ -213,7 +213,7 @@ def load_outside_judge(choice: JudgeOptions, names: Collection[str]) -> chat.Cha
 def count_judge_calls(judge: chat.ChatModel, pooled: PooledSet) -> int:
     """Returns the number of questions that a start would ask: those without a stored reply."""
     return cached_replies.answer_requests(
-        open_judge_store(pooled.stored), judge, build_judge_requests(pooled)[0], offline=True
+        open_judge_store(pooled.stored), judge, build_judge_requests(pooled), offline=True
     ).missing
 
 
@@ -261,11 +261,10 @@ def _read_scores(
     )
 
 
-def build_judge_requests(pooled: PooledSet) -> tuple[list[chat.ChatRequest], list[int]]:
-    """Returns the requests about each pooled pair, in the pool's order, and the grades that they offer. Raises
-    UserError for an image that is not at hand."""
-    questions = _ask_about(pooled)
-    return _list_requests(questions, pooled), questions.grades
+def build_judge_requests(pooled: PooledSet) -> list[chat.ChatRequest]:
+    """Returns the requests about each pooled pair, in the pool's order. Raises UserError for an image that is not at
+    hand."""
+    return _list_requests(_ask_about(pooled), pooled)
 
 
 def _ask_about(pooled: PooledSet) -> SetQuestions:

@@ -11,12 +11,11 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from querytruth.array_types import FloatArray
+from querytruth.array_types import BoolArray, FloatArray
 from querytruth.audit import audit_files, definition
 from querytruth.audit.answers import load_audit, read_answers
 from querytruth.audit.audit_files import JudgeRecord
@@ -190,7 +189,7 @@ def _cross(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]
     return total
 
 
-def _rate(hits: Any, weight: Any) -> IntervalEstimate:
+def _rate(hits: BoolArray, weight: FloatArray) -> IntervalEstimate:
     """A weighted share with Jeffreys' interval of the effective number of draws, (sum w)^2 / sum w^2 (Kish 1965)."""
     if not len(hits):
         return estimate_proportion(0, 0, np.inf)

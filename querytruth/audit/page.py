@@ -162,17 +162,11 @@ def _judge(judge: Mapping[str, Any] | None) -> _TemplateData | None:
     }
 
 
-def _name_part(part: str, names: Mapping[str, str]) -> str:
-    """Return the text of a part of a stratum; that of an extension ends with its number."""
-    kind = part.rstrip("0123456789")
-    return f"{names[kind]} {part[len(kind) :]}".strip()
-
-
 def _strata(report: Mapping[str, Any], names: Mapping[str, str]) -> list[_TemplateData]:
     rows = [*report["strata"], {"stratum": "outside", **report["outside"]}]
     return [
         {
-            "name": ", ".join(_name_part(part, names) for part in row["stratum"].split(".")),
+            "name": ", ".join(names[part] for part in row["stratum"].split(".")),
             **{k: row[k] for k in ("pairs", "drawn")},
         }
         for row in rows

@@ -1,8 +1,8 @@
-"""Audits whose sample is of single pairs: how many of each stratum people judge, and what their answers say.
+"""The sample of an audit: how many pairs of each stratum people judge, and what their answers say.
 
 Estimates are Horvitz and Thompson's totals, with the intervals of each stratum joined. The pairs of a stratum are drawn
 one by one over all queries, so that their answers are independent given the set, also where pairs of one query are
-alike. Where whole queries were drawn, see `query_audit.py`.
+alike.
 """
 
 from __future__ import annotations

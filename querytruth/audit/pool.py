@@ -2,7 +2,7 @@
 
 A stratum is a part of the pool with a share of relevant pairs of its own. Pairs of the set that no system returned near
 the top and that the set does not call relevant are outside the pool; a random draw of them bounds what the pool cannot
-see. The sample, of pairs or of whole queries, is chosen by hash, so that the same seed draws the same.
+see. The sample is chosen by hash, so that the same seed draws the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,6 @@ FIRST_RANKS, LATER_RANKS, OUTSIDE = "first_ranks", "later_ranks", "outside"
 STRATA = (JUDGED_RELEVANT, JUDGED_ZERO, CANDIDATE, FIRST_RANKS, LATER_RANKS)
 FIRST_RANKS_UNTIL = 10
 YES, NO, UNKNOWN = JUDGE_PARTS = ("yes", "no", "unknown")  # what a judge says of a pair: relevant, not, nothing
-ADDED = "added"
 NO_LABEL = -1
 PAIR = ["query_id", "image_id"]
 # Shares of relevant pairs that a plan expects before anything is known; they decide where people look, not the
@@ -48,8 +47,7 @@ _NO_RUN = "give --run RUN, or runs in the definition"
 class AuditPool:
     """`pairs`: query_id, image_id, relevance (the set's grade, -1 without one), best_rank (0 where no system returned
     it), judge (a judge's grade, -1 without one), reason (the judge's) and stratum, by query and image. With a judge
-    each stratum has parts, such as `first_ranks.yes`; what a later system brought is in parts of its own, such as
-    `first_ranks.added1.yes`. `ranks`: system, query_id, image_id and rank of all pooled
+    each stratum has parts, such as `first_ranks.yes`. `ranks`: system, query_id, image_id and rank of all pooled
     results. `outside_size`: number of pairs of the set outside the pool."""
 
     pairs: pd.DataFrame
@@ -109,28 +107,15 @@ def build_audit_pool(
     return AuditPool(pairs.sort_values(PAIR, ignore_index=True), ranks, query_count * image_count - len(pairs))
 
 
-def find_added_pairs(before: pd.DataFrame, pool: AuditPool) -> AuditPool:
-    """Returns those pairs of a pool that an earlier one (its `pairs`) lacks, as a pool with nothing outside."""
-    known = pd.MultiIndex.from_frame(before[PAIR])
-    added = pool.pairs[~pd.MultiIndex.from_frame(pool.pairs[PAIR]).isin(known)]
-    return AuditPool(added.reset_index(drop=True), pool.ranks, 0)
-
-
-def mark_added(strata: pd.Series, number: int) -> pd.Series:
-    """Returns strata as those of the pairs that the extension of this number added."""
-    return strata.str.replace(r"^(\w+)", rf"\1.{ADDED}{number}", regex=True)
-
-
-def _place_stratum(name: str) -> tuple[int, str, int]:
+def _place_stratum(name: str) -> tuple[int, int]:
     """The place of a stratum or a part of one in lists."""
-    whole, *parts = name.split(".")
-    label = parts.pop() if parts and parts[-1] in JUDGE_PARTS else None
-    return STRATA.index(whole), "".join(parts), -1 if label is None else JUDGE_PARTS.index(label)
+    whole, _, part = name.partition(".")
+    return STRATA.index(whole), JUDGE_PARTS.index(part) if part else -1
 
 
 def expect_relevant(stratum: str) -> float:
     """Returns the share of relevant pairs that a plan expects of a stratum or a part of one."""
-    whole, part = stratum.partition(".")[0], stratum.rpartition(".")[2]
+    whole, _, part = stratum.partition(".")
     parts = _EXPECTED_OF_JUDGED_PART if whole == JUDGED_RELEVANT else _EXPECTED_OF_PART
     return parts.get(part, EXPECTED_RELEVANT[whole])
 
@@ -145,28 +130,6 @@ def draw_pairs(pool: AuditPool, allocation: Mapping[str, int], seed: int) -> pd.
         chosen = np.argsort(hash_pairs(pairs, seed, "draw"), kind="stable")[:count]
         parts.append(pairs.iloc[np.sort(chosen)].assign(probability=count / len(pairs)))
     return order_sample(pd.concat(parts, ignore_index=True), seed)
-
-
-def draw_added_pairs(added: AuditPool, allocation: Mapping[str, int], drawn: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Returns the sample of the pairs that an extension adds (SAMPLE_COLUMNS): those of them that the earlier sample
-    `drawn` has already, as a draw outside the pool, and others until each stratum has as many as allocated. Given
-    their number, the former are a random draw of their stratum, too."""
-    known = pd.MultiIndex.from_frame(drawn[PAIR])
-    is_known = pd.MultiIndex.from_frame(added.pairs[PAIR]).isin(known)
-    parts = [added.pairs.iloc[:0].assign(probability=0.0)]
-    for stratum, pairs in added.pairs.assign(is_known=is_known).groupby("stratum", sort=True):
-        count = min(max(allocation.get(str(stratum), 0), int(pairs["is_known"].sum())), len(pairs))
-        order = np.lexsort((hash_pairs(pairs, seed, "draw"), ~pairs["is_known"]))  # the known ones first
-        parts.append(pairs.iloc[np.sort(order[:count])].assign(probability=count / len(pairs)))
-    return order_sample(pd.concat(parts, ignore_index=True), seed)
-
-
-def draw_queries(pool: AuditPool, query_ids: Sequence[str], count: int, seed: int) -> tuple[pd.DataFrame, list[str]]:
-    """Returns all pooled pairs of `count` queries (SAMPLE_COLUMNS), and the ids of these, sorted; a query may have no
-    pair."""
-    drawn = sorted(sorted(query_ids, key=lambda query: (stable_hash(str(seed), "query", query), query))[:count])
-    pairs = pool.pairs[pool.pairs["query_id"].isin(drawn)]
-    return order_sample(pairs.assign(probability=len(drawn) / len(query_ids)), seed), drawn
 
 
 def draw_outside(
@@ -248,7 +211,7 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
     tables = judged.stored.tables
     ranked: dict[str, pd.DataFrame] = {}
     for run in runs:
-        name = name_system(run)
+        name = _name_system(run)
         if name in ranked:
             raise UserError(AUDIT_STAGE, run, f"is the second system named {name}", "rename the file or folder")
         ranked[name] = _rank_results(run, judged, depth)
@@ -262,7 +225,7 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
     return PooledSet(judged, judged.stored, pool, systems)
 
 
-def name_system(run: Path) -> str:
+def _name_system(run: Path) -> str:
     """Returns the name of a result's folder, else of the file without its suffix."""
     resolved = run.resolve()
     return resolved.name if resolved.is_dir() else resolved.stem

@@ -11,15 +11,14 @@ import pandas as pd
 from querytruth.audit import pair_audit
 from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, median_seconds, read_answers
 from querytruth.audit.audit_files import CARDS_UNIT, StoredAudit, write_audit_report
-from querytruth.audit.extension import CardAudit
+from querytruth.audit.card_audit import CardAudit
 from querytruth.audit.judge_card import describe_agreement, describe_reliability, read_judge_card
 from querytruth.audit.page import write_audit_page
 from querytruth.audit.pool import AUDIT_STAGE, NO_LABEL, OUTSIDE, PAIR, AuditPool, JsonRecord
-from querytruth.audit.query_audit import complete_judgments, estimate_systems_of_queries, estimate_truth_of_queries
 from querytruth.audit.steps import ASSUMED_SECONDS, count_strata
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
-from querytruth.evaluation import ground_truth, statistics
+from querytruth.evaluation import statistics
 from querytruth.evaluation.comparison import kendall_tau_b
 from querytruth.sets import decision_log
 from querytruth.sets.decision_records import QueryDecision
@@ -30,7 +29,6 @@ _MOST_PAIRS = 60  # of each kind that a report lists
 _EQUAL = 1e-9
 _MEASURES = ("missing_share", "multiplier", "missing", "wrong_share")
 _FEWEST_ANSWERS = 10
-_FEWEST_QUERIES = 5
 _MORE = 100  # judgments
 _MINUTES = 10  # of a person, whose worth an audit until a goal states
 _NARROWEST = 1e-12  # of an interval that is no point
@@ -117,7 +115,7 @@ def report_audit(path: Path, name: str, page_language: str | None = None) -> tup
     UserError where too few are answered."""
     audit, stored = load_audit(path, name)
     answers = read_answers(path, audit)
-    findings = {"pairs": _report_pairs, "queries": _report_queries, CARDS_UNIT: _report_cards}[audit.manifest["unit"]]
+    findings = _report_cards if audit.manifest["unit"] == CARDS_UNIT else _report_pairs
     report = {
         **{key: audit.manifest[key] for key in ("name", "audit_id", "set", "unit", "depth", "queries", "strata")},
         "answers": _count_answers(audit, answers),
@@ -166,39 +164,6 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
         "slices": pair_audit.estimate_slices(estimates, stored.tables.queries).to_dict("records"),
         "figures": systems.to_dict("records"),
         "width": _describe_widths(width, width * min(shrinks, 1.0)),
-    }
-
-
-def _report_queries(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
-    known = set(answers.grades) | set(answers.undetermined)
-    sampled = audit.sample.assign(done=[pair in known for pair in _list_pairs(audit.sample)])
-    waiting = set(sampled.loc[~sampled["done"], "query_id"])
-    drawn = [query for query in audit.manifest["drawn_queries"] if query not in waiting]
-    if len(drawn) < _FEWEST_QUERIES:
-        given = f"{len(drawn)} of {len(audit.manifest['drawn_queries'])} drawn queries are wholly answered"
-        raise _too_few(audit, given, f"at least {_FEWEST_QUERIES} queries")
-    queries = int(audit.manifest["queries"])
-    tables = ground_truth.fold_tables(
-        stored.tables, ground_truth.find_representatives(stored.tables.duplicates, stored.tables.images["image_id"])
-    )
-    unsure = {pair for pair in answers.undetermined if pair[0] in set(drawn)}
-
-    def estimate(given: Mapping[tuple[str, str], int]) -> pair_audit.TruthEstimates:
-        return estimate_truth_of_queries(complete_judgments(audit.pool, given, drawn), drawn, queries)
-
-    ends = (estimate(answers.grades), estimate(answers.grades | dict.fromkeys(unsure, 1)))
-    bounds = {name: (float(getattr(ends[0], name).value), float(getattr(ends[1], name).value)) for name in _MEASURES}
-    pairs = complete_judgments(audit.pool, answers.grades, drawn)
-    ids = [str(query) for query in tables.queries["query_id"]]
-    systems = estimate_systems_of_queries(pairs, tables.qrels, audit.ranks, drawn, ids)
-    share, more = ends[0].missing_share, len(drawn) * (1 + _MORE / max(len(pairs), 1))
-    shrinks = np.sqrt(max(1 / more - 1 / queries, 0) / (1 / len(drawn) - 1 / queries)) if len(drawn) < queries else 0
-    width = float(share.high - share.low)
-    return {
-        "truth": _tabulate_truth(ends[0], bounds),
-        "slices": [],
-        "figures": systems.to_dict("records"),
-        "width": _describe_widths(width, width * float(shrinks)),
     }
 
 

@@ -74,20 +74,3 @@ class JudgeCheckRequest(JudgeRequest):
     name: str = Field("audit", description="The audit whose answers the judge is compared with.")
     offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
-
-
-class ExtendRequest(JudgeRequest):
-    """Systems that are added to an audit that has begun."""
-
-    stage: ClassVar[str] = "extend audit"
-
-    of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    name: str = Field("audit", description="The name of the audit.")
-    run: Annotated[list[Path], ONE_OR_MORE, ByName("--run", "RUN")] = Field(
-        default_factory=list, description="A system's run file, or the folder of its result."
-    )
-    judgments: int | None = Field(
-        None, ge=20, le=100_000, description="Pairs that people judge in addition (default: 100)."
-    )
-    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")

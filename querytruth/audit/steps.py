@@ -20,7 +20,7 @@ from querytruth.audit.audit_files import (
     read_audit_manifest,
     write_audit,
 )
-from querytruth.audit.definition import AuditDefinition, AuditKeys, AuditSize
+from querytruth.audit.definition import AuditDefinition, AuditKeys
 from querytruth.audit.judge import (
     JudgeLabels,
     SetQuestions,
@@ -39,7 +39,6 @@ from querytruth.audit.pool import (
     PooledSet,
     draw_outside,
     draw_pairs,
-    draw_queries,
     expect_relevant,
     order_sample,
     pool_set,
@@ -58,7 +57,7 @@ _SCHEMA_VERSION = 1
 _ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
 
 
-def allocate_judgments(pool: AuditPool, size: AuditSize) -> tuple[dict[str, int], int]:
+def allocate_judgments(pool: AuditPool, size: AuditKeys) -> tuple[dict[str, int], int]:
     """Returns the number of pairs to draw, by stratum, and from outside the pool."""
     total = size.judgments
     parts: dict[str, dict[str, int]] = {}
@@ -94,7 +93,7 @@ def expect_width(pool: AuditPool, allocation: dict[str, int]) -> float:
     return expected_width(sizes, drawn, expected, np.array([name.startswith(JUDGED_RELEVANT) for name in names]))
 
 
-def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel | None = None) -> JsonRecord:
+def plan_audit(path: Path, pooled: PooledSet, size: AuditKeys, judge: ChatModel | None = None) -> JsonRecord:
     """Returns what an audit would judge: the strata, the width expected, a person's hours, and the calls of the
     judge. Writes nothing, asks nothing."""
     pool, strata = pooled.pool, pooled.pool.count_strata()
@@ -104,11 +103,8 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         whole = PooledPairs.from_audit(pool, pooled.query_ids, pooled.image_ids, 0, 0)
         to_goal = whole.find_cards(NO_CARDS, {}).certify(size.goal)["to_goal"]
         allocation, outside = dict[str, int](), 0
-    elif size.queries is None:
-        allocation, outside = allocate_judgments(pool, size)
     else:
-        share = min(size.queries, len(pooled.query_ids)) / len(pooled.query_ids)
-        allocation, outside = {name: round(count * share) for name, count in strata.items()}, 0
+        allocation, outside = allocate_judgments(pool, size)
     judgments = to_goal if size.goal is not None else sum(allocation.values()) + outside
     calls = 0 if judge is None else count_judge_calls(judge, pooled)
     price = size.judge.price if isinstance(size, AuditDefinition) and size.judge is not None else None
@@ -120,7 +116,7 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditSize, judge: ChatModel 
         ]
         + [{"stratum": "outside", "pairs": pool.outside_size, "to_judge": outside}],
         "judgments": judgments,
-        "expected_width": None if size.queries or size.goal else round(expect_width(pool, allocation), 4),
+        "expected_width": None if size.goal else round(expect_width(pool, allocation), 4),
         "seconds_per_judgment": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
         "judge_calls": calls,
@@ -192,7 +188,7 @@ def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLab
     if judged is not None:
         pooled = replace(pooled, pool=pooled.pool.divide_by_judge(judged.grades, judged.reasons, judged.scores))
     name, folder, set_ = keys.name, audit_folder(path.parent, keys.name), pooled.judged.description
-    sample, drawn_queries = _draw(pooled, keys, keys.seed)
+    sample = _draw(pooled, keys)
     about: DrawnAudit = {
         "schema_version": _SCHEMA_VERSION,
         "name": name,
@@ -201,9 +197,8 @@ def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLab
         "judge": None if judged is None else judged.record,
         "depth": keys.depth,
         "seed": keys.seed,
-        "unit": CARDS_UNIT if keys.goal else "pairs" if keys.queries is None else "queries",
+        "unit": CARDS_UNIT if keys.goal else "pairs",
         "queries": len(pooled.query_ids),
-        "drawn_queries": drawn_queries,
         "strata": count_strata(pooled.pool, sample),
         "outside": {"pairs": pooled.pool.outside_size, "drawn": int((sample["stratum"] == "outside").sum())},
     }
@@ -218,21 +213,19 @@ def start_audit(path: Path, pooled: PooledSet, keys: AuditKeys, judged: JudgeLab
         if stored["audit_id"] == audit_id:
             return stored
         reason = "is an audit of another version, with another seed, size or judge, or other runs"
-        raise UserError(AUDIT_STAGE, name, reason, "give another --name, or add systems: audit extend")
+        raise UserError(AUDIT_STAGE, name, reason, "give another --name")
     manifest: AuditManifest = {**about, "audit_id": audit_id, "files": {}, "manifest_digest": ""}
     return write_audit(folder, manifest, {"pool": pooled.pool.pairs, "ranks": pooled.pool.ranks, "sample": sample})
 
 
-def _draw(pooled: PooledSet, size: AuditSize, seed: int) -> tuple[pd.DataFrame, list[str]]:
-    pool = pooled.pool
-    if size.goal is not None:  # cards come as they count
-        return order_sample(pool.pairs.iloc[:0].assign(probability=0.0), seed), []
-    if size.queries is not None:
-        return draw_queries(pool, pooled.query_ids, size.queries, seed)
-    allocation, outside_count = allocate_judgments(pool, size)
+def _draw(pooled: PooledSet, keys: AuditKeys) -> pd.DataFrame:
+    pool, seed = pooled.pool, keys.seed
+    if keys.goal is not None:  # cards come as they count
+        return order_sample(pool.pairs.iloc[:0].assign(probability=0.0), seed)
+    allocation, outside_count = allocate_judgments(pool, keys)
     inside = draw_pairs(pool, allocation, seed)
     outside = draw_outside(pool, pooled.query_ids, pooled.image_ids, outside_count, seed)
-    return order_sample(pd.concat([inside, outside], ignore_index=True), seed), []
+    return order_sample(pd.concat([inside, outside], ignore_index=True), seed)
 
 
 def count_strata(pool: AuditPool, sample: pd.DataFrame) -> list[Stratum]:

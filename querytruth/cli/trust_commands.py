@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from flows.requests import DrawRequest
 from querytruth import terminal
-from querytruth.audit.requests import ExtendRequest
 from querytruth.cli import options
 from querytruth.cli.command_line import command, group, option
 from querytruth.defaults import DATASETS_FOLDER
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 app = group("audit", "Estimate how much of a set's truth is missing or wrong.")
 NameOption = Annotated[str, option(help="The name of the audit.")]
-_ADDED_JUDGMENTS = 100
 
 
 def _prepare(request: DrawRequest) -> PreparedAudit:
@@ -93,32 +91,6 @@ def start(json: options.JsonOption = False, *, request: DrawRequest) -> None:
         review if wanted.until else f"{review}, or querytruth review export-csv {wanted.set} --audit {wanted.name}"
     )
     terminal.out.print(f"Next: {next_steps}", markup=False, soft_wrap=True)
-
-
-@app.command
-@command
-def extend(json: options.JsonOption = False, *, request: ExtendRequest) -> None:
-    """Add systems to an audit that has begun. All drawn pairs and answers stay; a part of what only the new systems
-    return is drawn in addition. A CSV that was handed out before is imported with --allow-missing.
-
-    Example: querytruth audit extend family-album --run new-search.trec --judgments 100
-    """
-    from querytruth.audit.extension import extend_audit, read_extension
-    from querytruth.sets import set_files
-
-    path, name, next_ = set_files.find_set(request.of, request.out), request.name, f"querytruth review {request.of}"
-    judge = request.load_judge()
-    with terminal.reported_run(offline=request.offline):
-        extension = read_extension(path, name, request.run, judge)
-        manifest = extend_audit(extension, request.judgments or _ADDED_JUDGMENTS)
-    if json:
-        terminal.print_json(manifest)
-        return
-    added, drawn = manifest["extensions"][-1], manifest["extensions"][-1]["drawn"]
-    pairs = f"{len(extension.pooled.pool.pairs):,} pairs are new in the pool, {drawn:,} of them drawn in addition"
-    summary = f"{', '.join(added['systems'])} added; {pairs}"
-    terminal.out.print(f"{name}: {summary}", markup=False)
-    terminal.out.print(f"Next: {next_} (view Audit)", markup=False, soft_wrap=True)
 
 
 @app.command

@@ -134,25 +134,22 @@ def _running(values: FloatArray, query: RowIndices) -> FloatArray:
     return running
 
 
-def bound_mean(sums: FloatArray, sizes: FloatArray, worst: Any, level: float, shape: float = 1.0) -> FloatArray:
+def bound_mean(sums: FloatArray, sizes: FloatArray, worst: Any, level: float) -> FloatArray:
     """Returns the lower bound at this level of the mean of each column, from sums (clusters, columns) and sizes
-    (clusters,) or (clusters, columns). `worst`: the lowest mean that an unseen cluster may have, one or (columns,);
-    `shape`: the draws that each cluster is worth, more than 1 where there are few others. An upper bound is that of the
-    negative sums."""
+    (clusters,). `worst`: the lowest mean that an unseen cluster may have, one or (columns,). An upper bound is that of
+    the negative sums."""
     low = np.array(np.broadcast_to(np.asarray(worst, dtype=np.float64), sums.shape[1:]))
-    sizes = sizes.reshape(len(sums), -1)
-    high = sums.sum(axis=0) / sizes.sum(axis=0)
+    high = sums.sum(axis=0) / sizes.sum()
     bound: FloatArray = np.minimum(low, high)
     (open_,) = np.nonzero(high > low + _TOLERANCE)
     if not len(open_):
         return bound
     sums, end, low, high = sums[:, open_], low[open_], low[open_], high[open_]
-    sizes = sizes[:, open_] if sizes.shape[1] > 1 else sizes
     wanted, point = ndtri(1 - level), np.zeros(len(open_))
-    unseen = find_unseen_size(sizes)
-    at = (sums.sum(axis=0) * shape + end * unseen) / (sizes.sum(axis=0) * shape + unseen)
+    unseen = _find_unseen_size(sizes)
+    at = (sums.sum(axis=0) + end * unseen) / (sizes.sum() + unseen)
     for _ in range(_STEPS):
-        root, slope, point = _find_root(sums, sizes, at, end, shape, point)
+        root, slope, point = _find_root(sums, sizes, at, end, 1.0, point)
         low, high = np.where(root < wanted, at, low), np.where(root > wanted, at, high)
         step = at + (wanted - root) / slope
         step = np.where((step > low) & (step < high), step, (low + high) / 2)
@@ -170,9 +167,9 @@ def find_p_value(sums: FloatArray, sizes: FloatArray, at: float, worst: Any, sha
     return np.asarray(ndtr(root))
 
 
-def find_unseen_size(sizes: FloatArray) -> FloatArray:
-    """Returns the mean size of the cluster of a query, of sizes (clusters,) or (clusters, columns)."""
-    return np.asarray((sizes**2).sum(axis=0) / np.maximum(sizes.sum(axis=0), 1e-300))
+def _find_unseen_size(sizes: FloatArray) -> float:
+    """Returns the mean size of the cluster of a query, of sizes (clusters,)."""
+    return float((sizes**2).sum() / np.maximum(sizes.sum(), 1e-300))
 
 
 def _find_root(
@@ -180,8 +177,7 @@ def _find_root(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Returns the deviate of the probability that the weighted mean is `at` or less, its slope in `at`, and the
     saddlepoint, of which `point` is a guess."""
-    sizes = sizes.reshape(len(sums), -1)
-    sizes = np.vstack([sizes, find_unseen_size(sizes)])
+    sizes = np.append(sizes, _find_unseen_size(sizes))[:, None]
     places = np.vstack([sums, np.broadcast_to(worst * sizes[-1], sums.shape[1:])]) - sizes * at
     shapes = np.full((len(sizes), 1), shape)
     shapes[-1] = 1.0

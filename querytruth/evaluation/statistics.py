@@ -213,27 +213,23 @@ def estimate_standard_error(values: FloatArray, *, clusters: Any = None) -> tupl
     return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / sizes.sum()), count
 
 
-def find_extremes(
-    sums: FloatArray, sizes: FloatArray, ends: tuple[Any, Any], fewest: int = _FEWEST_DIFFERENT
-) -> tuple[FloatArray, FloatArray]:
+def find_extremes(sums: FloatArray, sizes: FloatArray, ends: tuple[Any, Any]) -> tuple[FloatArray, FloatArray]:
     """Returns the lowest and the highest mean that an unseen cluster may have (columns,), from sums (clusters, columns)
-    and sizes (clusters,) or (clusters, columns): those of the clusters at hand, and `ends` where these are too few
-    (`count_effective`), or where many are alike and fewer than `fewest` differ. Empty clusters do not count."""
-    sizes = sizes.reshape(len(sums), -1)
-    filled = sizes > 0
-    means = np.where(filled | ~filled.any(axis=0), sums / np.where(filled, sizes, 1), np.nan)
-    different = (np.abs(means - np.nanmedian(means, axis=0)) > _EQUAL).sum(axis=0)
-    are_few = different < np.minimum(fewest, filled.sum(axis=0) - 1)
+    and sizes (clusters,): those of the clusters at hand, and `ends` where these are too few (`count_effective`), or
+    where many are alike and few differ."""
+    means = sums / sizes[:, None]
+    different = (np.abs(means - np.median(means, axis=0)) > _EQUAL).sum(axis=0)
+    are_few = different < min(_FEWEST_DIFFERENT, len(sums) - 1)
     are_few |= count_effective(sizes) < _FEWEST_EFFECTIVE
-    lowest, highest = np.nanmin(means, axis=0), np.nanmax(means, axis=0)
+    lowest, highest = means.min(axis=0), means.max(axis=0)
     low, high = np.minimum(ends[0], lowest), np.maximum(ends[1], highest)
     return np.where(are_few, low, lowest), np.where(are_few, high, highest)
 
 
-def count_effective(sizes: FloatArray) -> FloatArray:
-    """Returns the number of equal clusters that say as much as those of these sizes (clusters,) or (clusters, columns)
-    (Kish, Survey Sampling, 1965)."""
-    return np.asarray(sizes.sum(axis=0) ** 2 / np.maximum((sizes**2).sum(axis=0), 1e-300))
+def count_effective(sizes: FloatArray) -> float:
+    """Returns the number of equal clusters that say as much as those of these sizes (clusters,) (Kish, Survey Sampling,
+    1965)."""
+    return float(sizes.sum() ** 2 / np.maximum((sizes**2).sum(), 1e-300))
 
 
 def sum_by_cluster(values: FloatArray, clusters: Any) -> tuple[FloatArray, FloatArray]:

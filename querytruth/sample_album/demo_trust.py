@@ -11,8 +11,8 @@ from pathlib import Path
 from builders.publication import publish_decisions
 from querytruth.audit import judge, steps
 from querytruth.audit.answers import load_audit, read_answers
+from querytruth.audit.card_audit import CardAudit
 from querytruth.audit.definition import AuditKeys
-from querytruth.audit.extension import CardAudit
 from querytruth.audit.pool import PAIR, pool_set
 from querytruth.audit.report import report_audit
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, always_continue, make_score_reply

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from querytruth.audit.definition import AuditSize
+from querytruth.audit.definition import AuditKeys
 from querytruth.audit.pair_audit import PairAudit, estimate_systems
 from querytruth.audit.pool import PAIR, PooledSet, pool_set
 from querytruth.audit.steps import allocate_judgments
@@ -45,7 +45,7 @@ def test_three_hundred_pairs_hold_what_eccv_says_and_the_recall_of_a_system(
 
 def draw_audits(pooled: PooledSet, relevant: np.ndarray) -> Iterator[PairAudit]:
     """Yields audits of 300 pairs, drawn anew within the strata, and answered by the truth."""
-    allocation, _ = allocate_judgments(pooled.pool, AuditSize())
+    allocation, _ = allocate_judgments(pooled.pool, AuditKeys())
     empty = PairAudit.from_answers(pooled.pool.pairs, pd.Series([], pd.MultiIndex.from_arrays([[], []]), dtype=bool))
     rng = np.random.default_rng(11)
     places = [np.flatnonzero(empty.stratum == number) for number in range(len(empty.strata))]

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from querytruth.audit.pair_audit import StratumCounts, allocate_sample, estimate_total, split_by_judge
-from querytruth.audit.query_audit import estimate_mean, estimate_ratio, estimate_share
 from querytruth.evaluation.statistics import (
     IntervalEstimate,
     bound_proportion,
@@ -62,19 +61,6 @@ def test_a_ratio_of_known_divisor_is_plain_and_an_open_divisor_has_no_end() -> N
 def test_a_total_counts_each_stratum_by_its_size() -> None:
     total = estimate_total(StratumCounts([1000, 10], [100, 10], [5, 7]))
     assert total.value == pytest.approx(57) and total.low >= 7 and total.low < 57 < total.high
-
-
-def test_no_share_found_in_any_query_is_bounded_not_zero() -> None:
-    none, some = np.zeros(50), np.full(50, 2.0)
-    for estimate in (estimate_ratio(none, some, 1000, 2), estimate_share(none, some, 1000)):
-        assert estimate.value == estimate.low == 0 and 0 < estimate.high < 0.1
-    every = estimate_share(some, some, 1000)
-    assert every.value == every.high == 1 and 0.9 < every.low < 1
-
-
-def test_all_queries_judged_leave_nothing_open() -> None:
-    found = estimate_mean(np.array([0.0, 1.0, 1.0]), np.array([0.0, 0.0, 1.0]), 1 / 3, 3)
-    assert found.low == found.value == found.high == pytest.approx(2 / 3)
 
 
 def test_an_allocation_has_a_floor_a_sum_and_no_more_than_there_is() -> None:

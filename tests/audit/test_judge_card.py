@@ -11,7 +11,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from querytruth.audit.judge_card import describe_agreement, describe_reliability, fit_curve, weighted_kappa
 from querytruth.audit.pair_audit import StratumCounts, estimate_total, split_by_judge
-from querytruth.audit.query_audit import estimate_share
 from tests.audit.planted_worlds import coverage, mean_width
 
 LABELS, SAMPLES = 200, 4000
@@ -66,19 +65,6 @@ def test_two_hundred_labels_hold_the_truth_whichever_judge_divides_the_pool(grad
         alone = estimate_total(StratumCounts(np.array([len(pairs)]), np.array([LABELS]), plain))
         assert 0.93 <= coverage(divided, relevant.sum()) <= 0.97, name
         assert mean_width(divided) <= 1.05 * mean_width(alone), name
-
-
-def test_forty_whole_queries_hold_the_truth_and_independent_pairs_would_not(graded: pd.DataFrame) -> None:
-    """40 queries, drawn again and again from the 25 that there are, as from many more."""
-    by_query = graded.assign(relevant=graded["human"] >= 2).groupby("query_id")["relevant"].agg(["sum", "size"])
-    rng = np.random.default_rng(2)
-    drawn = rng.integers(0, len(by_query), (SAMPLES, 40))
-    tops, sizes = (by_query[name].to_numpy(dtype=float)[drawn] for name in ("sum", "size"))
-    share = float(by_query["sum"].sum() / by_query["size"].sum())
-    assert 0.93 <= coverage(estimate_share(tops, sizes, 10**9), share) <= 0.985
-    found = tops.sum(axis=1) / sizes.sum(axis=1)
-    half = 1.96 * np.sqrt(found * (1 - found) / sizes.sum(axis=1))
-    assert ((found - half <= share) & (share <= found + half)).mean() < 0.6
 
 
 def test_a_card_weighs_the_pairs_that_were_rarely_drawn() -> None:

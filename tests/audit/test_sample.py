@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from querytruth.audit.pool import AuditPool, build_audit_pool, draw_outside, draw_pairs, draw_queries
+from querytruth.audit.pool import AuditPool, build_audit_pool, draw_outside, draw_pairs
 
 IMAGES = [f"i{number:02}" for number in range(40)]
 QUERIES = [f"q{number}" for number in range(30)]
@@ -52,14 +52,6 @@ def test_more_judgments_keep_what_was_drawn() -> None:
     few, many = (draw_pairs(make_pool(), {"later_ranks": count}, 3) for count in (20, 60))
     pairs = [set(zip(table["query_id"], table["image_id"], strict=True)) for table in (few, many)]
     assert pairs[0] < pairs[1]
-
-
-def test_whole_queries_bring_all_their_pairs() -> None:
-    pool = make_pool()
-    sample, drawn = draw_queries(pool, QUERIES, 6, 0)
-    assert len(drawn) == 6 and set(sample["query_id"]) == set(drawn)
-    assert len(sample) == pool.pairs["query_id"].isin(drawn).sum()
-    assert (sample["probability"] == 6 / 30).all()
 
 
 def test_pairs_outside_are_new_and_different() -> None:

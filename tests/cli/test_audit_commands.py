@@ -43,23 +43,6 @@ def audit(run: Run, eccv: EccvSet, folder: Path, *size: object, unsure: int = 0)
     return {row["measure"]: row for row in report["truth"]} | {"report": report}
 
 
-@pytest.mark.thorough
-def test_whole_queries_give_the_missing_share_that_eccv_has(run: Run, eccv: EccvSet, tmp_path: Path) -> None:
-    found = audit(run, eccv, tmp_path, "--queries", 100)
-    assert found["missing_share"]["low"] < 0.8819 < found["missing_share"]["high"]
-    assert found["multiplier"]["low"] < 8.4677 < found["multiplier"]["high"]
-    assert found["missing_share"]["high"] - found["missing_share"]["low"] < 0.05
-    assert found["wrong_share"]["low"] == 0 and found["wrong_share"]["high"] < 0.05
-    (figure,) = [row for row in found["report"]["figures"] if (row["system"], row["metric"]) == ("sharp", "r@10")]
-    true_recall = recall_of_eccv(eccv, "sharp", 10)
-    assert figure["low"] < true_recall < figure["high"] and figure["before"] > figure["high"]
-
-
-def recall_of_eccv(eccv: EccvSet, system: str, k: int) -> float:
-    tops = find_first_results(eccv, system, k)
-    return sum(len(tops[query] & found) / len(found) for query, found in eccv.truth.items()) / len(eccv.truth)
-
-
 def find_first_results(eccv: EccvSet, system: str, k: int) -> dict[str, set[str]]:
     (path,) = [path for path in eccv.runs if path.stem == system]
     scores: dict[str, list[tuple[float, str]]] = {}

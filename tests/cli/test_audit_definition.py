@@ -39,7 +39,6 @@ def test_the_starter_shows_every_key_with_its_default(tmp_path: Path) -> None:
     [
         ("kind: recall\n" + BARE, "is of kind 'recall'.*querytruth init audit"),
         (BARE + "judgements: 20\n", "key 'judgements' is unknown.*judgments"),
-        (BARE + "until: recall=0.9\nqueries: 20\n", "until says itself how much is judged, leave out queries"),
         (BARE + "strata: {floors: 3}\n", r"key 'strata.floors' is unknown.*floor"),
         (BARE + "name: No Name\n", "key 'name'"),
         ("runs: [a]\n", "key 'set' is missing"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from querytruth.audit.definition import AuditSize
+from querytruth.audit.definition import AuditKeys
 from querytruth.audit.judge_card import check_judge
 from querytruth.audit.pool import pool_set
 from querytruth.audit.steps import plan_audit
@@ -73,10 +73,10 @@ def test_the_card_has_the_agreement_and_asks_nothing_twice(answered: Path) -> No
 def test_a_plan_has_the_costs_of_the_card_and_a_stale_one_is_refused(answered: Path, small: Path) -> None:
     check_judge(answered, "audit", PlantedJudge(answered))
     pooled = pool_set(answered, [small], 3)
-    planned = plan_audit(answered, pooled, AuditSize(), PlantedJudge(answered))
+    planned = plan_audit(answered, pooled, AuditKeys(), PlantedJudge(answered))
     assert planned["judge_cost"]["tokens"] == 120 * planned["judge_calls"]
     with pytest.raises(UserError, match="is stale: the model's revision"):
-        plan_audit(answered, pooled, AuditSize(), PlantedJudge(answered, "r2"))
+        plan_audit(answered, pooled, AuditKeys(), PlantedJudge(answered, "r2"))
 
 
 @pytest.mark.thorough

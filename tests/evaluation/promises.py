@@ -5,10 +5,7 @@ verdicts, or of intervals that hold), its limits, and `gain`: how often a gate d
 average. All figures are of drawn data, but for the judgments of real judges and of ECCV Caption.
 """
 
-import csv
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +14,10 @@ from scipy.stats import binom
 
 from querytruth.array_types import FloatArray, RowIndices
 from querytruth.audit.pair_audit import estimate_total, estimate_truth
-from querytruth.audit.query_audit import estimate_mean, estimate_ratio, estimate_share
 from querytruth.evaluation.leaderboard import rank_systems
 from querytruth.evaluation.release_gate import GATE_LEVEL, find_p_values
 from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pilot
-from querytruth.evaluation.statistics import IntervalEstimate, estimate_interval, permutation_test
+from querytruth.evaluation.statistics import estimate_interval, permutation_test
 from querytruth.evaluation.system_differences import compare_leaked
 from tests.audit import planted_worlds as pairs
 
@@ -253,125 +249,6 @@ def measure_power(rng: Rng, share: float, difference: float, queries: int, draws
 
 
 # --- audits ----------------------------------------------------------------------------------------------------------
-
-
-class JudgedWorld(NamedTuple):
-    """By query and pair of its pool, -1 where the pool is shorter: what is relevant, what the set says, a system's
-    scores."""
-
-    relevant: FloatArray
-    marked: FloatArray
-    scores: FloatArray
-
-
-def plant_judged_world(rng: Rng, prevalence: float, known: float) -> JudgedWorld:
-    """400 queries of unequal difficulty with 50 pairs each; the set knows a share of the truth."""
-    share = rng.beta(prevalence * 4, (1 - prevalence) * 4, (400, 1))
-    relevant = (rng.random((400, 50)) < share) * 1.0
-    marked = np.where(rng.random((400, 50)) < known, relevant, 0)
-    marked = np.maximum(marked, rng.random((400, 50)) < prevalence / 10)
-    return JudgedWorld(relevant, marked, relevant + rng.normal(0, 0.7, relevant.shape))
-
-
-def read_judges(path: Path, rng: Rng, known: float) -> JudgedWorld:
-    """LLMJudge: people's grades of 2 and 3 are relevant; one judge's grades are the system; the set knows a share."""
-    rows = list(csv.DictReader(path.open()))
-    queries = sorted({row["query_id"] for row in rows})
-    width = max(sum(row["query_id"] == query for row in rows) for query in queries)
-    relevant, scores = np.full((len(queries), width), -1.0), np.full((len(queries), width), -9.0)
-    for place, query in enumerate(queries):
-        mine = [row for row in rows if row["query_id"] == query]
-        relevant[place, : len(mine)] = [int(row["human"]) >= 2 for row in mine]
-        scores[place, : len(mine)] = [float(row["test_baseline_prompt_order_0123"] or 0) for row in mine]
-    marked = np.where(rng.random(relevant.shape) < known, relevant, np.minimum(relevant, 0))
-    return JudgedWorld(relevant, marked, scores + rng.normal(0, 0.5, relevant.shape))
-
-
-def check_query_audits(rng: Rng, draws: int, judges: Path | None = None, eccv: Path | None = None) -> Iterator[Cell]:
-    """Audits of whole queries: planted worlds, real judges, ECCV Caption."""
-    worlds: dict[str, Callable[[], JudgedWorld]] = {
-        f"{prevalence:.0%} relevant, {known:.0%} known": lambda prevalence=prevalence, known=known: plant_judged_world(
-            rng, prevalence, known
-        )
-        for prevalence in (0.02, 0.05, 0.1, 0.3)
-        for known in (0.4, 0.9)
-    }
-    for name, make in worlds.items():
-        for drawn in (10, 20, 40, 100):
-            yield from _audit(rng, "audit.queries", f"{name}, {drawn} of 400", make, drawn, draws)
-    if judges is not None:
-        for known in (0.4, 0.9):
-            for drawn in (10, 15, 20):
-                make = lambda known=known: read_judges(judges, rng, known)  # noqa: E731
-                yield from _audit(rng, "audit.real", f"LLMJudge, {known:.0%} known, {drawn} of 25", make, drawn, draws)
-    if eccv is not None:
-        counts = np.array([len(set(images)) for images in json.loads(eccv.read_text()).values()], dtype=np.float64)
-        chosen = np.stack([rng.choice(len(counts), 100, replace=False) for _ in range(10 * draws)])
-        found = counts[chosen]
-        multiplier = estimate_ratio(found, np.ones(found.shape), len(counts), 60)
-        share = estimate_share(found - 1, found, len(counts))
-        for measure, one, truth in (
-            ("multiplier", multiplier, counts.mean()),
-            ("missing share", share, 1 - 1 / counts.mean()),
-        ):
-            yield _hold("audit.real", f"ECCV, {measure}, 100 of 1332", [one], [truth])
-
-
-def _audit(
-    rng: Rng, promise: str, world: str, make: Callable[[], JudgedWorld], drawn: int, draws: int
-) -> Iterator[Cell]:
-    """Four worlds of a kind, each audited many times."""
-    found: dict[str, tuple[list[IntervalEstimate], list[float]]] = {}
-    for _ in range(4):
-        for measure, (estimate, truth) in audit_world(rng, make(), drawn, max(draws // 4, 1)).items():
-            for places, one in zip(found.setdefault(measure, ([], [])), (estimate, truth), strict=True):
-                places.append(one)  # type: ignore[arg-type]
-    for measure, (estimates, truths) in found.items():
-        yield _hold(promise, f"{world}, {measure}", estimates, truths)
-
-
-def audit_world(rng: Rng, world: JudgedWorld, drawn: int, draws: int) -> dict[str, tuple[IntervalEstimate, float]]:
-    """Returns by measure the estimates of many draws of queries, and the truth."""
-    relevant, marked = world.relevant > 0, world.marked > 0
-    count, most = len(relevant), int((world.relevant >= 0).sum(axis=1).max())
-    right, positives, missing, wrong = (
-        part.sum(axis=1).astype(np.float64) for part in (relevant, marked, relevant & ~marked, marked & ~relevant)
-    )
-    chosen = np.stack([rng.choice(count, drawn, replace=False) for _ in range(draws)])
-    ones = np.ones(chosen.shape)
-    found = {
-        "missing": (estimate_ratio(missing[chosen], ones, count, most), missing.mean()),
-        "multiplier": (estimate_ratio(right[chosen], positives[chosen], count, most), right.sum() / positives.sum()),
-        "missing share": (estimate_share(missing[chosen], right[chosen], count), missing.sum() / right.sum()),
-        "wrong share": (estimate_share(wrong[chosen], positives[chosen], count), wrong.sum() / positives.sum()),
-    }
-    order = np.argsort(-world.scores, axis=1, kind="stable")
-    for name, (after, before) in _score(*(np.take_along_axis(part, order, axis=1) for part in (relevant, marked))):
-        found[name] = (estimate_mean(after[chosen], before[chosen], float(before.mean()), count), float(after.mean()))
-    return found
-
-
-def _score(relevant: FloatArray, marked: FloatArray) -> Iterator[tuple[str, tuple[FloatArray, FloatArray]]]:
-    """P@1, P@5, R@5, R@10 and AP by people's and by the set's judgments, of pairs in the order of the system."""
-    ranks = np.arange(1, relevant.shape[1] + 1)
-    both = (relevant.astype(np.float64), marked.astype(np.float64))
-    counts = [np.maximum(part.sum(axis=1), 1) for part in both]
-    for k in (1, 5):
-        yield f"p@{k}", (both[0][:, :k].mean(axis=1), both[1][:, :k].mean(axis=1))
-    for k in (5, 10):
-        yield f"r@{k}", (both[0][:, :k].sum(axis=1) / counts[0], both[1][:, :k].sum(axis=1) / counts[1])
-    precision = [(part.cumsum(axis=1) / ranks * part).sum(axis=1) for part in both]
-    yield "ap", (precision[0] / counts[0], precision[1] / counts[1])
-
-
-def _hold(promise: str, world: str, estimates: list[IntervalEstimate], truths: list[float]) -> Cell:
-    held = [
-        (one.low - 1e-9 <= truth) & (truth <= one.high + 1e-9) for one, truth in zip(estimates, truths, strict=True)
-    ]
-    known = np.concatenate([np.isfinite(one.value) for one in estimates])  # nothing to divide by: no figure is shown
-    width = np.concatenate([one.high - one.low for one in estimates])[known]
-    rate = float(np.concatenate(held)[known].mean())
-    return Cell(promise, world, rate, 0.93, 1, float(np.median(width)), len(known))
 
 
 def check_pair_audits(rng: Rng, draws: int) -> Iterator[Cell]:

@@ -34,14 +34,6 @@ def test_a_gate_of_ten_topics_keeps_its_promises() -> None:
         assert (passes <= 0.05).mean() <= 0.05
 
 
-def test_an_audit_of_whole_queries_holds_where_few_pairs_are_relevant() -> None:
-    rng = np.random.default_rng(5)
-    world = promises.plant_judged_world(rng, 0.02, 0.9)
-    for drawn in (10, 40):
-        for measure, (estimate, truth) in promises.audit_world(rng, world, drawn, 200).items():
-            assert promises._hold("audit.queries", measure, [estimate], [truth]).is_kept(), (drawn, measure)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
@@ -52,17 +44,8 @@ def test_an_audit_of_whole_queries_holds_where_few_pairs_are_relevant() -> None:
         promises.check_clustered_intervals,
         promises.check_comparisons,
         promises.check_plans,
-        promises.check_query_audits,
         promises.check_pair_audits,
     ],
 )
 def test_all_promises_are_kept(check: Callable[[np.random.Generator, int], Iterable[Cell]]) -> None:
     assert list_lost(check(np.random.default_rng(11), 200)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_promises_are_kept_with_real_judgments(shared: Callable[[str], Path]) -> None:
-    real = shared("judges/llmjudge.csv"), shared("multi_positive_gt/eccv_caption_to_image.json")
-    cells = promises.check_query_audits(np.random.default_rng(11), 200, *real)
-    assert list_lost(cell for cell in cells if cell.promise == "audit.real") == []

@@ -1,6 +1,5 @@
 """The flow of an audit without a server: it ends where people have to judge, and goes on from their answers."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,7 @@ from builders.publication import publish_decisions
 from flows import audit as audit_flow
 from flows.audit import AuditParameters, audit_set
 from flows.prefect_runs import artifacts as build_artifacts
-from querytruth.audit.answers import load_audit
-from querytruth.audit.audit_files import read_audit_manifest
-from tests.flows.audited_set import ALL_ANSWERED, TRUTH, AuditedSet, make_audited_set
-from tests.small_sets import COLOURS, image_id_of
+from tests.flows.audited_set import ALL_ANSWERED, AuditedSet, make_audited_set
 
 
 @pytest.fixture
@@ -24,12 +20,12 @@ def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AuditedSet:
     return make_audited_set(tmp_path)
 
 
-def parameters(audited: AuditedSet, later_runs: Sequence[Path] = (), **keys: Any) -> AuditParameters:
+def parameters(audited: AuditedSet, **keys: Any) -> AuditParameters:
     sets = str(audited.path.parents[1])
     written = {"kind": "audit", "set": "small", "out": sets, "runs": [str(audited.run)], "depth": 4, **keys}
     file = audited.path.parents[2] / "audit.yaml"
     file.write_text(yaml.safe_dump(written), "utf-8")
-    return AuditParameters(definition=file, later_runs=list(later_runs), later_judgments=20)
+    return AuditParameters(definition=file)
 
 
 @pytest.mark.thorough
@@ -62,25 +58,3 @@ def test_a_definition_for_two_people_waits_for_both(audited: AuditedSet) -> None
     assert "16 of 16 pairs are open" in audit_set(asked).message
     audited.answer(16, "kim")
     assert audit_set(asked).name == "Reported"
-
-
-@pytest.mark.thorough
-def test_systems_that_come_later_are_added_once_and_answers_stay(audited: AuditedSet, tmp_path: Path) -> None:
-    audit_set(parameters(audited, depth=2, strata={"outside": 0}))
-    drawn = len(load_audit(audited.path, "audit")[0].sample)
-    audited.answer(drawn)
-    later = tmp_path / "later.trec"
-    later.write_text(
-        "".join(f"{query} Q0 {image_id_of(name)} 0 {rank} x\n" for query in TRUTH for rank, name in enumerate(COLOURS))
-    )
-    state = audit_set(parameters(audited, [later], depth=2, strata={"outside": 0}))
-    manifest = read_audit_manifest(audited.folder)
-    added = manifest["extensions"][0]["drawn"]
-    assert [system["name"] for system in manifest["systems"]] == ["later", "tiny"] and added > 0
-    assert f"{added} of {drawn + added} pairs are open" in state.message
-    assert audit_set(parameters(audited, [later], depth=2, strata={"outside": 0})).message == state.message, (
-        "added once"
-    )
-    assert len(read_audit_manifest(audited.folder)["extensions"]) == 1
-    audited.answer(drawn + added)
-    assert audit_set(parameters(audited, [later], depth=2, strata={"outside": 0})).name == "Reported"

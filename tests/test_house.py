@@ -53,8 +53,7 @@ DOING = {
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
-    *("querytruth/evaluation/systems.py", "querytruth/evaluation/tool_figures.py"),  # it adds up in torch's order
-    "querytruth/evaluation/file_checksums.py",
+    *(f"querytruth/evaluation/{name}.py" for name in ("file_checksums", "systems")),
 }
 # Of the backends, what only computes.
 PURE_BACKENDS = (
@@ -168,12 +167,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 458,
-    "lines": 77_156,
-    "lines of imports": 5_979,
+    "files": 457,
+    "lines": 76_722,
+    "lines of imports": 5_961,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
-    "Any": 1519,
+    "Any": 1517,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

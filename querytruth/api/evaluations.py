@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -14,12 +13,11 @@ from flows.evaluation import evaluate_systems, load_judgments, load_systems
 from flows.search import QueryResults, search_by_model, search_by_system, search_in_run, write_search_page
 from querytruth.errors import UsageError, UserError, suggest_choice
 from querytruth.evaluation import comparison, judged_sets, program_systems, systems
-from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult
+from querytruth.evaluation.evaluation_result import EvaluationResult
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.program_systems import RunTable, SearchFunction
 from querytruth.evaluation.requests import EvaluationRequest, SearchRequest
 from querytruth.evaluation.systems import EvaluatedSystem
-from querytruth.evaluation.tool_figures import ToolFigures, compute_tool_figures
 from querytruth.requests import ONE_OR_MORE, takes_request
 from querytruth.review.search_views import render_table
 from querytruth.sets import set_files
@@ -39,19 +37,6 @@ class Evaluation:
     run: pd.DataFrame
     folder: Path | None = None
     page: Path | None = None
-    tools: Callable[[str], ToolFigures] | None = None
-
-    def as_tool(self, name: str) -> pd.DataFrame:
-        """Return what another evaluator (trec_eval, ir_measures, mteb, ranx, clip_benchmark, chinese_clip,
-        torchmetrics) would give of the same judgments and the same run: a row per metric with its name there
-        (`tool_metric`), its figure (`value`) and ours. docs/conventions.md has the reasons for differences. Raises
-        UserError."""
-        if self.tools is None:
-            raise UserError("evaluate", name, "needs an evaluation of this process", "evaluate the run again")
-        found = self.tools(name).figures
-        ours = self.figures.set_index("metric")["value"]
-        rows = [(metric, *figure, float(ours[metric])) for metric, figure in found.items()]
-        return pd.DataFrame(rows, columns=["metric", "tool_metric", "value", "ours"])
 
     def __getitem__(self, metric: str) -> float:
         """Return the figure of a metric. Raises UserError for one that was not evaluated."""
@@ -187,15 +172,7 @@ def evaluate(request: ProgramEvaluation) -> Evaluation:
     with image_roots([str(root) for root in request.images]):
         judged = load_judgments(request)
         (stored,) = evaluate_systems(judged, [_load_system(request, judged)], request.directions, request)
-    scored = stored.scored
-    queries = () if judged.queries is None else judged.queries["query_id"].tolist()
-
-    def ask_tool(name: str) -> ToolFigures:
-        if scored.result.direction != TEXT_TO_IMAGE:
-            raise UserError("evaluate", name, "is of texts that search images", "leave out the direction")
-        return compute_tool_figures(name, judged.qrels, scored.answered, scored.result.metrics, queries)
-
-    return Evaluation(scored.result, scored.run, stored.folder, stored.page, ask_tool)
+    return Evaluation(stored.scored.result, stored.scored.run, stored.folder, stored.page)
 
 
 def search_set(request: SearchRequest) -> QueryResults:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from querytruth import terminal
@@ -15,19 +15,13 @@ from querytruth.evaluation.requests import EvaluationRequest
 
 if TYPE_CHECKING:
     from querytruth.audit.pool import JsonRecord
-    from querytruth.evaluation.judged_sets import JudgedSet
-    from querytruth.evaluation.steps import ScoredSystem, StoredResult
-    from querytruth.evaluation.tool_figures import ToolFigures
+    from querytruth.evaluation.steps import StoredResult
 
 _DIRECTIONS = ("text_to_image", "image_to_text")
 _NAME_SEPARATOR = re.compile(r"[,\s]+")
 ShownSlicesOption = Annotated[
     list[str] | None,
     option("--slice", help="Show these slices, such as overlap or language=zh.", metavar="ASPECT[=VALUE]"),
-]
-ToolOption = Annotated[
-    list[str] | None,
-    option("--as", help="Show what this evaluator would give: trec_eval, mteb …", metavar="TOOL"),
 ]
 CorrectedOption = Annotated[
     bool, option("--corrected", help="Also show what the figures would be by the audits of the set.")
@@ -38,7 +32,6 @@ CorrectedOption = Annotated[
 def evaluate(
     slice_: ShownSlicesOption = None,
     corrected: CorrectedOption = False,
-    tool: ToolOption = None,
     workers: WorkersOption = CPU_CORES,
     json: JsonOption = False,
     *,
@@ -47,48 +40,26 @@ def evaluate(
     """Measure how well systems find a set's images: figures with intervals, warnings and failures. Options that name
     a system may be given several times.
 
-    Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical
-
-    Example: querytruth evaluate family-album --run my-search.trec --as mteb --as trec_eval"""
+    Example: querytruth evaluate family-album --model openai/clip-vit-base-patch32 --baseline lexical"""
     if slice_ and request.directions != (TEXT_TO_IMAGE,):
         raise UsageError("--slice", "is of texts that search images", "leave out --direction")
     if corrected and (request.of is None or request.direction != TEXT_TO_IMAGE):
         raise UsageError("--corrected", "is of a SET, text to image, as audits are", "leave it out")
-    if tool and request.directions != (TEXT_TO_IMAGE,):
-        raise UsageError("--as", "is of texts that search images", "leave out --direction")
     terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from flows.evaluation import evaluate_request, load_judgments
     from querytruth.evaluation.judged_sets import check_slices
-    from querytruth.evaluation.tool_figures import check_tools
     from querytruth.sets.published_files import image_roots
 
     with image_roots(request.images), terminal.reported_run(workers=workers, offline=request.offline):
         judged = load_judgments(request)
         check_slices(judged, slice_ or [], "evaluate")  # before hours of encoding
-        check_tools(tool or [])
         results = evaluate_request(request, judged)
     corrections = _find_corrections(request, results) if corrected else {}
     shown = [_select_slices(result, slice_) for result in results] if slice_ else results
-    others = {result.system.identity: _ask_tools(tool, judged, result.scored) for result in results} if tool else {}
     if json:
-        tools = {"tools": {name: [asdict(one) for one in of] for name, of in others.items()}} if others else {}
-        terminal.print_json(_results_to_json(shown) | corrections | tools)
+        terminal.print_json(_results_to_json(shown) | corrections)
         return
-    from querytruth.cli.result_tables import show_tool_figures
-
     _show(shown, corrections, bool(slice_))
-    for result in results:
-        for figures in others.get(result.system.identity, ()):
-            show_tool_figures(result.scored.result, figures)
-
-
-def _ask_tools(tools: list[str], judged: JudgedSet, scored: ScoredSystem) -> list[ToolFigures]:
-    """Return what each tool would give of the same judgments and the same run."""
-    from querytruth.evaluation.tool_figures import compute_tool_figures
-
-    queries = () if judged.queries is None else judged.queries["query_id"].tolist()
-    metrics = scored.result.metrics
-    return [compute_tool_figures(tool, judged.qrels, scored.answered, metrics, queries) for tool in tools]
 
 
 def _select_slices(result: StoredResult, slices: list[str]) -> StoredResult:

@@ -14,7 +14,6 @@ from querytruth.sets.manifest_notes import describe_certificate
 if TYPE_CHECKING:
     import pandas as pd
 
-    from querytruth.evaluation.tool_figures import ToolFigures
 
 _SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where evaluated
 _REFERENCE_BASELINES = ("random", "oracle")  # floor and ceiling: warnings about them are expected
@@ -269,26 +268,6 @@ def show_stability(table: pd.DataFrame, means: dict[str, dict[str, list[float]]]
         [name, *[format_number(value) for value in of[metric]]] for name, of in means.items()
     ]
     terminal.print_table(metric, ["system", *names], figures)
-
-
-def show_tool_figures(result: EvaluationResult, found: ToolFigures) -> None:
-    """Print what another evaluator would give, beside ours; all digits, since a difference is what is looked for."""
-    ours = dict(zip(result.figures["metric"], result.figures["value"], strict=True))
-    rows: list[list[object]] = [
-        [
-            name,
-            repr(value),
-            metric,
-            repr(float(ours[metric])),
-            "" if value == ours[metric] else f"{value - ours[metric]:+.2g}",
-        ]
-        for metric, (name, value) in found.figures.items()
-    ]
-    title = f"{result.system['name']} as {found.tool}, the mean of {found.queries:,} queries"
-    terminal.print_table(title, [found.tool, "its figure", "ours", "our figure", "difference"], rows)
-    for note in found.notes():
-        terminal.out.print(note, markup=False, soft_wrap=True)
-    terminal.out.print("why they differ: docs/conventions.md", markup=False)
 
 
 def show_origins(origins: Mapping[str, Any]) -> None:

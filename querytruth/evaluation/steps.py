@@ -152,13 +152,11 @@ def record_history(results_folder: Path, name: str, result: EvaluationResult) ->
 
 @dataclass(frozen=True, slots=True)
 class ScoredSystem:
-    """An evaluation result, the run by query and rank, and the ledger of what the system could not read. `answered`:
-    the run before it is ranked, also of queries that no mean counts."""
+    """An evaluation result, the run by query and rank, and the ledger of what the system could not read."""
 
     result: EvaluationResult
     run: pd.DataFrame
     ledger: Ledger
-    answered: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +237,7 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
     )
     if absent := view.list_absent():
         result.counts["absent"] = open_set.measure_absent(run, ranked, absent, result.thresholds)
-    return ScoredSystem(result, build_ranked_table(ranked), system.ledger, run)
+    return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
 
 
 def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem, *, by_rank: bool) -> UserError:

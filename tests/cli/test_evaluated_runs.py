@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-import querytruth as qt
 from querytruth.sets.benchmark_set import Tables
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 
@@ -206,23 +205,6 @@ def test_sets_are_compared_by_the_queries_that_all_results_have(run: Run, tmp_pa
         evaluate(run, f"small/{version}", "--baseline", "random")
     out, _ = run("compare", "small/v1", "--with", "small/v2", "--out", "sets", "--metrics", "hit@1", "--json")
     assert json.loads(out)["means"]["mine"] == {"hit@1": [1, 1]}
-
-
-# --- what another evaluator would give
-
-
-def test_the_figure_of_another_evaluator_stands_beside_ours(run: Run, tmp_path: Path) -> None:
-    publish_small_set(tmp_path, small_tables(graded=False))
-    half = write_run(tmp_path / "half.trec", *perfect("dog", "cat"), (query_id_of("狗"), image_id_of("cat"), 1.0))
-    words = ("evaluate", "small", "--run", half, "--out", "sets", "--metrics", "hit@1,ap_graded@5", "--no-page")
-    out, _ = run(*words, "--as", "mteb", "--as", "torchmetrics")
-    assert "half as mteb, the mean of 3 queries" in out and "hit_rate_at_1" in out and "0.66667" in out
-    assert "torchmetrics has no ap_graded@5" in out and "why they differ: docs/conventions.md" in out
-    found = json.loads(run(*words, "--as", "ir_measures", "--json")[0])["tools"]["half"][0]
-    assert found["queries"] == 4 and found["figures"]["hit@1"] == ["Success@1", 0.5]
-    assert "did you mean 'mteb'" in run(*words, "--as", "mtebb", code=1)[1]
-    evaluated = qt.evaluate("small", run=half, out="sets", metrics=["hit@1"])
-    assert evaluated.as_tool("mteb").loc[0].tolist() == ["hit@1", "hit_rate_at_1", 0.66667, 0.5]
 
 
 # --- ids as other programs write them

@@ -95,12 +95,6 @@ def evaluate_systems(
             page = None
             if folder is not None:
                 steps.store_result(scored, judged.queries, folder)
-                if judged.stored is not None and options.report is None and not judged.outside_queries:
-                    steps.record_history(
-                        steps.find_results_home(judged.stored.path) / steps.RESULTS_FOLDER,
-                        system.identity,
-                        scored.result,
-                    )
                 if options.page:
                     page = folder / result_files.PAGE_FILE
                     with pages_in(options.page_language):

@@ -1,7 +1,7 @@
-"""Systems beside each other: the board of a version, evaluations over time, and the order of systems on two sets."""
+"""Systems beside each other: the board of a version, and the order of systems on two sets."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from querytruth.evaluation import (
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.result_types import ResultFile
 from querytruth.records import list_rows
-from querytruth.review.board_pages import render_history, render_leaderboard
+from querytruth.review.board_pages import render_leaderboard
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import canonical_json
 
@@ -32,15 +32,6 @@ MeansBySystem = dict[str, dict[str, list[float]]]
 LEADERBOARD_STAGE = "leaderboard"
 _USUAL_METRICS = ("ndcg@10", "hit@1")
 _CSV_COLUMNS = ("system", "kind", "metric", "value", "low", "high", "best_rank", "worst_rank", "p50", "p95", "p99")
-
-
-def write_history_page(
-    name: str, entries: Sequence[Mapping[str, Any]], metric: str, page: Path, language: str = "en"
-) -> None:
-    """Writes the page of the entries of read_history. Raises UserError where it cannot be written."""
-    with translate_write_errors("history", page, "or give another --to"):
-        page.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(page, render_history(name, entries, metric, language).encode())
 
 
 def compare_set_stability(

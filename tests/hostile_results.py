@@ -81,16 +81,7 @@ def hostile_results(folder: Path) -> list[HostileCase]:
                         )
                     )
             cases.append((f"{path} is a link", lambda at, home, p=path: _link(at / p, home / "private.parquet")))
-    history = "evaluations/history.jsonl"
-    for number, line in enumerate(["{", "[]", "7", '{"at": "2026"}', '{"system": NaN}', "[" * 5000, "\x00"]):
-        cases.append((f"{history} {number}", lambda at, _home, t=line: _append(at / history, t)))
-    cases.append((f"{history} is a link", lambda at, home: _link(at / history, home / "note.txt")))
     return cases
-
-
-def _append(path: Path, line: str) -> None:
-    with path.open("a") as file:
-        file.write(line + "\n")
 
 
 def _link(path: Path, target: Path) -> None:

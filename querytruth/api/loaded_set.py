@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from flows.search import QueryResults
 
 _FINDING_COLUMNS = ["check", "severity", "count", "says", "examples"]
-_HISTORY_COLUMNS = ["at", "system", "version", "content_digest", "queries"]
 
 
 class _HasVersionFolder(Protocol):
@@ -227,19 +226,6 @@ class LoadedSet:
         from flows.leaderboard import build_leaderboard
 
         return SystemBoard(build_leaderboard(self.path, metric))
-
-    def history(self, system: str | None = None) -> pd.DataFrame:
-        """Return the evaluations on all versions of the set in the order of time: a row per evaluation and metric with
-        at, system, version, content_digest, queries, metric, value, low, high. Raises UserError for a system without
-        one."""
-        from querytruth.evaluation.steps import RESULTS_FOLDER, read_history
-
-        rows = [
-            {**entry, "metric": metric, "value": value, "low": low, "high": high}
-            for entry in read_history(self.path.parent / RESULTS_FOLDER, system)
-            for metric, (value, low, high) in entry["figures"].items()
-        ]
-        return pd.DataFrame(rows, columns=[*_HISTORY_COLUMNS, "metric", "value", "low", "high"])
 
     def stability(self, other: AnySet, metrics: Sequence[str] | None = None) -> pd.DataFrame:
         """Return by metric whether two versions, or two sizes, of the set rank the systems alike that were evaluated on

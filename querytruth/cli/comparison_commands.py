@@ -1,4 +1,4 @@
-"""`querytruth compare` and `querytruth leaderboard`: systems on one set, over time, and sets on the same systems."""
+"""`querytruth compare` and `querytruth leaderboard`: systems on one set, and sets on the same systems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from querytruth import terminal
 from querytruth.cli import options
 from querytruth.cli.command_line import command, option, refuse_options
 from querytruth.defaults import DATASETS_FOLDER
-from querytruth.errors import UsageError
 from querytruth.evaluation.requests import CompareRequest
 from querytruth.evaluation.result_types import Latency
 
@@ -21,15 +20,13 @@ if TYPE_CHECKING:
 
 _MOST_LANGUAGES = 4
 _COSTS = {"ms_per_image": "ms an image", "mb_per_100000_images": "MB per 100,000"}
-_SHARED = ("of", "metrics", "out", "json")  # options of all three ways to compare
+_SHARED = ("of", "metrics", "out", "json")  # options of both ways to compare
 
 
 class TypedComparison(CompareRequest):
     """A comparison as it is typed: beside qrels, what stands in the set's place is a run."""
 
     queries: int = Field(10, ge=0, description="Queries shown of those where two systems differ most.")
-    history: bool = Field(False, description="List the evaluations on all versions of the set in the order of time.")
-    system: str | None = Field(None, description="With --history: only this one.")
     with_: str | None = Field(None, description="Another version, or another size, of the set.")
 
     @model_validator(mode="before")
@@ -44,26 +41,17 @@ class TypedComparison(CompareRequest):
 def compare(json: options.JsonOption = False, *, request: TypedComparison, given: frozenset[str] = frozenset()) -> None:
     """Compare systems on the same queries: their differences, whether these exceed chance, and on which queries.
 
-    With --history: the evaluations on all versions of a set in the order of time. With --with: whether two versions, or
-    two sizes, of a set rank the systems alike that were evaluated on both, and distinguish them.
+    With --with: whether two versions, or two sizes, of a set rank the systems alike that were evaluated on both, and
+    distinguish them.
 
     Example: querytruth compare family-album bm25.trec datasets/family-album/evaluations/v1/lexical
 
-    Example: querytruth compare family-album --history --system my-search
-
     Example: querytruth compare family-album-1000 --with family-album
     """
-    if request.history:
-        refuse_options(given, {*_SHARED, "history", "system", "page", "page_language"}, "compare --history")
-        if request.of is None or len(request.metrics) > 1:
-            raise UsageError("--history", "is of one set and one metric", "name them")
-        _show_history(request.of, request, json)
-        return
     if request.with_ is not None:
         refuse_options(given, {*_SHARED, "with_", "direction"}, "compare --with")
         _show_stability(str(request.of), request.with_, request, json)
         return
-    refuse_options(given & {"system"}, (), "a comparison of runs")
     terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from querytruth.api import comparisons
     from querytruth.cli import result_tables
@@ -154,34 +142,6 @@ def leaderboard(
         show_origins(board["origins"])
     for path in written:
         terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
-
-
-def _show_history(set_: str, request: TypedComparison, json: bool) -> None:
-    from flows.leaderboard import write_history_page
-    from querytruth.evaluation.metrics import parse_metric
-    from querytruth.evaluation.steps import RESULTS_FOLDER, read_history
-    from querytruth.sets.set_files import find_set
-
-    folder = find_set(set_, request.out).parent
-    entries, name = (
-        read_history(folder / RESULTS_FOLDER, request.system),
-        str(parse_metric((request.metrics or ["ndcg@10"])[0])),
-    )
-    if request.page is not None:
-        write_history_page(folder.name, entries, name, request.page, request.page_language)
-    if json:
-        terminal.print_json(entries)
-        return
-    rows, last = list[list[object]](), None
-    for entry in entries:
-        value, low, high = entry["figures"].get(name, (None, None, None))
-        figure = "" if value is None else f"{value:.4f} [{low:.4f}, {high:.4f}]"
-        mark = f"v{entry['version']}" + (" (changed)" if last not in (None, entry["content_digest"]) else "")
-        last = entry["content_digest"]
-        rows.append([entry["at"], entry["system"], mark, figure, _format_latency(entry["latency_ms"])])
-    terminal.print_table(f"{name} on {set_}", ["at", "system", "version", "figure", "p95 ms"], rows)
-    if request.page is not None:
-        terminal.out.print(f"written: {request.page}", markup=False, soft_wrap=True)
 
 
 def _format_languages(one: dict[str, Any], languages: list[str]) -> list[str]:

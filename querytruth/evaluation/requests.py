@@ -209,9 +209,7 @@ class CompareRequest(JudgedRequest):
     )
     direction: Literal["text_to_image", "image_to_text"] = Field("text_to_image", description="Who searched whom.")
     slice: str | None = Field(None, description="Only these queries, such as overlap=clean.")
-    page: Path | None = Field(
-        None, description="Also write an HTML page: of two runs, or with the trend of each metric."
-    )
+    page: Path | None = Field(None, description="Also write an HTML page of two runs.")
     page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
 
 

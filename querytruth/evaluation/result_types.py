@@ -1,5 +1,5 @@
-"""The types of result.json and of history.jsonl, by which a result is written and read. Further keys are allowed: a
-system's kind and a set's may state more of themselves."""
+"""The types of result.json, by which a result is written and read. Further keys are allowed: a system's kind and a
+set's may state more of themselves."""
 
 from __future__ import annotations
 
@@ -115,15 +115,3 @@ class ResultFile(TypedDict):
     files: dict[str, ResultTable]
     result_digest: Digest
     conventions: NotRequired[dict[str, Any]]
-
-
-class HistoryEntry(TypedDict):
-    """A line of history.jsonl. `figures`: by metric the value and the ends of its interval."""
-
-    at: Time
-    system: Text
-    version: Count
-    content_digest: Text
-    queries: Count
-    figures: dict[Text, tuple[float, float | None, float | None]]
-    latency_ms: Latency | None

@@ -1,40 +1,33 @@
-"""The steps around an evaluation: the version that a run was made for, and the history of evaluations."""
+"""The steps around an evaluation: the version that a run was made for, the figures of a system, the stored result."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pandas as pd
 
 from querytruth.backends.files.bucket_urls import is_fetched_copy
-from querytruth.backends.files.durable_files import append_lines, open_log, read_journal_lines
 from querytruth.backends.files.safe_paths import contained_path
-from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.backends.id_patterns import find_pattern
 from querytruth.backends.steps import describe_environment, step
 from querytruth.defaults import DATASETS_FOLDER
-from querytruth.errors import UserError, first_line, suggest_choice, translate_write_errors
+from querytruth.errors import UserError
 from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking, result_files
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries, read_named_images
 from querytruth.evaluation.published_names import translate_run
 from querytruth.evaluation.result_files import read_per_query, read_result, result_to_json
-from querytruth.evaluation.result_types import HistoryEntry, ResultFile
+from querytruth.evaluation.result_types import ResultFile
 from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
 from querytruth.evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, RunVersion, match_run
 from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets import set_files
 from querytruth.sets.ledger import Ledger
+from querytruth.sets.published_files import RESULTS_FOLDER
 
-HISTORY_FILE = "history.jsonl"
 _UNSAFE = re.compile(r"[^\w.@-]+")
 _PACKAGES = ("querytruth", "numpy", "pandas", "pyarrow", "faiss-cpu", "torch", "transformers")
-RESULTS_FOLDER = "evaluations"  # the folder beside a set's versions
 
 
 def find_run_version(run: pd.DataFrame, view: EvaluationView, result_folder: Path | None) -> RunVersion | None:
@@ -92,62 +85,6 @@ def _read_other_versions(path: Path, view: EvaluationView) -> Iterator[tuple[Run
         relevant = qrels.loc[qrels["relevance"] > 0, "query_id"].astype("str").unique()
         version = RunVersion(f"v{number}", *(ids[::-1] if is_image_to_text else ids))
         yield version, frozenset(representatives.get(name, name) for name in relevant)
-
-
-def read_history(results_folder: Path, system: str | None = None) -> list[HistoryEntry]:
-    """Returns the evaluations on all versions of a set in the order of time, of one system where it is named. Raises
-    UserError for a set without evaluations, and for a system without one."""
-    file = _locate(results_folder)
-    lines = read_journal_lines(file) if file.is_file() else []
-    entries = [_parse_entry(line, f"{file} line {number}") for number, line in enumerate(lines, start=1)]
-    names = sorted({entry["system"] for entry in entries})
-    if system is not None and system not in names:
-        next_step = suggest_choice(system, names) if names else f"querytruth evaluate {results_folder.parent.name}"
-        raise UserError("history", system, "has no recorded evaluation", next_step)
-    if not entries:
-        raise UserError("history", results_folder.parent.name, "has no recorded evaluation", "evaluate a system on it")
-    return [entry for entry in entries if system in (None, entry["system"])]
-
-
-def _parse_entry(line: str, item: str) -> HistoryEntry:
-    try:
-        entry: HistoryEntry = parse_bounded_json(line)
-        msgspec.convert(entry, HistoryEntry)
-        datetime.fromisoformat(entry["at"])
-    except ValueError as error:  # msgspec's, too
-        reason = f"is no evaluation ({first_line(error)[:300]})"
-        raise UserError("history", item, reason, "delete the line, or the file: results are not lost with it") from None
-    return entry
-
-
-def _locate(results_folder: Path) -> Path:
-    """The file, which may have come with a stranger's set: a link is refused."""
-    return contained_path(results_folder.parent, f"{results_folder.name}/{HISTORY_FILE}", "history")
-
-
-def record_history(results_folder: Path, name: str, result: EvaluationResult) -> None:
-    """Appends a result to the history beside the set. Raises UserError."""
-    if result.direction != TEXT_TO_IMAGE:
-        return
-    file = _locate(results_folder)
-    figures: Sequence[Any] = list(result.figures.itertuples())
-    entry: HistoryEntry = {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "system": name,
-        "version": result.set["version"],
-        "content_digest": result.set["content_digest"],
-        "queries": len(result.per_query),
-        "figures": {
-            row.metric: (round(float(row.value), 12), round(float(row.low), 12), round(float(row.high), 12))
-            for row in figures
-        },
-        "latency_ms": result.counts.get("latency_ms"),
-    }
-    with (
-        translate_write_errors("record history", file, "or evaluate with --report"),
-        open_log(file, wait=True) as handle,
-    ):
-        append_lines(handle, [json.dumps(entry, ensure_ascii=True)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from querytruth.review.page_parts import PAGE_TEXTS, render_template
-from querytruth.review.vega_lite import draw_intervals, draw_trend
+from querytruth.review.vega_lite import draw_intervals
 
 BOARD_TEXTS: dict[str, dict[str, str]] = PAGE_TEXTS["board"]
 _MOST_VALUES = 20  # of a slice
 _TemplateData = dict[str, Any]
-_SHOWN = ("ndcg@10", "hit@1", "hit@10", "rr@10")
-_MOST_EVALUATIONS, _MOST_METRICS = 400, 4
-_LATENCY = "latency"
-_Entry = Mapping[str, Any]
 
 
 def format_rank(best: int, worst: int) -> str:
@@ -80,67 +76,3 @@ def _tabulate_slices(systems: Sequence[Mapping[str, Any]]) -> list[_TemplateData
         for key, row in common
         if key in largest
     ]
-
-
-def render_history(name: str, entries: Sequence[_Entry], metric: str, language: str = "en") -> str:
-    """Returns the page of a set's evaluations, the oldest first (querytruth/evaluation/steps.py), in en or zh.
-    `metric` is shown first."""
-    shown = entries[-_MOST_EVALUATIONS:]
-    known = {one for entry in shown for one in entry["figures"]}
-    metrics = [one for one in dict.fromkeys((metric, *_SHOWN)) if one in known][:_MOST_METRICS]
-    by_system = {one: [entry for entry in shown if entry["system"] == one] for one in {e["system"] for e in shown}}
-    return render_template(
-        "history.html",
-        t=BOARD_TEXTS[language],
-        language=language,
-        name=name,
-        digest="",
-        total=len(entries),
-        versions=len({entry["content_digest"] for entry in entries}),
-        metrics=metrics,
-        systems=[{"name": one, "plots": _plots(mine, metrics)} for one, mine in sorted(by_system.items())],
-        rows=[_row(entry, metrics) for entry in reversed(shown)],
-    )
-
-
-def _row(entry: _Entry, metrics: Sequence[str]) -> _TemplateData:
-    figures = [entry["figures"].get(metric) for metric in metrics]
-    latency = _measure(entry, _LATENCY)
-    return {
-        "at": entry["at"][:16].replace("T", " "),
-        "system": entry["system"],
-        "version": entry["version"],
-        "digest": str(entry["content_digest"])[:12],
-        "queries": entry["queries"],
-        "figures": ["" if one is None else f"{one[0]:.4f}" for one in figures],
-        "latency": "" if latency is None else f"{latency[0]:.1f}",
-    }
-
-
-def _plots(entries: Sequence[_Entry], metrics: Sequence[str]) -> list[_TemplateData]:
-    plots = [_plot(entries, name) for name in (*metrics, _LATENCY)]
-    return [plot for plot in plots if plot is not None]
-
-
-def _plot(entries: Sequence[_Entry], name: str) -> _TemplateData | None:
-    """The trend of one measure, or None where no entry has it."""
-    measured = [(entry, found) for entry in entries if (found := _measure(entry, name)) is not None]
-    if not measured:
-        return None
-    form = "{:.1f}" if name == _LATENCY else "{:.4f}"
-    title, first, last = "" if name == _LATENCY else name, measured[0][1][0], measured[-1][1][0]
-    rows = [
-        {"at": entry["at"], "version": entry["content_digest"], "value": value, "low": low, "high": high}
-        for entry, (value, low, high) in measured
-    ]
-    plot = draw_trend(rows, f"{title}: {form.format(first)} → {form.format(last)}")
-    return {"title": title, "first": form.format(first), "last": form.format(last), "plot": plot}
-
-
-def _measure(entry: _Entry, name: str) -> tuple[float, float | None, float | None] | None:
-    """Value and ends of the interval."""
-    if name == _LATENCY:
-        latency = entry["latency_ms"]
-        return None if not latency or latency["p95"] is None else (latency["p95"], None, None)
-    found = entry["figures"].get(name)
-    return None if found is None else (found[0], found[1], found[2])

@@ -6,7 +6,6 @@ Colours are the variables of the page, so that one SVG serves light and dark.
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,33 +109,6 @@ def draw_intervals(
     ]
     step = {"step": 13 if colour else 24}
     return draw_svg({"width": 195, "height": step, "encoding": {"x": x}, "layer": layers}, description)
-
-
-def draw_trend(rows: Sequence[Mapping[str, Any]], description: str) -> Markup:
-    """Draw `value` over the time `at`, with the interval `low` to `high` where it is known. A line joins values of one
-    `version`; a dashed stroke marks where the version changes."""
-    turns = [{"at": b["at"]} for a, b in pairwise(rows) if a["version"] != b["version"]]
-    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}, "axis": {"tickCount": 4}}
-    x = {
-        "field": "at",
-        "type": "temporal",
-        "title": None,
-        "axis": {"tickCount": 3, "grid": False, "format": "%Y-%m-%d"},
-    }
-    whisker = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    layers: list[VegaSpec] = [
-        make_layer(turns, {"type": "rule", "color": WARM, "strokeDash": [4, 3]}, x=x),
-        {
-            "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "color": PALE},
-            "encoding": {"x": x, **whisker},
-        },
-        {
-            "mark": {"type": "line", "color": ACCENT, "point": {"color": ACCENT, "size": 24}},
-            "encoding": {"x": x, "y": y, "detail": {"field": "version"}},
-        },
-    ]
-    return draw_svg({"width": 250, "height": 120, "data": {"values": list(rows)}, "layer": layers}, description)
 
 
 def make_rule(start: float, end: float, colour: str, width: float) -> VegaSpec:

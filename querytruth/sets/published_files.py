@@ -22,10 +22,9 @@ from querytruth.backends.images.source_names import is_allowed_url, is_url
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.manifest import Manifest
 
-_HISTORY = "evaluations/history.jsonl"
 _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
-_EVALUATED = re.compile(r'"version": ?([1-9][0-9]{0,8})[,}]')
 AUDITS_FOLDER = "audits"  # beside the versions
+RESULTS_FOLDER = "evaluations"  # beside the versions
 CHECKSUMS = "images/checksums.parquet"
 _STAGE = "read set"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -54,12 +53,10 @@ def find_lost_versions(folder: Path) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     if (latest := read_latest(folder)) is not None and latest > newest:
         found.setdefault(latest, []).append("latest")
-    history = folder / _HISTORY
-    if history.is_file() and not history.is_symlink():
-        numbers = {int(one) for line in durable_files.read_journal_lines(history) for one in _EVALUATED.findall(line)}
-        for number in sorted(numbers):
-            if number > newest:
-                found.setdefault(number, []).append(_HISTORY)
+    results = folder / RESULTS_FOLDER
+    for name in [] if results.is_symlink() else [one.name for one in results.glob("v*")]:
+        if (match := _NAMED.fullmatch(name)) and (number := int(match[1])) > newest:
+            found.setdefault(number, []).append(f"{RESULTS_FOLDER}/{name}")
     return dict(sorted(found.items()))
 
 

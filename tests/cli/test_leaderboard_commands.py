@@ -1,4 +1,4 @@
-"""`querytruth leaderboard` and `querytruth compare --history` as a user types them."""
+"""`querytruth leaderboard` as a user types it, and results that were changed."""
 
 import csv
 import json
@@ -13,11 +13,10 @@ Run = Callable[..., tuple[str, str]]
 
 
 @pytest.mark.thorough
-def test_the_board_and_the_history_of_a_set(run: Run, tmp_path: Path) -> None:
+def test_the_board_of_a_set(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables(graded=False))
     assert "has no evaluated system" in run("leaderboard", "small", "--out", "sets", code=1)[1]
-    assert "has no recorded evaluation" in run("compare", "small", "--history", "--out", "sets", code=1)[1]
-    for name in ("oracle", "random", "oracle"):
+    for name in ("oracle", "random"):
         run("evaluate", "small", "--out", "sets", "--baseline", name, "--no-page")
     out, _ = run("leaderboard", "small", "--out", "sets", "--to", "pages/board.html")
     assert "not told apart: oracle, random" in out and "1-2" in out
@@ -30,13 +29,6 @@ def test_the_board_and_the_history_of_a_set(run: Run, tmp_path: Path) -> None:
     ]  # fmt: skip
     board = json.loads((tmp_path / "pages/board.json").read_text("utf-8"))
     assert board["metric"] == "ndcg@10" and board["groups"] == [["oracle", "random"]]
-    entries = json.loads(run("compare", "small", "--history", "--out", "sets", "--json")[0])
-    assert [entry["system"] for entry in entries] == ["oracle", "random", "oracle"]
-    line = ("compare", "small", "--history", "--out", "sets", "--system", "random", "--metrics", "hit@1")
-    out, _ = run(*line, "--page", "pages/history.html", "--page-language", "zh")
-    assert "random" in (tmp_path / "pages/history.html").read_text("utf-8") and "written: pages/history.html" in out
-    assert '<html lang="zh">' in (tmp_path / "pages/history.html").read_text("utf-8")
-    assert out.count("random") == 1 and "v1" in out
     assert "is not in all results" in run("leaderboard", "small", "--out", "sets", "--metric", "ndcg@7", code=1)[1]
 
 
@@ -83,6 +75,3 @@ def test_a_result_that_was_changed_is_refused_by_every_command_that_reads_it(run
             error = run(*line, code=1)[1]
             assert name in error.replace("\n", "") and "is damaged" in error.replace("\n", " "), (line, error)
         file.write_bytes(whole)
-    with (results / "history.jsonl").open("a") as file:
-        file.write('{"system": "../..", "at": 7}\n')
-    assert "history.jsonl line 3" in run("compare", "small", "--history", "--out", "sets", code=1)[1].replace("\n", "")

@@ -212,7 +212,6 @@ MISTAKES = [
     (["overlap", "gone", "--against", "photos", "--out", "sets"], "gone"),
     (["overlap", "small", "--against", "photoes", "--out", "sets"], "photoes"),
     (["leaderboard", "gone", "--out", "sets"], "gone"),
-    (["compare", "gone", "--history", "--out", "sets"], "gone"),
     (["audit", "report", "small", "--out", "sets"], "audit"),
     (["audit", "plan", "gone", "--run", "other.trec", "--out", "sets"], "gone"),
     (["audit", "plan", "small", "--run", "gone.trec", "--out", "sets"], "gone.trec"),
@@ -299,15 +298,9 @@ def test_a_definition_of_images_that_are_not_there_yet_says_so(
     ("words", "said"),
     [
         (
-            ["compare", "small", "--history", "--slice", "overlap=clean"],
-            "--slice (command line): is not of compare --history",
-        ),
-        (["compare", "small", "--history", "--metrics", "hit@1,rr"], "is of one set and one metric"),
-        (
             ["compare", "small", "--with", "other", "--page", "a.html"],
             "--page (command line): is not of compare --with",
         ),
-        (["compare", "small", "a.trec", "b.trec", "--system", "x"], "--system (command line): is not of a comparison"),
         (
             ["search", "small", "dog", "--trial", "--system", "s.yaml", "--page-language", "zh"],
             "is not of search --trial",

@@ -80,7 +80,6 @@ def test_a_key_is_sent_and_left_nowhere(run: Run, service: Service, tmp_path: Pa
         "search", "--trial", "--system", "mine.yaml", "small", "a dog", "--out", "sets", "--page", "try.html"
     )
     printed += run("leaderboard", "small", "--out", "sets", "--to", "board.html")
-    printed += run("compare", "small", "--history", "--out", "sets", "--metrics", "hit@1", "--page", "history.html")
     assert (tmp_path / "sets/.systems/answers.sqlite").is_file() and (tmp_path / "try.html").is_file()
     expect_no_key(tmp_path, *printed)
 

@@ -167,12 +167,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 457,
-    "lines": 76_477,
-    "lines of imports": 5_949,
+    "files": 456,
+    "lines": 76_170,
+    "lines of imports": 5_921,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
-    "Any": 1512,
+    "Any": 1500,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -149,7 +149,7 @@ class LoadedSet:
 
     def diff(self, other: AnySet) -> SetDifference:
         """Return the queries, images and judgments that were added, removed or changed in the other version."""
-        after = self._other(other)
+        after = other if isinstance(other, LoadedSet) else LoadedSet(find_version(other, self.out, remote="tables"))
         losses = [(one, loss) for one in (self, after) for loss in find_lost_decisions(one.path)]
         warnings = [f"{one.path.parent}: {loss}" for one, loss in losses]
         return SetDifference(self.name, after.name, compare_versions(self.tables, after.tables), warnings)
@@ -227,13 +227,6 @@ class LoadedSet:
 
         return SystemBoard(build_leaderboard(self.path, metric))
 
-    def stability(self, other: AnySet, metrics: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return by metric whether two versions, or two sizes, of the set rank the systems alike that were evaluated on
-        both. Raises UserError for fewer than two of them."""
-        from flows.leaderboard import compare_set_stability
-
-        return compare_set_stability(self.path, self._other(other).path, metrics)[0]
-
     @takes_request(SearchRequest, of_self="of")
     def search(self, request: SearchRequest) -> QueryResults:
         """Try one query, of the set or a new one, on a model, a search service or a run file: the result has `hits`
@@ -258,10 +251,6 @@ class LoadedSet:
         from querytruth.audit.shortcuts import find_set_shortcuts
 
         return find_set_shortcuts(request)[0]["shortcuts"]
-
-    def _other(self, other: AnySet) -> LoadedSet:
-        """The other set; of one in object storage without its images."""
-        return other if isinstance(other, LoadedSet) else LoadedSet(find_version(other, self.out, remote="tables"))
 
     def __repr__(self) -> str:
         """Name, kind and numbers in one line."""

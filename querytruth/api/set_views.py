@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from flows.leaderboard import write_leaderboard
-from querytruth.evaluation.query_origins import MOVE_COLUMNS
 from querytruth.review.search_views import render_query, render_table
 from querytruth.sets import version_difference
 
@@ -102,12 +101,6 @@ class SystemBoard:
     def groups(self) -> list[list[str]]:
         """The systems that the set cannot tell apart, group by group."""
         return [list(names) for names in self.board["groups"]]
-
-    @property
-    def origins(self) -> pd.DataFrame:
-        """A row per system and pair of systems: the figure on made and on typed queries, and how far it moves, with its
-        interval; no row where the set has one kind alone."""
-        return pd.DataFrame((self.board.get("origins") or {}).get("moves", []), columns=MOVE_COLUMNS)
 
     @property
     def metric(self) -> str:

@@ -1,4 +1,4 @@
-"""`querytruth compare` and `querytruth leaderboard`: systems on one set, and sets on the same systems."""
+"""`querytruth compare` and `querytruth leaderboard`: systems on one set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from querytruth import terminal
 from querytruth.cli import options
-from querytruth.cli.command_line import command, option, refuse_options
+from querytruth.cli.command_line import command, option
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.evaluation.requests import CompareRequest
 from querytruth.evaluation.result_types import Latency
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 _MOST_LANGUAGES = 4
 _COSTS = {"ms_per_image": "ms an image", "mb_per_100000_images": "MB per 100,000"}
-_SHARED = ("of", "metrics", "out", "json")  # options of both ways to compare
 
 
 class TypedComparison(CompareRequest):
     """A comparison as it is typed: beside qrels, what stands in the set's place is a run."""
 
     queries: int = Field(10, ge=0, description="Queries shown of those where two systems differ most.")
-    with_: str | None = Field(None, description="Another version, or another size, of the set.")
 
     @model_validator(mode="before")
     @classmethod
@@ -38,20 +36,11 @@ class TypedComparison(CompareRequest):
 
 
 @command
-def compare(json: options.JsonOption = False, *, request: TypedComparison, given: frozenset[str] = frozenset()) -> None:
+def compare(json: options.JsonOption = False, *, request: TypedComparison) -> None:
     """Compare systems on the same queries: their differences, whether these exceed chance, and on which queries.
 
-    With --with: whether two versions, or two sizes, of a set rank the systems alike that were evaluated on both, and
-    distinguish them.
-
     Example: querytruth compare family-album bm25.trec datasets/family-album/evaluations/v1/lexical
-
-    Example: querytruth compare family-album-1000 --with family-album
     """
-    if request.with_ is not None:
-        refuse_options(given, {*_SHARED, "with_", "direction"}, "compare --with")
-        _show_stability(str(request.of), request.with_, request, json)
-        return
     terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from querytruth.api import comparisons
     from querytruth.cli import result_tables
@@ -74,21 +63,6 @@ def compare(json: options.JsonOption = False, *, request: TypedComparison, given
         result_tables.show_most_different_queries(found.pair, found.texts, request.queries)
 
 
-def _show_stability(set_a: str, set_b: str, request: CompareRequest, json: bool) -> None:
-    terminal.err.print(f"querytruth: reading the results of {set_a} and {set_b}", markup=False)
-    from flows.leaderboard import compare_set_stability
-    from querytruth.cli.result_tables import show_stability
-    from querytruth.sets.set_files import find_set
-
-    paths = find_set(set_a, request.out), find_set(set_b, request.out)
-    table, means = compare_set_stability(*paths, request.metrics or None, request.direction)
-    names = f"{paths[0].parent.name}/{paths[0].name}", f"{paths[1].parent.name}/{paths[1].name}"
-    if json:
-        terminal.print_json({"sets": names, "metrics": _plain(table), "means": means})
-        return
-    show_stability(table, means, names)
-
-
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as JSON values; unknown values are null."""
     return [{k: None if v != v else v for k, v in row.items()} for row in table.to_dict("records")]
@@ -108,7 +82,6 @@ def leaderboard(
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
     from querytruth.api.loaded_set import load
-    from querytruth.cli.result_tables import show_origins
     from querytruth.review.board_pages import format_rank
 
     with terminal.reported_run():
@@ -138,8 +111,6 @@ def leaderboard(
     for names in board["groups"]:
         if len(names) > 1:
             terminal.out.print(f"not told apart: {', '.join(names)}", markup=False, soft_wrap=True)
-    if board["origins"]:
-        show_origins(board["origins"])
     for path in written:
         terminal.out.print(f"written: {path}", markup=False, soft_wrap=True)
 

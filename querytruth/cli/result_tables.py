@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
@@ -247,43 +247,3 @@ def _notes(result: EvaluationResult) -> list[str]:
                 f"({target_precision} wanted), recall {cut.recall:.3f}, nothing shown for {cut.queries_empty:,} queries"
             )
     return notes
-
-
-def show_stability(table: pd.DataFrame, means: dict[str, dict[str, list[float]]], names: tuple[str, str]) -> None:
-    """Print a row per metric, and each system's figures on both sets by the first of them."""
-    rows: list[list[object]] = [
-        [
-            row.metric,
-            format_number(row.correlation) or "none told apart",
-            f"{row.told_apart_one} of {row.pairs}",
-            f"{row.told_apart_other} of {row.pairs}",
-            row.told_apart_swapped,
-        ]
-        for row in table.itertuples()
-    ]
-    columns = ["metric", "rank correlation", f"told apart by {names[0]}", f"by {names[1]}", "the other way round"]
-    terminal.print_table(f"{table['systems'].iloc[0]} systems on both sets", columns, rows)
-    metric = str(table["metric"].iloc[0])
-    figures: list[list[object]] = [
-        [name, *[format_number(value) for value in of[metric]]] for name, of in means.items()
-    ]
-    terminal.print_table(metric, ["system", *names], figures)
-
-
-def show_origins(origins: Mapping[str, Any]) -> None:
-    """Print how far made queries move the figures and the order of systems against typed ones."""
-    rows: list[list[object]] = [
-        [
-            one["system"],
-            *(format_number(one[side]) for side in ("made", "typed")),
-            f"{one['difference']:+.4f} [{one['low']:+.4f}, {one['high']:+.4f}]",
-        ]
-        for one in origins["moves"]
-    ]
-    if rows:
-        terminal.print_table("made queries against typed ones", ["system", "made", "typed", "moved, 95%"], rows)
-    if order := origins["order"]:
-        places = "; ".join(" and ".join(pair) for pair in order["swapped"])
-        change = f"; changed places: {places}" if places else ""
-        span = f"{order['correlation']:.2f} [{order['low']:.2f}, {order['high']:.2f}]"
-        terminal.out.print(f"order of systems, made against typed: tau {span}{change}", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Orders systems by a metric, with rank intervals that hold for all at once; compares two such orders.
+"""Orders systems by a metric, with rank intervals that hold for all at once.
 
 A system's rank is at least one more than the number of systems that are better by a test, and at most the number of
 systems less those that are worse. The test is that of `compare`, a permutation of whole clusters, which holds whatever
@@ -6,23 +6,16 @@ their sizes are. The tests of all pairs are corrected together (Holm), so all in
 boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks", 2022).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from querytruth.array_types import FloatArray
-from querytruth.evaluation.comparison import compare_systems, kendall_tau_b
 from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, permutation_test
-
-_DISTINGUISHED = ["told_apart_one", "told_apart_other", "told_apart_swapped"]
-STABILITY_COLUMNS = ["metric", "systems", "correlation", "pairs", *_DISTINGUISHED]
-_LEVEL = 0.05
-ScoresBySystem = Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +74,3 @@ def _find_groups(names: list[str], is_better: NDArray[np.bool_]) -> list[list[st
         if not groups or end > groups[-1][1]:
             groups.append((start, end))
     return [names[start:end] for start, end in groups]
-
-
-def measure_stability(
-    first_set: ScoresBySystem,
-    second_set: ScoresBySystem,
-    metrics: Sequence[str],
-    *,
-    clusters: tuple[Any, Any] = (None, None),
-) -> pd.DataFrame:
-    """Returns a row per metric (STABILITY_COLUMNS) for the systems of both sets, given as figures per query by name.
-
-    `correlation`: Kendall's tau-b of the two orders; `told_apart_…`: how many pairs differ on that set (paired
-    permutation test, Holm over the pairs, 5%), and how many do on both in opposite directions (`swapped`)."""
-    names = sorted(set(first_set) & set(second_set))
-    signs = []
-    for systems, shared in zip((first_set, second_set), clusters, strict=True):
-        compared = compare_systems({name: systems[name] for name in names}, metrics, clusters=shared)
-        # 1 where the first system is better, -1 where the other is, 0 where neither is.
-        verdicts = np.where(compared["p_holm"] <= _LEVEL, np.sign(compared["difference"]), 0).astype(int)
-        signs.append(dict(zip(compared[["metric", "one", "other"]].itertuples(index=False), verdicts, strict=True)))
-    rows = []
-    for metric in metrics:
-        means = [{name: float(systems[name][metric].mean()) for name in names} for systems in (first_set, second_set)]
-        pairs = combinations(names, 2)
-        verdicts = np.array([[sign[metric, *pair] for sign in signs] for pair in pairs]).reshape(-1, 2)
-        distinguished = (verdicts != 0).sum(axis=0).tolist()
-        swapped = int((verdicts[:, 0] * verdicts[:, 1] < 0).sum())
-        rows.append((metric, len(names), kendall_tau_b(*means), len(verdicts), *distinguished, swapped))
-    return pd.DataFrame(rows, columns=STABILITY_COLUMNS)

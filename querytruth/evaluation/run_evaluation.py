@@ -21,7 +21,6 @@ from querytruth.evaluation.metrics import (
     parse_metric,
 )
 from querytruth.evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
-from querytruth.evaluation.query_origins import find_origin_warnings
 from querytruth.evaluation.ranking import RankedRun
 from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
 from querytruth.evaluation.statistics import ConfidenceInterval, estimate_interval
@@ -95,7 +94,6 @@ def evaluate_run(
             *warnings,
             *_warnings(ranked, scores),
             *find_leaked_warnings(compare_leaked(scores.per_query, overlap, names, clusters=scores.clusters)),
-            *find_origin_warnings(scores.per_query, spec.queries, names, clusters=scores.clusters),
             *find_ignored_families(shortcuts, spec.queries),
             *find_warnings(scores.per_query, names, chance_by_metric, scores.interval, clusters=scores.clusters),
         ],

@@ -232,15 +232,14 @@ def store_result(result: ScoredSystem, queries: pd.DataFrame | None, folder: Pat
     result_files.write_result(folder, result_data, tables, describe_environment(_PACKAGES))
 
 
-def load_stored_results(path: Path, direction: str = TEXT_TO_IMAGE) -> dict[str, tuple[ResultFile, pd.DataFrame]]:
-    """By the name of the system its result.json and its figures by query, of all results beside the version at
-    `path`."""
+def load_stored_results(path: Path) -> dict[str, tuple[ResultFile, pd.DataFrame]]:
+    """By the name of the system its result.json and its figures by query, of all results of texts that search images
+    beside the version at `path`."""
     results_by_system = {}
     results = contained_path(path.parent, f"{RESULTS_FOLDER}/{path.name}", "read result")
     for folder in sorted(contained_path(results, found.name, "read result") for found in results.glob("*/")):
         if (folder / result_files.RESULT_FILE).is_file():
             result_data = result_files.read_result(folder)
-            if result_data["direction"] == direction:
-                name = folder.name.removesuffix(f".{direction}")
-                results_by_system[name] = result_data, result_files.read_per_query(folder, result_data)
+            if result_data["direction"] == TEXT_TO_IMAGE:
+                results_by_system[folder.name] = result_data, result_files.read_per_query(folder, result_data)
     return results_by_system

@@ -9,7 +9,6 @@ import yaml
 
 from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.errors import make_visible
-from querytruth.evaluation.query_origins import TYPED_STYLE
 from querytruth.sets.benchmark_set import Tables, make_canary
 from querytruth.sets.manifest import Counts, Manifest
 from querytruth.sets.manifest_notes import (
@@ -60,17 +59,18 @@ _KINDS = {
 }
 _SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 _AMBIGUOUS = 8  # captions shown
+_TYPED_STYLE = "query"  # of what people typed into a search; captions, phrases and words were made
 _LICENCES = 12  # listed one by one; where there are more, their families are listed
 
 
 def list_biases(kind: str, by_style: Mapping[str, int]) -> list[str]:
     """Returns what holds of queries that nobody typed into a search, in a set of this kind with so many of each
     language and style (`en/caption`)."""
-    typed = sum(count for style, count in by_style.items() if style.rpartition("/")[2] == TYPED_STYLE)
+    typed = sum(count for style, count in by_style.items() if style.rpartition("/")[2] == _TYPED_STYLE)
     all_queries = sum(by_style.values())
     if 0 < typed < all_queries:
         counts = f"{all_queries - typed:,} of its queries were made, {typed:,} were typed by people who search"
-        return [f"{counts}: `leaderboard` states how far figures and the order of systems move between the two."]
+        return [f"{counts}: absolute figures may be biased, and `--slice style` shows those of each."]
     return [_SYNTHETIC] if kind in ("precision", "recall", "generated") else []
 
 

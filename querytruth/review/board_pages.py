@@ -33,8 +33,6 @@ def render_leaderboard(board: Mapping[str, Any], language: str = "en") -> str:
         plot=draw_intervals([{**one, "value": one["mean"]} for one in systems], board["metric"]),
         slices=_tabulate_slices(systems),
         most_values=_MOST_VALUES,
-        origins=(board.get("origins") or {}).get("moves"),
-        order=(board.get("origins") or {}).get("order"),
     )
 
 

@@ -1,4 +1,4 @@
-"""`evaluate`, `compare` and `stability` as a user types them."""
+"""`evaluate` and `compare` as a user types them."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def qrels(path: Path, queries: int = 40) -> Path:
     return path
 
 
-def album(place: Path, sizes: str = "[]") -> None:
+def album(place: Path) -> None:
     """Eight images whose captions letters can spell."""
     (place / "album").mkdir()
     for number, word in enumerate(WORDS):
@@ -46,7 +46,6 @@ def album(place: Path, sizes: str = "[]") -> None:
         "render": {"size": 64},
         "captions": {"model": "captions_file", "options": {"path": "captions.csv"}, "prompt": ["en/caption"]},
         "ambiguity": {"text_embedder": "char_ngrams"},
-        "sizes": json.loads(sizes),
     }
     (place / "album.yaml").write_text(json.dumps(definition))
 
@@ -193,24 +192,6 @@ def test_two_runs_are_compared_on_the_same_queries(run: Run, tmp_path: Path) -> 
     out, _ = run("compare", good, "half.trec", good, "--qrels", "t.qrels", "--metrics", "hit@1,p@5")
     assert "good less half" in out and "good less good (2)" in out and "half less good (2)" in out
     assert "20 / 20 / 0" in out and "1.000" in out, "a system is no better than itself"
-
-
-@pytest.mark.thorough
-def test_smaller_sets_within_one_order_systems_alike_or_not(run: Run, tmp_path: Path) -> None:
-    album(tmp_path, sizes="[5]")
-    run("build", "recall", "album.yaml")
-    _, err = run("compare", "album-5", "--with", "album", code=1)
-    assert "have 0 evaluated systems in common, at least two are needed" in err.replace("\n", " ")
-    for name in ("album", "album-5"):
-        run("evaluate", name, "--baseline", "random", "--baseline", "oracle", "--baseline", "lexical", "--no-page")
-    told = json.loads(run("compare", "album-5", "--with", "album", "--metrics", "hit@1,rr@10", "--json")[0])
-    assert told["means"]["oracle"] == {"hit@1": [1, 1], "rr@10": [1, 1]}
-    first = told["metrics"][0]
-    assert (first["systems"], first["pairs"], first["correlation"]) == (3, 3, 1)
-    out, _ = run("compare", "album-5", "--with", "album")
-    assert "3 systems on both sets" in out and "album-5/v1" in out
-    _, err = run("compare", "album-5", "--with", "album", "--metrics", "p@7", code=1)
-    assert "p@7" in err and "is not in all results" in err
 
 
 @pytest.mark.parametrize(

@@ -194,19 +194,6 @@ def test_copies_that_a_set_keeps_are_one_image(run: Run, tmp_path: Path) -> None
     assert figure(evaluate(run, "small", "--run", write_run(tmp_path / "mine.trec", *rows)), "hit@1") == 1
 
 
-@pytest.mark.thorough
-def test_sets_are_compared_by_the_queries_that_all_results_have(run: Run, tmp_path: Path) -> None:
-    tables = small_tables(graded=False)
-    publish_small_set(tmp_path, without_query(tables, "cat"))
-    publish_small_set(tmp_path, tables)
-    mine = write_run(tmp_path / "mine.trec", *perfect("dog", "狗", "none"))
-    for version in ("v1", "v2"):
-        evaluate(run, f"small/{version}", "--run", mine)
-        evaluate(run, f"small/{version}", "--baseline", "random")
-    out, _ = run("compare", "small/v1", "--with", "small/v2", "--out", "sets", "--metrics", "hit@1", "--json")
-    assert json.loads(out)["means"]["mine"] == {"hit@1": [1, 1]}
-
-
 # --- ids as other programs write them
 
 

@@ -154,7 +154,6 @@ MISTAKES = [
         "lang",
     ),
     (["plan-size", "gone", "--difference", "0.02", "--discordance", "0.2", "--out", "sets"], "gone"),
-    (["compare", "small", "--with", "gone", "--out", "sets"], "gone"),
     (["shortcuts", "gone", "--out", "sets"], "gone"),
     (["judge", "check", "small", "--judge", "qwn", "--out", "sets"], "audit"),
     (["audit", "plan", "small", "--run", "right.trec", "--judge", "qwn", "--depth", "1", "--out", "sets"], "qwn"),
@@ -297,10 +296,6 @@ def test_a_definition_of_images_that_are_not_there_yet_says_so(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ["compare", "small", "--with", "other", "--page", "a.html"],
-            "--page (command line): is not of compare --with",
-        ),
         (
             ["search", "small", "dog", "--trial", "--system", "s.yaml", "--page-language", "zh"],
             "is not of search --trial",

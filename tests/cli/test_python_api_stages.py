@@ -53,7 +53,6 @@ def test_a_table_names_images_as_it_is_told_and_a_folder_of_runs_is_not_one_syst
 @pytest.mark.parametrize(
     ("ask", "reason"),
     [
-        (lambda path: qt.load(path).stability(path), "have 0 evaluated systems in common"),
         (lambda path: qt.load(path).rebuild(), "definition"),
         (lambda path: qt.open_audit(path / "audit.yaml"), "audit.yaml"),
     ],

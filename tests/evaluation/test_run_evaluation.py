@@ -16,7 +16,6 @@ from querytruth.evaluation.evaluation_result import (
     EvaluationResult,
 )
 from querytruth.evaluation.ground_truth import index_qrels
-from querytruth.evaluation.leaderboard import measure_stability
 from querytruth.evaluation.metric_scores import DEFAULT_METRICS
 from querytruth.evaluation.ranking import rank_run
 from querytruth.evaluation.result_files import result_to_json
@@ -139,31 +138,6 @@ def test_names_that_are_shared_are_told_apart() -> None:
     results = [said(GOOD, name=name) for name in ("a", "a", "b", "a")]
     assert make_unique_names(results) == ["a", "a (2)", "b", "a (3)"]
     assert len(compare_all_pairs(results, None)) == 6 * 3
-
-
-def figures(means: dict[str, float], queries: int, spread: float = 0.05) -> dict[str, pd.DataFrame]:
-    """Systems with these means, on queries that are as hard for all."""
-    rng = np.random.default_rng(3)
-    hard = rng.normal(0, 0.2, queries)
-    return {
-        name: pd.DataFrame(
-            {"ap": mean + hard + rng.normal(0, spread, queries)}, index=[f"q{n}" for n in range(queries)]
-        )
-        for name, mean in means.items()
-    }
-
-
-@pytest.mark.thorough
-def test_a_larger_set_tells_more_systems_apart_and_may_contradict_the_small_one() -> None:
-    order = {"a": 0.6, "b": 0.5, "c": 0.49}
-    small, large = figures(order, 20), figures(order, 2000)
-    row = measure_stability(small, large, ["ap"]).iloc[0]
-    assert (row["systems"], row["pairs"], row["correlation"]) == (3, 3, 1)
-    assert (row["told_apart_one"], row["told_apart_other"], row["told_apart_swapped"]) == (2, 3, 0)
-    turned = measure_stability(figures({"a": 0.5, "b": 0.6, "c": 0.49}, 2000), large, ["ap"]).iloc[0]
-    assert turned["correlation"] == pytest.approx(1 / 3) and turned["told_apart_swapped"] == 1
-    alone = measure_stability(small | {"only here": small["a"]}, large, ["ap"]).iloc[0]
-    assert alone["systems"] == 3
 
 
 def test_a_run_that_ends_before_a_metric_does_is_said_to_be_short() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from querytruth.formats.set_card import format_share, render_set_card
+from querytruth.formats.set_card import format_share, list_biases, render_set_card
 from querytruth.sets.benchmark_set import make_canary
 from tests.review.recall_sets import (
     make_ambiguity,
@@ -19,6 +19,13 @@ from tests.review.recall_sets import (
 def card_of(**notes: Any) -> str:
     set_ = recall_beach_tables()
     return render_set_card(make_manifest(set_, notes=notes), set_)
+
+
+def test_the_card_states_made_and_typed_queries() -> None:
+    (stated,) = list_biases("imported", {"en/query": 4, "en/caption": 6})
+    assert stated.startswith("6 of its queries were made, 4 were typed by people who search: absolute figures may be")
+    assert "absolute figures may be biased" in list_biases("recall", {"zh/caption": 6})[0]
+    assert list_biases("queries", {"en/query": 4}) == list_biases("imported", {"en/caption": 4}) == []
 
 
 def test_a_recall_sets_card_tells_of_ambiguity_before_and_after() -> None:

@@ -35,7 +35,7 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 # tested without a model or a disk.
 DOING = {
     *(f"builders/gallery/{name}.py" for name in ("image_scan", "render_steps", "steps")),
-    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captioners", "captions")),
+    *(f"builders/recall/{name}.py" for name in ("ambiguity_steps", "captions")),
     *(f"builders/recall/{name}.py" for name in ("human_captions", "nested_sets", "similarity_models", "steps")),
     *(
         f"builders/precision/{name}.py"
@@ -167,12 +167,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 456,
-    "lines": 76_170,
-    "lines of imports": 5_921,
+    "files": 454,
+    "lines": 75_961,
+    "lines of imports": 5_898,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
-    "Any": 1500,
+    "Any": 1496,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

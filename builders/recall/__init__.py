@@ -7,5 +7,5 @@ In reading order: `definition.py`, `steps.py`, `captions.py` (asked), `human_cap
 `caption_rules.py`; ambiguity: `candidate_pairs.py` (proposed by phrases, words and vectors), `confusable_images.py`,
 `confusable_scores.py`, `pair_features.py`, `calibration.py` (how likely it fits), `ambiguity.py` (what becomes of it),
 `ambiguity_steps.py`, `similarity_models.py`; what captions say: `phrases.py`, `caption_index.py`,
-`caption_statements.py`; `nested_sets.py`, `page.py`; `captioners.py` (several models beside each other).
+`caption_statements.py`; `nested_sets.py`, `page.py`.
 """

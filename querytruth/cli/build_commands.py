@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from flows.requests import (
     BuildRequest,
-    DefinitionRequest,
     GalleryBuild,
     GeneratedBuild,
     PrecisionBuild,
@@ -111,59 +110,6 @@ def queries(
     Example: querytruth build queries queries.yaml --plan
     """
     _build(request, plan, prefect, json)
-
-
-class CaptionersRequest(DefinitionRequest):
-    """Which model is to write the captions of a recall set."""
-
-    kind: ClassVar[str | None] = "recall"
-    stage: ClassVar[str] = "compare captioners"
-
-    beside: Annotated[list[Path], ByName("--beside", "OTHER.yaml")] = Field(
-        default_factory=list, description="Another recall definition, whose captioner is asked about the same images."
-    )
-    count: int = Field(20, ge=2, le=500, description="How many images.")
-    page: Path | None = Field(None, description="The page to write (default: beside the first set's versions).")
-    offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
-    retry_failures: bool = Field(False, description="Ask again where a question failed for good.")
-
-
-@command
-def captioners(json: JsonOption = False, *, request: CaptionersRequest) -> None:
-    """Ask several captioners about the same images, each of a recall definition, and write a page: what each wrote,
-    what a build would refuse, lengths, repetition. A later build of the first definition asks about none of them again.
-
-    Example: querytruth captioners qwen.yaml --beside internvl.yaml --count 20
-    """
-    terminal.err.print(f"querytruth: reading {request.definition}", markup=False)
-    from flows.captioners import compare_captioners
-    from flows.definition_loader import load_definition
-
-    definitions: dict[str, Any] = {Path(request.source).stem: request.load_definition()}
-    for path in request.beside:
-        if path.stem in definitions:
-            raise UsageError("--beside", f"names a second {path.stem}", "give the file another name")
-        definitions[path.stem] = load_definition(path, [], "recall")
-    with terminal.reported_run(offline=request.offline, retry_failures=request.retry_failures):
-        compared, page = compare_captioners(definitions, request.count, request.page)
-    if json:
-        terminal.print_json({"page": str(page), "captioners": [one.as_row() for one in compared]})
-        return
-    rows: list[list[object]] = [
-        [
-            one.name,
-            one.model,
-            f"{one.captions:,} of {one.asked:,}",
-            ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in one.refused.items()),
-            f"{one.length:.0f}",
-            f"{one.repeated:.0%}",
-            f"{one.opening} {one.opening_share:.0%}" if one.opening else "",
-        ]
-        for one in compared
-    ]
-    columns = ["captioner", "model", "captions", "refused", "length", "repeated", "begin alike"]
-    terminal.print_table("Captioners", columns, rows)
-    terminal.out.print(f"beside each other: {page}", markup=False, soft_wrap=True)
 
 
 def _build(request: BuildRequest, plan: bool, prefect: bool | None, json: bool) -> None:

@@ -14,7 +14,6 @@ COMMANDS = {
     },
     "Build": {
         "build": ("build_commands:app", "Build a set from its definition."),
-        "captioners": ("build_commands:captioners", "Ask several captioners about the same images, on one page."),
         "topics": ("self_instruct_commands:topics", "Have a chat model propose topics and objects of them."),
         "objects": ("self_instruct_commands:objects", "Have the chat model propose more objects for accepted topics."),
         "collect": (

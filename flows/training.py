@@ -1,12 +1,9 @@
 """A dual encoder trained on the images and queries of a set, and evaluated on the part that it never saw.
 
 set ─► train, validation, test (by image and duplicate group) ─► pixels, tokens ─► epochs ─► checkpoint ─► figures
-
-The ablation trains again without each part, and without all of them.
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from querytruth.backends.steps import current_run
 from querytruth.definitions import SetDefinition
 from querytruth.dual_encoder import retrieval_scores
 from querytruth.dual_encoder.checkpoints import delete_state, write_checkpoint
-from querytruth.dual_encoder.definition import RECURRENT_ARCHITECTURES, TrainingDefinition
+from querytruth.dual_encoder.definition import TrainingDefinition
 from querytruth.dual_encoder.training import TrainingJob, create_initial_model, run_training
 from querytruth.dual_encoder.training_data import (
     SplitSet,
@@ -29,9 +26,8 @@ from querytruth.dual_encoder.training_data import (
     select_relevant_pairs,
     shuffle_batches,
 )
-from querytruth.dual_encoder.training_report import format_interval, render_curves_svg, render_training_report
+from querytruth.dual_encoder.training_report import render_curves_svg, render_training_report
 from querytruth.errors import UserError
-from querytruth.evaluation.statistics import estimate_interval
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.ledger import Ledger, rejection_rows
 
@@ -39,8 +35,6 @@ HISTORY_FILE, SPLIT_FILE, FIGURES_FILE, REPORT_FILE, CURVES_FILE = (
     "training_history.json", "split.csv", "figures.json", "report.md", "curves.svg"
 )  # fmt: skip
 History = list[dict[str, Any]]  # by epoch its losses and validation scores
-_METRIC = "hit@1"
-_SMALLER = {"microsoft/resnet-101": "microsoft/resnet-50", "microsoft/resnet-152": "microsoft/resnet-101"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +51,9 @@ class TrainingResult:
     is_new: bool
 
 
-def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = None) -> TrainingResult:
-    """Train the model, or continue, or return the finished result of the same training. `test_set`: the held-out set
-    that another training on the same split published; None publishes it. Raises UserError where the folder holds
-    another model."""
+def train_dual_encoder(definition: TrainingDefinition) -> TrainingResult:
+    """Train the model and publish the held-out set, or continue, or return the finished result of the same training.
+    Raises UserError where the folder holds another model."""
     parts = load_split_set(definition)
     folder = definition.out / definition.name
     key = compute_training_key(definition, parts)
@@ -69,7 +62,7 @@ def train_dual_encoder(definition: TrainingDefinition, test_set: Path | None = N
         if (finished := _load_finished_training(folder, key)) is not None:
             return finished
         device = choose_device(definition.device, "train", "say --set device=cpu")
-        test_set = test_set or publish_test_part(definition, parts)
+        test_set = publish_test_part(definition, parts)
         history = _train_and_save(definition, parts, folder, key, device)
         return _write_results(definition, parts, folder, key, test_set, history)
 
@@ -191,80 +184,3 @@ def _load_finished_training(folder: Path, key: str) -> TrainingResult | None:
     history = parse_json((folder / HISTORY_FILE).read_bytes())["epochs"]
     test_set, chance = Path(stored_figures["test_set"]), stored_figures["chance"]
     return TrainingResult(folder, test_set, history, stored_figures["figures"], chance, is_new=False)
-
-
-@dataclass(frozen=True, slots=True)
-class AblationResult:
-    """One training of the table: the mean R@1 of both directions on the test set, and its difference from the full
-    training, each with the ends of its 95% interval; that of the difference is over images that both have."""
-
-    title: str
-    trained: TrainingResult
-    mean: list[float]
-    difference: list[float]
-
-
-def list_ablation_variants(definition: TrainingDefinition) -> dict[str, dict[str, Any]]:
-    """Returns by title the changes that leave one part out; a part that the definition does not use has no row."""
-    changes_by_title: dict[str, dict[str, Any]] = {}
-    if smaller := _SMALLER.get(definition.images.name or ""):
-        changes_by_title[f"{smaller.partition('/')[2]} for images"] = {"images": {"name": smaller}}
-    plain = "mean" if definition.texts.architecture in RECURRENT_ARCHITECTURES else "cls"
-    if definition.heads.pooling != plain:
-        changes_by_title[f"{plain} pooling"] = {"heads": {"pooling": plain}}
-    if definition.loss.hard_negatives:
-        changes_by_title["no hard negatives"] = {"loss": {"hard_negatives": False}}
-    if definition.loss.smoothing:
-        changes_by_title["no label smoothing"] = {"loss": {"smoothing": 0.0}}
-    if definition.steps.stages and (definition.images.name or definition.texts.name):
-        changes_by_title["no stages of unfreezing"] = {"steps": {"stages": []}}
-    if definition.augmentation is not None:
-        changes_by_title["no augmentation"] = {"augmentation": None}
-    return changes_by_title
-
-
-def apply_changes(definition: TrainingDefinition, name: str, changes: dict[str, Any]) -> TrainingDefinition:
-    """Returns the definition under another name with other keys in its parts."""
-    values = definition.model_dump()
-    for part, keys in changes.items():
-        values[part] = {**values[part], **keys} if isinstance(keys, dict) else keys
-    return TrainingDefinition.model_validate({**values, "name": name})
-
-
-def run_ablation(definition: TrainingDefinition) -> list[AblationResult]:
-    """Trains the full definition, each variant, and the one without all parts; finished trainings are reused."""
-    current_run().reporter.log(f"training {definition.name}, the whole")
-    whole = train_dual_encoder(definition)
-    queries = load_split_set(definition).part_tables("test").queries
-    best = retrieval_scores.score_per_image(
-        retrieval_scores.score_model(whole.folder, whole.test_set), _METRIC, queries
-    )
-    rows = [AblationResult("all of it", whole, whole.figures["mean"][_METRIC], [0.0, 0.0, 0.0])]
-    all_changes: dict[str, Any] = {}
-    changes_by_title = list_ablation_variants(definition)
-    for changes in changes_by_title.values():
-        all_changes |= {part: {**all_changes.get(part, {}), **keys} if isinstance(keys, dict) else keys
-                  for part, keys in changes.items()}  # fmt: skip
-    for title, changes in {**changes_by_title, "none of these": all_changes}.items():
-        current_run().reporter.log(f"training {definition.name}, {title}")
-        name = f"{definition.name[:40]}-{title.replace(' ', '-')}"
-        variant = train_dual_encoder(apply_changes(definition, name, changes), whole.test_set)
-        figures = retrieval_scores.score_per_image(
-            retrieval_scores.score_model(variant.folder, variant.test_set), _METRIC, queries
-        )
-        per_image_difference, largest = best - figures, float(max(best.max(), figures.max()))
-        interval = estimate_interval(per_image_difference.to_numpy(), ends=(-largest, largest))
-        difference = [float(per_image_difference.mean()), float(interval.low[0]), float(interval.high[0])]
-        rows.append(AblationResult(title, variant, variant.figures["mean"][_METRIC], difference))
-    return rows
-
-
-def format_ablation_table(rows: Sequence[AblationResult]) -> list[str]:
-    """Formats the report's table 2 in reverse, in Markdown: from the full training, one part less at a time."""
-    whole = rows[0].mean[0]
-    lines = ["| | Mean R@1 | less than all of it | relative |", "|---|---|---|---|"]
-    for row in rows:
-        share = f"{row.mean[0] / whole - 1:+.1%}" if whole and row is not rows[0] else "-"
-        lost = format_interval(row.difference) if row is not rows[0] else "-"
-        lines.append(f"| {row.title} | {format_interval(row.mean)} | {lost} | {share} |")
-    return lines

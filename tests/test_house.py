@@ -168,11 +168,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 454,
-    "lines": 75_961,
-    "lines of imports": 5_898,
+    "lines": 75_862,
+    "lines of imports": 5_895,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
-    "Any": 1496,
+    "Any": 1491,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -25,7 +25,6 @@ class TypedTraining(TrainingRequest):
     """A training as it is typed."""
 
     plan: bool = Field(False, description="Print what would be trained on, and train nothing.")
-    ablate: bool = Field(False, description="Also train without each part of it, one at a time, and compare.")
 
 
 class TypedStage(ChatStage):
@@ -284,11 +283,8 @@ def train(json: JsonOption = False, *, request: TypedTraining) -> None:
         return terminal.print_json(planned) if json else _show_training_plan(planned)
     try:
         with terminal.reported_run(workers=request.worker_count):
-            if request.ablate:
-                _ablate(checked, json)
-            else:
-                result = train_dual_encoder(checked)
-                terminal.print_json(_summary(result)) if json else _show(result)
+            result = train_dual_encoder(checked)
+            terminal.print_json(_summary(result)) if json else _show(result)
     except OSError as error:
         place = error.filename or checked.out
         reason = f"cannot be written ({error.strerror})"
@@ -303,17 +299,6 @@ def _show_training_plan(plan: dict[str, Any]) -> None:
     text = f"{plan['pairs']:,} pairs to train on, {plan['steps_an_epoch']:,} steps an epoch, {steps:,} at most"
     text += f", on {plan['device']}; about {plan['bytes_about'] / 1e6:,.0f} MB on disk"
     terminal.out.print(text, markup=False, soft_wrap=True)
-
-
-def _ablate(definition: Any, json: bool) -> None:
-    from flows.training import format_ablation_table, run_ablation
-
-    rows = run_ablation(definition)
-    if json:
-        figures = [{"title": row.title, "mean": row.mean, "less": row.difference} for row in rows]
-        terminal.print_json([figure | _summary(row.trained) for figure, row in zip(figures, rows, strict=True)])
-    else:
-        terminal.out.print("\n".join(format_ablation_table(rows)), soft_wrap=True, markup=False)
 
 
 def _summary(result: Any) -> dict[str, Any]:

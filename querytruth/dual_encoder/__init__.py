@@ -6,5 +6,5 @@ After a report on a dual encoder trained on Flickr8k; docs/baselines.md says whe
 In reading order: `definition.py`, `training_data.py` (split, pixels, vocabulary, token ids), `augmentation.py`,
 `model.py` (towers, heads, unfreezing), `loss.py` (the loss and one step of training), `training.py` (from the last
 saved state to the end), `checkpoints.py` (the only one that reads and writes), `retrieval_scores.py`,
-`training_report.py`, `embedder.py`. `flows/training.py` runs it, and the ablation.
+`training_report.py`, `embedder.py`. `flows/training.py` runs it.
 """

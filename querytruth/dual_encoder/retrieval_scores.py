@@ -99,13 +99,13 @@ def scores_with_intervals(scores: dict[str, MetricScores], queries: pd.DataFrame
         }
     by_direction["mean"] = {}
     for metric in METRICS:
-        values = score_per_image(scores, metric, queries)
+        values = _score_per_image(scores, metric, queries)
         interval = statistics.estimate_interval(values.to_numpy(), ends=(0.0, float(values.max())))
         by_direction["mean"][metric] = [float(values.mean()), float(interval.low[0]), float(interval.high[0])]
     return by_direction
 
 
-def score_per_image(scores: dict[str, MetricScores], metric: str, queries: pd.DataFrame) -> pd.Series:
+def _score_per_image(scores: dict[str, MetricScores], metric: str, queries: pd.DataFrame) -> pd.Series:
     """Returns per image a number whose mean is that of both directions: its own score and those of its texts, weighted
     so that each image and each text counts the same. A text that was written for none of the images stands alone."""
     texts, image_scores = (scores[direction].per_query[metric] for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT))

@@ -55,7 +55,7 @@ def list_score_rows(figures: Figures, chance: Mapping[str, float]) -> list[list[
     """Returns a row per metric: its title, a cell per column, and the mean of a random order."""
     rows = []
     for title, metric in ROWS:
-        cells = [format_interval(figures[column][metric]) for _, column in COLUMNS]
+        cells = [_format_interval(figures[column][metric]) for _, column in COLUMNS]
         rows.append([title, *cells, f"{chance[metric]:.3f}" if metric in chance else "-"])
     return rows
 
@@ -66,7 +66,7 @@ def warn_of_chance(chance: Mapping[str, float]) -> str:
     return f"a random order gets {', '.join(easy)}: so few images say little, raise split.test" if easy else ""
 
 
-def format_interval(figure: Sequence[float]) -> str:
+def _format_interval(figure: Sequence[float]) -> str:
     """Formats a figure and its interval: 0.267 (0.240 to 0.294)."""
     value, low, high = figure
     return f"{value:.3f} ({low:.3f} to {high:.3f})"

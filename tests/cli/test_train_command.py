@@ -50,14 +50,6 @@ def test_a_plan_counts_what_would_be_trained_on_and_writes_nothing(definition: P
 
 
 @pytest.mark.thorough
-def test_an_ablation_prints_a_row_for_each_part(definition: Path) -> None:
-    call = ["train", str(definition), "--workers", "1", "--ablate", "--set", "augmentation=null"]
-    shown = invoke(*call, "--set", "name=bare", "--set", "loss.smoothing=0", catch=False)
-    titles = [line.split("|")[1].strip() for line in shown.stdout.splitlines() if line.startswith("| ")]
-    assert titles == ["", "all of it", "mean pooling", "no hard negatives", "none of these"]
-
-
-@pytest.mark.thorough
 def test_a_place_that_cannot_be_written_is_one_line(definition: Path, tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a folder must be")
     call = ["train", str(definition), "--set", f"out={tmp_path / 'models'}"]

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from flows.definition_loader import load_definition
-from flows.training import TrainingResult, format_ablation_table, run_ablation, train_dual_encoder
+from flows.training import TrainingResult, train_dual_encoder
 from querytruth.backends.models.embedders import EmbedderOptions, load_image_text_embedder
 from querytruth.backends.steps import BuildRun, SilentReporter, active_run
 from querytruth.dual_encoder import embedder as dual_encoder
@@ -255,26 +255,6 @@ def test_a_training_under_way_refuses_another_one_in_its_folder(place: Path) -> 
 
     with open_journal(place / "models" / "busy" / ".running"), pytest.raises(UserError, match="written by another run"):
         trained(place, "busy", "steps.epochs=1")
-
-
-@pytest.mark.thorough
-def test_an_ablation_leaves_one_thing_out_at_a_time(place: Path) -> None:
-    with active_run(BuildRun(workers=1)):
-        given = keys(place, "whole", "steps.epochs=2")
-        rows = run_ablation(load_definition(None, given, "training"))  # type: ignore[arg-type]
-    assert [row.title for row in rows] == [
-        "all of it", "mean pooling", "no hard negatives", "no label smoothing", "no augmentation", "none of these",
-    ]  # fmt: skip
-    for row in rows[1:]:
-        assert row.difference[0] == pytest.approx(rows[0].mean[0] - row.mean[0], abs=1e-12)
-        assert (
-            row.difference[1] <= row.difference[0] <= row.difference[2]
-            and row.trained.test_set == rows[0].trained.test_set
-        )
-    table = format_ablation_table(rows)
-    assert table[0] == "| | Mean R@1 | less than all of it | relative |" and len(table) == 8
-    described = read_checkpoint(str(rows[1].trained.folder))[0]
-    assert described["heads"]["pooling"] == "mean"
 
 
 _TRAIN = """

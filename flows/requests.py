@@ -7,7 +7,6 @@ The definition stays a file that is read when the build starts: an edit needs no
 import json
 import os
 from collections.abc import Mapping
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -215,7 +214,6 @@ class RefreshRequest(DefinitionRequest):
     stage: ClassVar[str] = "refresh replies"
 
     model: str = Field(description="The model's name, as in the manifest.")
-    before: date | None = Field(None, description="Only replies from before this day, UTC.")
 
 
 class DrawRequest(AuditKeys, JudgeRequest):

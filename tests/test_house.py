@@ -168,8 +168,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 454,
-    "lines": 75_862,
-    "lines of imports": 5_895,
+    "lines": 75_857,
+    "lines of imports": 5_893,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
     "Any": 1491,

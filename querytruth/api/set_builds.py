@@ -118,4 +118,4 @@ def doctor(request: DefinitionRequest) -> pd.DataFrame:
 def refresh_replies(request: RefreshRequest) -> int:
     """Have the next build ask a model again; return the number of replies that are set aside. A rebuild of an older
     version uses the replies of its time."""
-    return set_replies_aside(request.load_definition(), request.model, request.before)
+    return set_replies_aside(request.load_definition(), request.model)

@@ -60,12 +60,12 @@ def refresh(json: JsonOption = False, *, request: RefreshRequest) -> None:
     """Have the next build ask a model again, one that changed behind its name; older versions keep their replies for
     rebuild.
 
-    Example: querytruth replies refresh recall.yaml --model qwen-vl-max --before 2026-06-01
+    Example: querytruth replies refresh recall.yaml --model qwen-vl-max
     """
     from flows.rebuild import refresh_replies
 
     checked = request.load_definition()
-    count = refresh_replies(checked, request.model, request.before)
+    count = refresh_replies(checked, request.model)
     if json:
         terminal.print_json({"model": request.model, "refreshed": count})
         return

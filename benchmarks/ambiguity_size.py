@@ -25,14 +25,14 @@ import pandas as pd
 from ambiguity_fit import encode_once, find_minilm
 from ambiguity_ratings import build_tables, has_shared_data, read_captions
 
-from builders.recall.calibration import SHIPPED_CALIBRATIONS, read_calibrations
-from builders.recall.confusable_images import find_confusable_images
-from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
+from builders.recall.confusable_images import ConfusableRules, find_confusable_images
+from builders.recall.fitted_lines import read_lines
 from querytruth.array_types import Vectors
 from querytruth.backends.models.embedders import load_text_embedder
 
 SIZES = [5000, 10_000, 100_000]
 _REPLACED_WORDS = 3
+_ROWS_AT_ONCE = 10_000
 _COSINE = 0.8  # of a copy's vector with its original's
 
 
@@ -58,13 +58,14 @@ def write_captions(count: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 def perturb(vectors: Vectors, rows: np.ndarray) -> Vectors:
     """Returns the vector of each row, and of a negative one with noise."""
-    rng, original = np.random.default_rng(1), np.where(rows < 0, -1 - rows, rows)
-    noise = rng.standard_normal((len(rows), vectors.shape[1]), dtype=np.float32)
-    noise *= (1 / _COSINE**2 - 1) ** 0.5 / np.linalg.norm(noise, axis=1, keepdims=True)
-    noise[rows >= 0] = 0
-    noise += vectors[original]
-    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
-    result: Vectors = noise
+    rng, result = np.random.default_rng(1), np.empty((len(rows), vectors.shape[1]), dtype=np.float32)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        some = rows[start : start + _ROWS_AT_ONCE]
+        noise = rng.standard_normal((len(some), vectors.shape[1]), dtype=np.float32)
+        noise *= (1 / _COSINE**2 - 1) ** 0.5 / np.linalg.norm(noise, axis=1, keepdims=True)
+        noise[some >= 0] = 0
+        noise += vectors[np.where(some < 0, -1 - some, some)]
+        result[start : start + len(some)] = noise / np.linalg.norm(noise, axis=1, keepdims=True)
     return result
 
 
@@ -76,30 +77,12 @@ def measure(count: int) -> None:
     captions, rows = write_captions(count)
     queries, qrels, images = build_tables(captions, "en")
     vectors = perturb(encode_once(embedder, read_captions("en")["text"].tolist()), rows)
-    place = dict(zip(captions["query_id"].astype(str), range(len(captions)), strict=True))
-    vectors = vectors[[place[name] for name in queries["query_id"]]]
-    calibrations, _ = read_calibrations(SHIPPED_CALIBRATIONS)
-    rules = ConfusableRules(
-        min_score=0.9,
-        candidate_score=0.5,
-        calibrations=calibrations,
-        embedder=(embedder.name, embedder.revision),
-    )
-    words = sorted({word for text in queries["text"] for word in text.lower().split()})
-    encode_once(embedder, words[:1])
+    rules = ConfusableRules(min_score=0.9, candidate_score=0.5, lines=tuple(read_lines()[0]))
+    del captions
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    encoding = 0.0
-
-    def encode_words(wanted: object) -> Vectors:
-        nonlocal encoding
-        start = time.process_time()
-        encoded = encode_once(embedder, list(wanted))  # type: ignore[call-overload]
-        encoding += time.process_time() - start
-        return encoded
-
     start = time.process_time()
-    found = find_confusable_images(queries, qrels, images, rules, QueryImageVectors(vectors, encode_words=encode_words))
-    seconds = time.process_time() - start - encoding
+    found = find_confusable_images(queries, qrels, images, rules, vectors)
+    seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
         f"{count:,} captions: {seconds:.1f} s, {seconds / count * 1000:.2f} ms each; {peak / 1e6:.2f} GB at the peak, "

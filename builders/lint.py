@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from builders.generated.result_screening import find_implausible_answers
 from builders.recall.caption_index import CaptionIndex, build_answer_index
-from builders.recall.phrases import find_missing_units
 from querytruth.errors import SEVERITIES, LintFinding
 from querytruth.records import codes_of, is_any_of, list_used, mix_bits
 from querytruth.sets.absent_queries import ABSENT_DEPTH, is_sampled, list_absent
@@ -288,15 +287,12 @@ def _ambiguous_texts(tables: Tables) -> LintFinding | None:
     qrels, images = tables.qrels, tables.images
     known = qrels["query_id"].isin(queries["query_id"]) & qrels["image_id"].isin(images["image_id"])
     answers = build_answer_index(queries, qrels[known], images, tables.duplicates)
-    caption_index = CaptionIndex(answers, None)
-    query, answer = caption_index.find_covered_pairs(answers.judged_keys, 1)  # in the order of ids
-    speaker, of_answer = answers.caption_answer_pairs()
-    phrases, examples = caption_index.query_phrases, []
-    for query_row, other in list(zip(query.tolist(), answer.tolist(), strict=True))[:_EXAMPLES]:
-        captions = speaker[of_answer == other].tolist()
-        missing = [(len(find_missing_units(phrases[query_row], phrases[row])), answers.texts[row]) for row in captions]
+    caption_index, examples = CaptionIndex(answers), []
+    query, answer = caption_index.find_covering(0, len(answers.query_ids), 1)
+    for query_row, other in zip(query[:_EXAMPLES].tolist(), answer[:_EXAMPLES].tolist(), strict=True):
+        text, _, _ = caption_index.find_closest_text(query_row, other)
         image_id = answers.image_ids[answers.representative_images()[other]]
-        examples.append(f"{answers.query_ids[query_row]} {answers.texts[query_row]} — {image_id}: {min(missing)[1]}")
+        examples.append(f"{answers.query_ids[query_row]} {answers.texts[query_row]} — {image_id}: {text}")
     says = "queries say only what is said of an image outside of their truth, too"
     return LintFinding("ambiguous_text", "warning", len(query), says, tuple(examples)) if examples else None
 

@@ -22,8 +22,6 @@ def unrecorded_cuts(manifest: dict[str, Any]) -> list[str]:
     without_model = set(NOT_CUTS)
     if not (configuration.get("near_duplicates") or {}).get("embedder"):
         without_model.add("near_duplicates.cosine")
-    if not configuration.get("ambiguity", {}).get("image_embedder"):
-        without_model |= {"ambiguity.images", "ambiguity.margin"}
     if "images" in configuration and configuration["images"] is None and not configuration.get("gallery"):
         without_model.add("near_duplicates.distance")
     if not configuration.get("families"):

@@ -63,7 +63,7 @@ def build_sets(folder: Path, minilm: Path, clip: Path) -> dict[str, str]:
     out = f"out={folder / 'sets'}"
     album = SHIPPED_FOLDER / "sample-album"
     captions = [f"{part}.options.path={folder / 'album' / part}.csv" for part in ("captions", "descriptions")]
-    models = [f"ambiguity.text_embedder={minilm}", f"ambiguity.image_embedder={clip}", "ambiguity.images=0.9999"]
+    models = [f"ambiguity.text_embedder={minilm}", f"ambiguity.image_embedder={clip}"]
     duplicates = [f"near_duplicates.embedder={clip}", "near_duplicates.cosine=0.99999"]
     overrides = {
         "gallery": [out, f"images={folder / 'album' / 'images'}", *duplicates],

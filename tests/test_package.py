@@ -69,7 +69,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_the_shipped_data_and_not
     packed = contents(wheel)
     assert set(packed) == set(expected)
     assert [name for name, file in expected.items() if packed[name] != file.read_bytes()] == []
-    for name in ("objects365/labels.csv", "ambiguity/calibrations.json", "starters/precision.yaml"):
+    for name in ("objects365/labels.csv", "ambiguity/lines.json", "starters/precision.yaml"):
         assert packed[f"querytruth/shipped/{name}"]
 
 

@@ -96,7 +96,7 @@ def see_through_judge(confusables: ConfusableImages, judged: JudgedPairs) -> Con
     ).sort_values(["query_id", "score", "image_id"], ascending=[True, False, True], ignore_index=True)
     sure = table[table["score"] >= confusables.min_score]
     ids = frozenset(sure["query_id"])
-    return ConfusableImages(sure, ids, frozenset(), confusables.min_score, table, confusables.calibrations, "judge")
+    return ConfusableImages(sure, ids, frozenset(), confusables.min_score, table, confusables.lines, "judge")
 
 
 def count_ambiguous(queries: pd.DataFrame, ambiguous: frozenset[str]) -> dict[str, Any]:

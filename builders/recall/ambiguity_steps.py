@@ -51,13 +51,14 @@ class ConfusionContext:
     @step("find rivals")
     def find_confusable_images(self, queries: pd.DataFrame, qrels: pd.DataFrame) -> QueryConfusions:
         """Returns the confusable images of every query."""
-        vectors = self.models.encode_queries(queries)
+        images = self.models.image_vectors
         confusable = confusable_images.find_confusable_images(
             queries,
             qrels,
             self.images,
-            self.models.rules(),
-            vectors,
+            self.models.choose_rules(),
+            self.models.encode_queries(queries),
+            None if images is None else images.vectors,
             descriptions=self.descriptions,
             duplicates=self.duplicates,
         )
@@ -109,7 +110,7 @@ def resolve_caption_ambiguity(
         "rounds": rounds,
         "rivals": len(initial.confusable.table),
         "candidates": len(resolved.ambiguous_pairs),
-        "measured": similarity_models.describe_calibrations(queries, initial.confusable),
+        "measured": similarity_models.describe_lines(queries, initial.confusable),
         "seen": _describe_models(context),
         "examples": list(_examples(initial, current_state, resolved, final, human_captions)),
     }
@@ -170,7 +171,7 @@ def recaption_ambiguous_queries(
 def _describe_models(context: ConfusionContext) -> dict[str, str | None]:
     models, described = context.models, context.models.definition.descriptions
     return {
-        "captions": models.text_embedder.name if models.text_embedder else None,
+        "captions": models.text_embedder.name,
         "pictures": models.image_vectors.embedder.name if models.image_vectors else None,
         "descriptions": None if described is None else described.model or context.models.definition.captions.model,
     }

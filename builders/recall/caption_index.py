@@ -1,23 +1,33 @@
-"""The phrases of every query and every answer, as numbers in an order of ids, and the answers that cover a query.
+"""Which query is a caption of which answer, and what the captions of each say, as arrays in the order of ids.
 
 An answer is an image or a duplicate group: near-duplicates are one answer and never confusable with each other.
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
-from builders.recall.phrases import Phrase, Phrases, covers_all, find_missing_units, parse_phrases
-from querytruth.array_types import RowIndices
+from builders.recall.caption_words import (
+    Phrase,
+    ValueReader,
+    list_units,
+    list_words,
+    parse_phrases,
+    restore_words,
+    say_all,
+)
+from querytruth.array_types import BoolArray, FloatArray, RowIndices
 
 Texts = NDArray[np.object_]
+DISTINCTIVE = ("number", "colour", "time", "negation")  # what is not said of an image does not hold
 
 
 class MemberIndex:
@@ -32,22 +42,9 @@ class MemberIndex:
     def members_of(self, owners: RowIndices) -> tuple[RowIndices, RowIndices]:
         """Returns for every member of the owners the position of its owner in `owners`, and the member."""
         sizes = self.sizes[owners]
-        members: Any = self.members[list_ranges(self.starts[owners], sizes)]
-        return np.repeat(np.arange(len(owners)), sizes), members
-
-
-def list_ranges(starts: RowIndices, sizes: RowIndices) -> RowIndices:
-    """Returns the numbers of ranges, one after the other: starts [7, 2] and sizes [3, 1] give [7, 8, 9, 2]."""
-    numbers: RowIndices = np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-    return numbers
-
-
-def group_pairs(owner: RowIndices) -> Iterator[tuple[int, RowIndices]]:
-    """Yields each owner of pairs (n,), ascending, and the places of its pairs."""
-    order = np.argsort(owner, kind="stable")
-    bounds = np.flatnonzero(np.diff(owner[order], prepend=-1, append=-1)).tolist()
-    for start, end in pairwise(bounds):
-        yield int(owner[order[start]]), order[start:end]
+        # Ranges one after the other: starts [7, 2] and sizes [3, 1] give [7, 8, 9, 2].
+        numbers = np.arange(int(sizes.sum())) + np.repeat(self.starts[owners] - (np.cumsum(sizes) - sizes), sizes)
+        return np.repeat(np.arange(len(owners)), sizes), self.members[numbers]
 
 
 @dataclass(frozen=True)
@@ -82,14 +79,23 @@ class AnswerIndex:
         """Returns the distinct pairs of a query and an answer that it is a caption of."""
         return self.pairs_of_keys(np.unique(self.pair_keys(self.relevant_query, self.answer[self.relevant_image])))
 
-    def max_judged_per_query(self) -> int:
-        """Returns the largest number of judged answers of a query."""
-        return int(np.bincount(self.pairs_of_keys(self.judged_keys)[0], minlength=1).max())
+    @cached_property
+    def captions_by_answer(self) -> MemberIndex:
+        """The places, among `caption_answer_pairs`, of the captions of each answer."""
+        return MemberIndex(self.caption_answer_pairs()[1], self.count)
 
     @cached_property
     def images_by_answer(self) -> MemberIndex:
         """The images of each answer."""
         return MemberIndex(self.answer, self.count)
+
+    @cached_property
+    def own_answer(self) -> RowIndices:
+        """The first answer of each query, -1 where it has none."""
+        own = np.full(len(self.query_ids), -1)
+        query, answer = self.caption_answer_pairs()
+        own[query[::-1]] = answer[::-1]
+        return own
 
     def representative_images(self) -> RowIndices:
         """Returns the first image of each answer."""
@@ -145,104 +151,133 @@ def _groups(images: pd.DataFrame, duplicates: pd.DataFrame | None) -> Any:
 
 
 class CaptionIndex:
-    """The phrases of every query, and of all captions and descriptions of every answer."""
+    """What every query says, and the captions and descriptions of every answer together: words (rows, vocabulary) and
+    units with their heads (rows, units) as ones in sparse matrices; values as bits; `rarity`: the inverse document
+    frequency of each word."""
 
-    def __init__(self, answers: AnswerIndex, descriptions: pd.DataFrame | None) -> None:
-        self.query_phrases = [parse_phrases(text) for text in answers.texts]
-        of_answers: list[set[Phrase]] = [set() for _ in range(answers.count)]
-        for query, answer in zip(*(side.tolist() for side in answers.caption_answer_pairs()), strict=True):
-            of_answers[answer] |= self.query_phrases[query]
-        self._descriptions: dict[int, list[tuple[Phrases, str]]] = {}
+    def __init__(self, answers: AnswerIndex, descriptions: pd.DataFrame | None = None) -> None:
+        text, answer = answers.caption_answer_pairs()
+        texts, count = answers.texts.tolist(), len(answers.texts)
         if descriptions is not None:
-            place = dict(zip(answers.image_ids, answers.answer.tolist(), strict=True))
-            for name, text in zip(descriptions["image_id"], descriptions["text"], strict=True):
-                if name in place:
-                    phrases = parse_phrases(text)
-                    of_answers[place[name]] |= phrases
-                    self._descriptions.setdefault(place[name], []).append((phrases, text))
-        self.answer_phrases: list[Phrases] = [frozenset(phrases) for phrases in of_answers]
+            image = pd.Index(answers.image_ids).get_indexer(descriptions["image_id"])
+            texts += descriptions["text"][image >= 0].tolist()
+            text = np.concatenate([text, np.arange(count, len(texts))])
+            answer = np.concatenate([answer, answers.answer[image[image >= 0]]])
+        self._answers, self._texts = answers, texts
+        self._rows, self._texts_of_answer = text, MemberIndex(answer, answers.count)
+        words, units, self.values = _NumberedRows(), _NumberedRows(), ValueReader()
+        bits = np.zeros(len(texts), dtype=np.int64)
+        for row, one in enumerate(texts):
+            phrases = parse_phrases(one)
+            words.add(list_words(phrases))
+            units.add(list_units(phrases))
+            bits[row] = self.values.read(one)
+        described = csr_matrix((np.ones(len(text), dtype=np.float32), (answer, text)), (answers.count, len(texts)))
+        self._words, self._units, self._names = words.build_matrix(), units.build_matrix(), list(words.numbers)
+        self.query_words, self.answer_words = self._words[:count], _mark(described @ self._words)
+        self._answer_units = _mark(described @ self._units)
+        self.query_values, self.answer_values = bits[:count], np.zeros(answers.count, dtype=np.int64)
+        np.bitwise_or.at(self.answer_values, answer, bits[text])
+        counts = np.asarray(self.answer_words.sum(axis=0)).ravel()
+        described_count = np.count_nonzero(np.diff(described.indptr))
+        self.rarity: FloatArray = np.log((described_count + 1) / (counts + 0.5)).clip(0)
 
-    def find_covered_pairs(
-        self, judged: RowIndices, most: int, queries: range | None = None
-    ) -> tuple[RowIndices, RowIndices]:
-        """Returns the unjudged pairs (query, answer) in which the phrases of the answer cover those of the query: the
-        first `most` of each of the `queries` (None: of all). `judged`: sorted keys of the judged pairs."""
-        count = len(self.answer_phrases)
-        queries = range(len(self.query_phrases)) if queries is None else queries
-        bounds = judged.searchsorted(np.arange(queries.start, queries.stop + 1) * count).tolist()
-        pairs = [
-            (query, answer)
-            for query, (first, last) in zip(queries, pairwise(bounds), strict=True)
-            for answer in islice(self._fits(self.query_phrases[query], judged[first:last] % max(count, 1)), most)
-        ]
-        left, right = zip(*pairs, strict=True) if pairs else ((), ())
-        return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+    def are_covered(self, query: RowIndices, answer: RowIndices) -> BoolArray:
+        """Returns whether (n,) the captions of each answer say all of the query. Only where they have all of its units
+        are phrases compared."""
+        wanted = np.diff(self._units.indptr)[query]
+        shared = np.asarray(self._units[query].multiply(self._answer_units[answer]).sum(axis=1)).ravel()
+        is_covered: BoolArray = (wanted > 0) & (shared == wanted)
+        for row in np.flatnonzero(is_covered).tolist():
+            is_covered[row] = self._says_all(int(answer[row]), int(query[row]))
+        return is_covered
 
-    def best_description(self, query_phrases: Phrases, answer: int) -> str:
-        """Returns the description of an answer that covers most of the phrases; '' where it has none."""
-        known = self._descriptions.get(answer, [])
-        return min(((len(find_missing_units(query_phrases, own)), text) for own, text in known), default=(0, ""))[1]
+    def _says_all(self, answer: int, query: int) -> bool:
+        return say_all(self._parse_answer(answer), parse_phrases(self._texts[query]))
 
-    def are_covered(self, query: RowIndices, answer: RowIndices) -> NDArray[np.bool_]:
-        """Returns whether (n,) the phrases of each answer cover those of the query; those of stop words alone are never
-        covered. Only answers with all units of a query are compared phrase by phrase."""
-        result = np.zeros(len(query), dtype=bool)
-        for one, rows in group_pairs(query):
-            phrases = self.query_phrases[one]
-            found = self._index.find_answers(phrases)
-            for row in rows[_contains(found, answer[rows])].tolist() if len(found) else ():
-                result[row] = covers_all(self.answer_phrases[answer[row]], phrases)
-        return result
+    def find_covering(self, start: int, end: int, most: int) -> tuple[RowIndices, RowIndices]:
+        """Returns the unjudged pairs (query, answer), in order, of the queries from `start` to `end` and the first
+        `most` answers of each whose captions say all of it."""
+        (owners, starts), judged = self._answers_of_unit, self._answers.judged_keys
+        count = self._answers.count
+        bounds = judged.searchsorted(np.arange(start, end + 1) * count)
+        pairs: list[tuple[int, int]] = []
+        for row in range(start, end):
+            wanted = self._units.indices[self._units.indptr[row] : self._units.indptr[row + 1]]
+            lists = sorted((owners[starts[unit] : starts[unit + 1]] for unit in wanted), key=len)
+            left = np.setdiff1d(lists[0], judged[slice(*bounds[row - start :][:2])] % count) if lists else _NONE
+            for other in lists[1:]:
+                if len(left):
+                    left = left[other[np.minimum(other.searchsorted(left), len(other) - 1)] == left]
+            covering = (answer for answer in left.tolist() if self._says_all(answer, row))
+            pairs += [(row, answer) for answer in islice(covering, most)]
+        query, answer = zip(*pairs, strict=True) if pairs else ((), ())
+        return np.array(query, dtype=np.int64), np.array(answer, dtype=np.int64)
+
+    def _parse_answer(self, answer: int) -> set[Phrase]:
+        return {phrase for row in self._list_texts(answer) for phrase in parse_phrases(self._texts[row])}
+
+    def _list_texts(self, answer: int) -> list[int]:
+        starts = self._texts_of_answer.starts
+        rows: list[int] = self._rows[self._texts_of_answer.members[starts[answer] : starts[answer + 1]]].tolist()
+        return rows
 
     @cached_property
-    def _index(self) -> "PhraseIndex":
-        return PhraseIndex(self.answer_phrases)
+    def _answers_of_unit(self) -> tuple[RowIndices, RowIndices]:
+        """The answers of all units, one unit after the other, and where each unit starts."""
+        columns = self._answer_units.tocsc()
+        columns.sort_indices()
+        return columns.indices, columns.indptr
 
-    def _fits(self, phrases: Phrases, judged: RowIndices) -> Iterator[int]:
-        """Yields the answers, ascending, that cover the phrases; none where stop words alone are left, which fit every
-        image."""
-        known = judged.tolist()
-        for answer in self._index.find_answers(phrases).tolist():
-            if answer not in known and covers_all(self.answer_phrases[answer], phrases):
-                yield answer
+    def find_closest_text(self, query: int, answer: int) -> tuple[str, int, list[str]]:
+        """Returns the text of the answer that lacks fewest of the query's words, the row of the query that it is the
+        text of (-1: it is a description), and the query's words that no text of the answer has, in their order."""
+        wanted = self._list_words(query)
+        rows = self._list_texts(answer)
+        row = min(rows, key=lambda one: len(wanted.difference(self._list_words(one))), default=-1)
+        starts, words = self.answer_words.indptr, self.answer_words.indices
+        missing = {self._names[one] for one in wanted.difference(words[starts[answer] : starts[answer + 1]].tolist())}
+        is_caption = row < len(self.query_values)
+        return self._texts[row] if rows else "", row if is_caption else -1, restore_words(self._texts[query], missing)
 
+    def _list_words(self, row: int) -> set[int]:
+        return set(self._words.indices[self._words.indptr[row] : self._words.indptr[row + 1]].tolist())
 
-class PhraseIndex:
-    """The answers of each unit of a phrase together with the phrase's head: of "brown dog" those with a brown dog, not
-    those with something brown and a dog."""
+    def contradict(self, query: RowIndices, answer: RowIndices) -> BoolArray:
+        """Returns of which groups of values (n, groups) the query states one and the answer's captions only others."""
+        asked, known = self.query_values[query, None], self.answer_values[answer, None]
+        groups = np.array(list(self.values.groups.values()))
+        contradicted: BoolArray = ((asked & groups) != 0) & ((known & groups) != 0) & ((asked & known & groups) == 0)
+        return contradicted
 
-    def __init__(self, answer_phrases: Sequence[Phrases]) -> None:
-        self._codes: dict[tuple[str, str], int] = {}
-        codes, answers = array("q"), array("q")
-        for answer, phrases in enumerate(answer_phrases):
-            of_answer = {(unit, phrase[-1]) for phrase in phrases for unit in phrase}
-            codes.extend(self._codes.setdefault(pair, len(self._codes)) for pair in of_answer)
-            answers.extend([answer] * len(of_answer))
-        members = MemberIndex(np.array(codes, dtype=np.int64), len(self._codes))
-        self._answers, self._starts = np.array(answers, dtype=np.int64)[members.members], members.starts.tolist()
-
-    def find_answers(self, phrases: Phrases) -> RowIndices:
-        """Returns the answers, ascending, that have all units of the phrases with the same heads; none of no phrase."""
-        codes = {self._codes.get((unit, phrase[-1]), -1) for phrase in phrases for unit in phrase}
-        if not codes or -1 in codes:
-            return _NONE
-        starts = self._starts
-        slices = sorted((starts[code + 1] - starts[code], starts[code]) for code in codes)
-        left = self._answers[slices[0][1] : sum(slices[0])]
-        for size, start in slices[1:]:
-            if len(left) <= _FEW:
-                break  # to compare the phrases costs less
-            left = left[_contains(self._answers[start : start + size], left)]
-        return left
+    def lack_distinction(self, query: RowIndices, answer: RowIndices) -> BoolArray:
+        """Returns whether (n,) the query states a value of DISTINCTIVE groups that no caption of the answer states."""
+        distinctive = sum(self.values.groups[group] for group in DISTINCTIVE)
+        lacking: BoolArray = (self.query_values[query] & ~self.answer_values[answer] & distinctive) != 0
+        return lacking
 
 
 _NONE = np.empty(0, dtype=np.int64)
-_FEW = 3  # answers
 
 
-def _contains(ascending: RowIndices, values: RowIndices) -> NDArray[np.bool_]:
-    if not len(ascending):
-        return np.zeros(len(values), dtype=bool)
-    places = np.minimum(ascending.searchsorted(values), len(ascending) - 1)
-    is_present: NDArray[np.bool_] = ascending[places] == values
-    return is_present
+class _NumberedRows:
+    """Rows of names, each name as a number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+        self._numbers, self._ends = array("i"), array("i", [0])
+
+    def add(self, names: Iterable[Any]) -> None:
+        known = self.numbers
+        self._numbers.extend(known.setdefault(name, len(known)) for name in names)
+        self._ends.append(len(self._numbers))
+
+    def build_matrix(self) -> csr_matrix:
+        numbers, ends = np.array(self._numbers), np.array(self._ends)
+        ones = np.ones(len(numbers), dtype=np.float32)
+        return csr_matrix((ones, numbers, ends), (len(ends) - 1, len(self.numbers)))
+
+
+def _mark(matrix: csr_matrix) -> csr_matrix:
+    matrix.data[:] = 1
+    return matrix

@@ -68,22 +68,17 @@ JUDGED_NEAREST = 10  # images of each caption, of which 73% of what a crowd hold
 
 class AmbiguityOptions(definitions.StrictModel, allow_inf_nan=False):
     """How captions that fit several images are found and resolved. `at_least`: the probability from which a caption
-    counts as ambiguous, or a judge's pair as relevant; `rivals`: maximum of confusable images per caption; `captions`:
-    the least cosine of similar captions where nothing was calibrated (null: the embedder's own); `images`: of similar
-    images (null: 0.9, or higher where the embedder finds random images alike); `margin`: of a cosine; `rounds`, `then`:
-    rounds of recaption, and the policy after; `judge`: the model of `policy: judge`, which is asked about the
+    counts as ambiguous, or a judge's pair as relevant; `rivals`: maximum of confusable images per caption; `rounds`,
+    `then`: rounds of recaption, and the policy after; `judge`: the model of `policy: judge`, which is asked about the
     candidates, of each caption the nearest ten where `candidates.nearest` says no other number."""
 
     policy: Literal["drop", "merge", "recaption", "review", "judge"] = "merge"
     judge: JudgeOptions | None = None
     rivals: int = Field(5, ge=1, le=50)
-    text_embedder: PathOrName | None = "BAAI/bge-small-zh-v1.5"
+    text_embedder: PathOrName = "BAAI/bge-small-zh-v1.5"
     image_embedder: PathOrName | None = None
     at_least: float = Field(0.9, gt=0, le=1)
     candidates: CandidateOptions = CandidateOptions()
-    captions: float | None = Field(None, gt=0, le=1)
-    images: float | None = Field(None, gt=0, le=1)
-    margin: float = Field(0.02, ge=0, le=1)
     rounds: int = Field(2, ge=1, le=5)
     then: Literal["drop", "merge", "review"] = "drop"
 

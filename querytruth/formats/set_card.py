@@ -130,40 +130,12 @@ def describe_language(measured: dict[str, Any]) -> str:
     language = measured["language"]
     if not measured["is_calibrated"]:
         return f"{language}: not calibrated ({measured['reason']}); the score is a rule of thumb, no probability."
-    fitted, cut = measured["fitted_on"], measured["cut"]
-    by = f"the embedder {measured['embedder']}" if measured["embedder"] else "words alone, without an embedder"
-    parts = [
-        f"{language}: probabilities by {by}, fitted to {fitted['pairs']:,} pairs of {fitted['source']}"
-        f"{_describe_unselected(fitted)}.",
-        f"On held-out pairs no tenth of the scale is wrong by more than {100 * measured['greatest_error']:.1f} points.",
-    ]
-    if cut is not None and cut["precision"] is not None:
-        parts.append(
-            f"At {cut['at_least']:g} or more, {_percent(cut['precision'])} of them fit, and they are"
-            f" {_percent(cut['recall'])} of {_describe_all(fitted)} that fit."
-        )
-    if measured["expected_wrong"] is not None:
-        wrong = measured["expected_wrong"]
-        parts.append(
-            f"Of this set's {measured['found']:,} such pairs, {wrong['count']:.0f} are expected to be wrong"
-            f" ({wrong['low']:.0f} to {wrong['high']:.0f})."
-        )
-    return " ".join(parts)
-
-
-def _describe_unselected(fitted: dict[str, Any]) -> str:
-    """Returns to what a calibration was corrected; '' for one that was fitted to such pairs alone."""
-    read = fitted.get("unselected")
-    return "" if read is None else f", and corrected to {read['pairs']:,} {read['source']}"
-
-
-def _describe_all(fitted: dict[str, Any]) -> str:
-    return "all pairs" if fitted.get("unselected") is None else "the pairs of the first source"
-
-
-def _percent(share: dict[str, float]) -> str:
-    low, high = 100 * share["low"], 100 * share["high"]
-    return f"{100 * share['share']:.0f}% ({low:.0f} to {high:.0f})"
+    fitted = measured["fitted_on"]
+    return (
+        f"{language}: probabilities fitted to {fitted['pairs']:,} pairs of {fitted['source']}, by"
+        f" {measured['embedder']}, and to {fitted['unselected']['pairs']:,} {fitted['unselected']['source']}. On pairs"
+        f" of other images no tenth of the scale is off by more than {100 * measured['greatest_error']:.1f} points."
+    )
 
 
 def licence_family(licence: str) -> str:

@@ -36,6 +36,6 @@ def write_bars_set(folder: Path) -> Path:
     draw_bars(folder / "album")
     keys = ["name=bars", f"out={folder / 'sets'}", f"images={folder / 'album'}", "render.size=64"]
     keys += ["captions.model=captions_file", f"captions.options.path={folder / 'captions.csv'}"]
-    keys += ["captions.prompt=en/caption", "ambiguity.text_embedder=null", "near_duplicates.distance=null"]
+    keys += ["captions.prompt=en/caption", "ambiguity.text_embedder=char_ngrams", "near_duplicates.distance=null"]
     with active_run(BuildRun()):
         return build_set(load_definition(None, keys, "recall")).path

@@ -123,7 +123,7 @@ def definition(place: Path, server: Loopback, *overrides: str) -> Any:
     options = f"{{base_url: {server.url}/v1, name: m, pause: 0, tries: 1, concurrency: 2}}"
     keys = [f"images={place / 'album'}", f"out={place / 'sets'}", "name=album", "render.size=64", "lose_at_most=null"]
     price = "captions.price={input_per_million: 2, output_per_million: 10}"
-    more = ["captions.model=openai_compatible", f"captions.options={options}", "ambiguity.text_embedder=null"]
+    more = ["captions.model=openai_compatible", f"captions.options={options}", "ambiguity.text_embedder=char_ngrams"]
     return load_definition(None, [*keys, *more, price, "near_duplicates.distance=null", *overrides], "recall")
 
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from builders.generated.topic_samples import read_topic_samples
-from builders.recall.phrases import parse_phrases
+from builders.recall.caption_words import parse_phrases
 from flows.definition_loader import load_definition
 from querytruth.backends.files import parquet_files as bounded_parquet
 from querytruth.backends.files.parquet_files import encode_readable, read_parquet

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from builders.generated.generation_journal import read_summary
-from builders.recall.calibration import read_calibrations
 from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models import stored_answers as transcripts
 from querytruth.dual_encoder.checkpoints import read_model_description
@@ -28,7 +27,6 @@ def test_a_key_that_is_there_twice_is_named(text: str | bytes) -> None:
     [
         ("result.json", lambda file: read_result(file.parent)),
         ("summary.json", lambda file: read_summary(file, "do it again")),
-        ("calibrations.json", read_calibrations),
         ("querytruth-model.json", lambda file: read_model_description(file.parent)),
         ("transcript.jsonl", transcripts._read),
     ],

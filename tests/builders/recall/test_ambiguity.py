@@ -12,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.recall.ambiguity import build_recaption_requests, count_ambiguous, resolve_ambiguity
-from builders.recall.calibration import Calibration
-from builders.recall.confusable_images import ConfusableImages, find_confusable_images
-from builders.recall.confusable_scores import ConfusableRules, QueryImageVectors
-from querytruth.array_types import Vectors
+from builders.recall.confusable_images import ConfusableImages, ConfusableRules, find_confusable_images
+from builders.recall.fitted_lines import FittedLine
 from querytruth.backends.models.embedders import char_ngrams
 from tests.builders.recall.album_captions import CaptionedAlbum, make_captioned_album, source_pairs
 
-RULES = ConfusableRules(min_caption_cosine=char_ngrams.CharNgramEmbedder.near_duplicate_cosine)
+RULES = ConfusableRules()
 encode = char_ngrams.CharNgramEmbedder().encode_texts
 
 SMALL = {  # query letter: its caption; q_a asks for img_a …
@@ -43,8 +41,7 @@ def world(captions: dict[str, str], groups: dict[str, str] | None = None, langua
 
 def rivals_of(captions: dict[str, str] = SMALL, rules: ConfusableRules = RULES, **more: Any) -> ConfusableImages:
     queries, qrels, images = world(captions, more.pop("groups", None), more.pop("language", "zh"))
-    sight = more.pop("sight", QueryImageVectors(captions=encode(queries["text"])))
-    return find_confusable_images(queries, qrels, images, rules, sight, **more)
+    return find_confusable_images(queries, qrels, images, rules, encode(queries["text"]), **more)
 
 
 def pairs(rivals: ConfusableImages) -> set[tuple[str, str]]:
@@ -62,8 +59,8 @@ def album(request: pytest.FixtureRequest) -> CaptionedAlbum:
 
 
 def found(album: CaptionedAlbum, **more: Any) -> ConfusableImages:
-    sight = QueryImageVectors(captions=encode(album.queries["text"]))
-    return find_confusable_images(album.queries, album.qrels, album.images, RULES, sight, **more)
+    vectors = encode(album.queries["text"])
+    return find_confusable_images(album.queries, album.qrels, album.images, RULES, vectors, **more)
 
 
 def test_a_caption_fits_an_image_of_which_as_much_is_said_and_not_the_other_way() -> None:
@@ -79,18 +76,6 @@ def test_a_caption_fits_an_image_of_which_as_much_is_said_and_not_the_other_way(
         1,
     )
     assert first["evidence"] == "its captions say all of it: 在海滩上拍到的一双拖鞋。"
-
-
-def test_near_captions_are_judged_by_what_differs() -> None:
-    """A spelling is never so near that red is blue; a slip of the pen is none."""
-    loose = replace(RULES, min_caption_cosine=0.6)
-    table = rivals_of({"c": SMALL["c"], "d": SMALL["d"]}, replace(loose, candidate_count=5)).candidates
-    assert table["caption_cosine"].min() > 0.6
-    assert table["score"].tolist() == [0, 0]
-    assert table["evidence"][0].startswith("captions alike, not said: 红: ")
-    slip = rivals_of({"c": "一个男孩在沙滩边玩耍", "d": "一个男孩在沙滩边耍玩"}, loose)
-    assert pairs(slip) == {("q_c", "img_d"), ("q_d", "img_c")}
-    assert slip.table["score"].between(0.5, 1, inclusive="left").all()
 
 
 def test_near_duplicates_are_one_answer() -> None:
@@ -113,104 +98,97 @@ def test_near_duplicates_are_one_answer() -> None:
 def test_captions_of_one_image_are_no_rivals() -> None:
     queries, qrels, images = world({"a": SMALL["a"], "b": SMALL["b"]})
     qrels["image_id"] = "img_a"
-    assert not len(
-        find_confusable_images(queries, qrels, images, RULES, QueryImageVectors(captions=encode(queries["text"]))).table
-    )
+    assert not len(find_confusable_images(queries, qrels, images, RULES, encode(queries["text"])).table)
 
 
 def test_what_a_person_judged_wrong_is_no_rival() -> None:
     queries, qrels, images = world({"a": SMALL["a"], "b": SMALL["b"]})
     judged = qrels.iloc[[0]].assign(image_id="img_b", relevance=0, judged_by="human")
-    rivals = find_confusable_images(queries, pd.concat([qrels, judged]), images, RULES, QueryImageVectors())
+    rivals = find_confusable_images(queries, pd.concat([qrels, judged]), images, RULES, encode(queries["text"]))
     assert pairs(rivals) == {("q_b", "img_a")}
 
 
 def test_a_caption_that_says_nothing_is_no_ones_rival() -> None:
-    assert not pairs(rivals_of({"a": "。", "b": "。", "c": "有的"}, sight=QueryImageVectors()))
+    assert not pairs(rivals_of({"a": "。", "b": "。", "c": "有的"}))
 
 
-# Images and queries as directions in a plane: an angle is what they show.
-def plane(*degrees: float) -> Vectors:
-    turned = np.radians(degrees)
-    return np.stack([np.cos(turned), np.sin(turned)], axis=1).astype(np.float32)
-
-
-def test_the_nearest_candidates_are_those_first_in_the_order_of_the_calibration() -> None:
-    """By the probability, which knows counts alone, c comes before b; by the order b comes first."""
-    captions = {f"x{number}": f"a red lamp number{number}" for number in range(30)}
-    captions |= {"a": "a dog by the green sea", "b": "two dogs by the green sea wall", "c": "a dog by a lamp"}
-    plain = Calibration(
-        "en", (), False, ("count_contradiction",), (0.0,), (1.0,), (-2.0,), -1.0, 0.5, order={"set_words": 1.0}
+def line(intercept: float, **weights: float) -> FittedLine:
+    """A line by some features, whose background fits all captions."""
+    names = ("nearest", "images", "covered", "missing", "shared", "captions")
+    groups = ("kind", "sex", "age", "number", "colour", "place", "time", "negation")
+    known = dict.fromkeys((*names, *(f"other_{group}" for group in groups)), 0.0) | weights
+    stated: dict[str, Any] = {"fitted_on": {}, "reliability": [], "embedder": "char_ngrams"}
+    return FittedLine(
+        language="en", compares_spelling=True, weights=known, intercept=intercept, covered=0.9, background=1, **stated
     )
-    rules = replace(RULES, min_score=0.9, candidate_score=0.8, candidate_count=1, calibrations=(plain,))
-    found = rivals_of(captions, rules, language="en").candidates.set_index("query_id")
-    assert found.loc["q_a", "image_id"] == "img_b"
-    covering = captions | {"c": "a dog by a lamp by the green sea and a red lamp and a kite and a bench"}
-    likely = rivals_of(covering, replace(rules, calibrations=(replace(plain, covered=0.85),)), language="en")
-    assert likely.candidates.set_index("query_id").loc["q_a", "image_id"] == "img_c", "a likely one comes first"
 
 
-def test_likely_candidates_are_in_the_order_of_the_calibration_too() -> None:
-    """Both other images are likely: c by the higher probability, b by the order. A sure one comes before both."""
-    captions = {f"x{number}": f"a red lamp number{number}" for number in range(30)}
-    captions |= {"a": "a dog by the green sea", "b": "two dogs by the green sea wall", "c": "a dog by a lamp"}
-    plain = Calibration(
-        "en", (), False, ("count_contradiction",), (0.0,), (1.0,), (-1.0,), 2.1, 0.5, order={"set_words": 1.0}
-    )
-    rules = replace(RULES, min_score=0.95, candidate_score=0.6, calibrations=(plain,))
-    for min_score, first in ((0.95, ["img_b", "img_c"]), (0.85, ["img_c", "img_b"])):
-        found = rivals_of(captions, replace(rules, min_score=min_score, max_listed=99), language="en").candidates
-        of_a = found[(found["query_id"] == "q_a") & found["image_id"].isin(["img_b", "img_c"])]
-        assert (of_a["score"] > 0.6).all()
-        assert of_a["image_id"].tolist() == first
+OTHERS = {f"x{number}": f"a red lamp number{number}" for number in range(30)}
 
 
-def test_a_calibration_with_images_scores_by_its_weights_and_not_by_the_rule() -> None:
-    """b's image looks like that of a, which people said means nothing: the rule would call it ambiguous."""
-    captions = {f"x{number}": f"a red lamp number{number}" for number in range(30)} | {"a": "a cat", "b": "a bench"}
-    sight = QueryImageVectors(queries=plane(0, 1, *[90.0] * 30), images=plane(0, 1, *[90.0] * 30))
-    by_images = Calibration(
-        "en", (), False, ("image_similarity",), (0.0,), (1.0,), (-1.0,), 0.0, 0.5, image_embedder=("clip",)
-    )
-    rules = replace(RULES, calibrations=(by_images,), image_embedder=("clip",), candidate_count=50)
-    scores = rivals_of(captions, rules, sight=sight, language="en").candidates.set_index(["query_id", "image_id"])[
-        "score"
-    ]
-    assert scores["q_a", "img_b"] == pytest.approx(1 / (1 + np.e), abs=0.001)
-    by_rule = rivals_of(captions, replace(rules, calibrations=()), sight=sight, language="en").candidates
-    assert by_rule.set_index(["query_id", "image_id"])["score"]["q_a", "img_b"] > 0.9
+def test_candidates_are_those_first_by_the_probability_of_the_line() -> None:
+    captions = OTHERS | {"a": "a dog by the green sea", "b": "dogs by the green sea wall", "c": "a dog by a lamp"}
+    for weights, first in (({"missing": -0.3}, "img_b"), ({"missing": 0.3}, "img_x0")):
+        rules = replace(RULES, min_score=0.95, candidate_count=1, lines=(line(0, **weights),))
+        found = rivals_of(captions, rules, language="en").candidates.set_index("query_id")
+        assert found.loc["q_a", "image_id"] == first
 
 
-def test_images_speak_where_captions_are_silent_but_never_across_alone() -> None:
-    """q_a lies as near to img_b as to its own image; whether the two images look alike decides."""
-    captions = {"a": "一只猫", "b": "一张长椅", "c": "三架飞机"}
-    rules = replace(RULES, min_image_cosine=0.95, margin=0.02)
-    alike = QueryImageVectors(queries=plane(5, 10, 90), images=plane(0, 10, 90))
-    rivals = rivals_of(captions, rules, sight=alike)
-    assert ("q_a", "img_b") in pairs(rivals)
-    assert rivals.table.loc[0, "evidence"] == "images alike, not said: 猫: 一张长椅"
-    unlike = QueryImageVectors(queries=plane(25, 50, 90), images=plane(0, 50, 130))
-    table = rivals_of(captions, replace(rules, candidate_count=5), sight=unlike).candidates
-    assert table.loc[table["query_id"] == "q_a", "score"].tolist() == [0]
-    far = QueryImageVectors(queries=plane(0, 10, 90), images=plane(0, 10, 90))
-    assert ("q_a", "img_b") in pairs(rivals_of(captions, rules, sight=far))
-    assert not pairs(rivals_of(captions, replace(rules, margin=0.001), sight=far)), "its own is clearly nearer"
+def test_what_captions_say_whole_is_as_likely_as_people_found_such_pairs() -> None:
+    captions = OTHERS | {"a": "a dog by the sea", "b": "two dogs by the sea and a wall"}
+    found = rivals_of(captions, replace(RULES, lines=(line(-5),)), language="en").table.set_index("query_id")
+    assert (found.loc["q_a", "image_id"], found.loc["q_a", "score"]) == ("img_b", 0.9)
 
 
-def test_images_alone_tell_too() -> None:
-    rivals = rivals_of({"a": "一只猫", "b": "一张长椅"}, sight=QueryImageVectors(images=plane(0, 1)))
-    assert pairs(rivals) == {("q_a", "img_b"), ("q_b", "img_a")}
-    assert rivals.table["query_image_cosine"].isna().all()
+def test_vectors_of_images_count_with_those_of_their_captions() -> None:
+    """The captions of a and b have nothing in common; their images are the same."""
+    captions = OTHERS | {"a": "a cat", "b": "an old bench"}
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((32, 16)).astype(np.float32)
+    images[31] = images[30]
+    images /= np.linalg.norm(images, axis=1, keepdims=True)
+    rules = replace(RULES, candidate_count=40, lines=(line(0, images=1.0),))
+    scores = []
+    for of_images in (None, images):
+        found = rivals_of(captions, rules, language="en", image_vectors=of_images).candidates
+        scores.append(found.set_index(["query_id", "image_id"])["score"].get(("q_a", "img_b"), 0.0))
+    assert scores[1] > scores[0] + 0.05
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
-    for sight in (
-        QueryImageVectors(captions=plane(0)),
-        QueryImageVectors(images=plane(0, np.nan)),
-        QueryImageVectors(queries=plane(0, 1)),
-    ):
+    queries, qrels, images = world({"a": "一", "b": "二"})
+    good = encode(queries["text"])
+    for vectors, of_images in ((good[:1], None), (good, good[:1]), (good * np.nan, None)):
         with pytest.raises(ValueError, match="vectors"):
-            rivals_of({"a": "一", "b": "二"}, sight=sight)
+            find_confusable_images(queries, qrels, images, RULES, vectors, of_images)
+
+
+@pytest.mark.parametrize(
+    ("query", "caption"),
+    [
+        ("a red dog by the sea", "a dog by the sea"),  # no caption says red
+        ("two dogs by the sea", "a dog by the sea"),
+        ("a dog in the snow", "a dog on the sand"),
+        ("a man by the sea", "a woman by the sea"),
+        ("a dog without a leash", "a dog and a leash"),
+    ],
+)
+def test_likeness_proposes_a_pair_and_never_merges_it_against_the_words(query: str, caption: str) -> None:
+    captions = OTHERS | {"a": query, "b": caption}
+    rivals = rivals_of(captions, replace(RULES, max_listed=50, lines=(line(5),)), language="en")
+    row = rivals.table.set_index(["query_id", "image_id"]).loc[("q_a", "img_b")]
+    assert row["score"] > 0.9 and not row["is_mergeable"]
+    queries, qrels, images = world(captions, language="en")
+    settled = resolve_ambiguity(queries, qrels, images, rivals, "merge", override_ids=frozenset({"q_a"}))
+    assert "q_a" in set(settled.ambiguous_pairs["query_id"]), "it waits for people"
+
+
+def test_evidence_names_what_captions_lack_as_it_is_written() -> None:
+    captions = OTHERS | {"a": "two running horses in white snow", "b": "a brown cow grazing"}
+    rules = replace(RULES, max_listed=50, lines=(line(5),))
+    row = rivals_of(captions, rules, language="en").table.set_index(["query_id", "image_id"]).loc[("q_a", "img_b")]
+    expected = "people say that such captions fit, not said: two running horses white snow: a brown cow grazing"
+    assert row["evidence"] == expected
 
 
 def test_drop_tells_of_each_query_why_it_went() -> None:
@@ -243,52 +221,6 @@ def test_merge_makes_rivals_relevant_and_asks_the_same_once() -> None:
     assert settled.rejections[["item", "reason"]].to_numpy().tolist() == [["q_f", "repeated_query"]]
     added = settled.qrels[settled.qrels["evidence"].notna()]
     assert (added["relevance"] == 1).all() and (added["judged_by"] == "caption").all() and len(added) == 8
-
-
-def test_likeness_proposes_a_pair_and_never_merges_it_against_the_words() -> None:
-    """Two bathrooms look alike, and their captions do; only one has a blue dust pan beside a white commode."""
-    captions = {
-        "a": "Blue dust pan and broom on the floor next to white commode",
-        "b": "A toilet and a sink in a small bathroom",
-        "c": "A toilet and a sink",
-    }
-    queries, qrels, images = world(captions, language="en")
-    alike = QueryImageVectors(queries=plane(0, 2, 4), images=plane(0, 2, 4), captions=plane(0, 2, 4))
-    rivals = rivals_of(captions, replace(RULES, min_caption_cosine=0.9), sight=alike, language="en")
-    assert ("q_a", "img_b") in pairs(rivals)
-    settled = resolve_ambiguity(queries, qrels, images, rivals, "merge")
-    merged = settled.qrels[settled.qrels["evidence"].notna()]
-    assert merged[["query_id", "image_id"]].astype(str).to_numpy().tolist() == [["q_c", "img_b"]], "all of it is said"
-    waiting = settled.ambiguous_pairs.set_index(["query_id", "image_id"])["evidence"]
-    evidence = "captions alike, images alike, not said: Blue dust pan broom floor next"
-    assert waiting["q_a", "img_b"] == f"{evidence} …: {captions['b']}"
-    assert settled.figures["after"]["ambiguous"] == 3, "no query is said to be clear of what waits for people"
-
-
-def test_a_caption_that_says_all_is_not_merged_where_others_of_the_image_contradict_it() -> None:
-    """A dog runs on the beach; of another image one caption says beach, and the others say snow."""
-    queries = pd.DataFrame(
-        {"query_id": ["q_a", "q_b", "q_c", "q_d"], "language": "en"}
-        | {"text": ["A dog runs on the beach", "A dog runs on the snow by the beach", "A dog in snow", "The snowy dog"]}
-    )
-    qrels = source_pairs(["q_a", "q_b", "q_c", "q_d"], ["img_a", "img_b", "img_b", "img_b"])
-    images = pd.DataFrame({"image_id": ["img_a", "img_b"], "duplicate_group": [None, None]})
-    rivals = find_confusable_images(queries, qrels, images, RULES, QueryImageVectors())
-    row = rivals.table.set_index(["query_id", "image_id"]).loc[("q_a", "img_b")]
-    assert row["is_covered"] and not row["is_mergeable"]
-
-
-def test_evidence_says_alike_from_the_cut_on_and_names_words_not_stems() -> None:
-    captions = {"a": "two running horses in white snow", "b": "a brown cow grazing"}
-    below = QueryImageVectors(captions=plane(0, 60), queries=plane(0, 60), images=plane(0, 60))
-    table = rivals_of(captions, replace(RULES, candidate_count=5, margin=1), sight=below, language="en").candidates
-    assert not any("alike" in evidence for evidence in table["evidence"])
-    near = QueryImageVectors(captions=plane(0, 1), queries=plane(0, 1), images=plane(0, 1))
-    first = rivals_of(captions, sight=near, language="en").table.set_index("query_id").loc["q_a"]
-    assert (
-        first["evidence"]
-        == "captions alike, images alike, not said: two running horses white snow: a brown cow grazing"
-    )
 
 
 def test_merge_never_leaves_a_truth_with_holes() -> None:
@@ -403,9 +335,7 @@ def test_people_write_of_one_image_in_five_ways(shared: Callable[[str], Path]) -
     images = [name.split(".")[0] for name in names]
     queries = pd.DataFrame({"query_id": names, "text": texts, "language": "zh"})
     gallery = pd.DataFrame({"image_id": sorted(set(images)), "duplicate_group": None})
-    rivals = find_confusable_images(
-        queries, source_pairs(list(names), images), gallery, RULES, QueryImageVectors(captions=encode(texts))
-    )
+    rivals = find_confusable_images(queries, source_pairs(list(names), images), gallery, RULES, encode(texts))
     assert not (rivals.table["query_id"].str.split(".").str[0] == rivals.table["image_id"]).any()
     assert 0.01 < len(rivals.ambiguous_query_ids) / len(queries) < 0.06
 
@@ -430,10 +360,10 @@ def test_order_never_matters_and_nothing_is_lost(
 ) -> None:
     captions = {chr(97 + number): text for number, text in enumerate(texts)}
     queries, qrels, images = world(captions)
-    rules = replace(RULES, max_listed=3, min_caption_cosine=0.7)
-    rivals = find_confusable_images(queries, qrels, images, rules, QueryImageVectors(captions=encode(queries["text"])))
+    rules = replace(RULES, max_listed=3)
+    rivals = find_confusable_images(queries, qrels, images, rules, encode(queries["text"]))
     mixed = [frame.sample(frac=1, random_state=shuffle.randrange(99)) for frame in (queries, qrels, images)]
-    again = find_confusable_images(*mixed, rules, QueryImageVectors(captions=encode(mixed[0]["text"])))
+    again = find_confusable_images(*mixed, rules, encode(mixed[0]["text"]))
     pd.testing.assert_frame_equal(rivals.table, again.table)
     assert rivals.ambiguous_query_ids == again.ambiguous_query_ids
     assert rivals.crowded_query_ids == again.crowded_query_ids

@@ -1,86 +1,68 @@
-"""The answers that cover a query are found by an index, and are the same as those of all comparisons."""
+"""What captions of many images say is found by an index, and is the same as what all comparisons find."""
 
 import random
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from builders.recall import confusable_images, confusable_scores
-from builders.recall.caption_index import CaptionIndex, PhraseIndex, build_answer_index
-from builders.recall.confusable_scores import CandidateCosines, ConfusableRules, QueryImageVectors
-from builders.recall.phrases import find_missing_units, parse_phrases
-from querytruth.array_types import FloatArray, RowIndices, Vectors
-from querytruth.backends.models.nearest_neighbours import pair_cosines
+from builders.recall.caption_index import AnswerIndex, CaptionIndex, build_answer_index
+from builders.recall.caption_words import parse_phrases, say_all
 
 
-def test_an_answer_has_the_units_with_the_head_that_they_belong_to() -> None:
-    said = ["a brown dog in the park", "a brown horse and a black dog", "two brown dogs", "a cat"]
-    index = PhraseIndex([parse_phrases(text) for text in said])
-    found = {
-        text: index.find_answers(parse_phrases(text)).tolist() for text in ("a brown dog", "a dog", "the", "a bird")
-    }
-    assert found == {"a brown dog": [0, 2], "a dog": [0, 1, 2], "the": [], "a bird": []}
+def index(captions: dict[str, list[str]]) -> AnswerIndex:
+    """Captions of each image, as queries q0, q1 … in the order given."""
+    rows = [(image, text) for image, texts in captions.items() for text in texts]
+    ids = [f"q{number:03}" for number in range(len(rows))]
+    queries = pd.DataFrame({"query_id": ids, "text": [text for _, text in rows]})
+    qrels = pd.DataFrame({"query_id": ids, "image_id": [image for image, _ in rows], "relevance": 1})
+    return build_answer_index(queries, qrels, pd.DataFrame({"image_id": list(captions), "duplicate_group": None}), None)
 
 
 def test_the_index_finds_what_all_comparisons_find() -> None:
     draw = random.Random(0)
-    words = ["a", "red", "brown", "two", "dog", "dogs", "man", "in", "the", "park", "snow", "and", "on"]
-    texts = [" ".join(draw.choices(words, k=draw.randint(1, 7))) for _ in range(300)]
-    queries = pd.DataFrame({"query_id": [f"q{n:03d}" for n in range(300)], "text": texts})
-    images = pd.DataFrame({"image_id": [f"i{n:03d}" for n in range(100)], "duplicate_group": None})
-    qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": [f"i{n // 3:03d}" for n in range(300)]})
-    answers = build_answer_index(queries, qrels.assign(relevance=1), images, None)
-    index = CaptionIndex(answers, None)
-    query, answer = index.find_covered_pairs(answers.judged_keys, 1000)
-    expected = [
-        (one, other)
-        for one, phrases in enumerate(index.query_phrases)
-        for other in range(100)
-        if phrases and other != one // 3 and not find_missing_units(phrases, index.answer_phrases[other])
-    ]
-    assert len(expected) > 100
-    assert list(zip(query.tolist(), answer.tolist(), strict=True)) == expected
-    first, _ = index.find_covered_pairs(answers.judged_keys, 1)
-    assert first.tolist() == np.unique([one for one, _ in expected]).tolist()
-    query, answer = (side.ravel() for side in np.meshgrid(np.arange(300), np.arange(100), indexing="ij"))
-    mixed = np.random.default_rng(0).permutation(len(query))
-    covered = index.are_covered(query[mixed], answer[mixed])
-    others = answer[mixed] != query[mixed] // 3
-    assert sorted(zip(*(side[mixed][covered & others].tolist() for side in (query, answer)), strict=True)) == expected
-    assert not covered[[not index.query_phrases[one] for one in query[mixed]]].any()
+    words = ["a red dog", "two dogs", "a dog", "a brown cat", "the park", "a red kite", "one", "三只狗", "红色的狗"]
+    texts = {
+        f"img{number:02}": [", ".join(draw.sample(words, draw.randint(1, 4))) for _ in range(2)] for number in range(40)
+    }
+    answers = index(texts)
+    captions = CaptionIndex(answers)
+    said = [[phrase for text in texts[image] for phrase in parse_phrases(text)] for image in answers.image_ids]
+    expected = {
+        (query, answer)
+        for query, text in enumerate(answers.texts)
+        for answer in range(answers.count)
+        if answer != answers.own_answer[query] and say_all(said[answer], parse_phrases(text))
+    }
+    found = captions.find_covering(0, len(answers.texts), 99)
+    assert set(zip(*(side.tolist() for side in found), strict=True)) == expected and len(expected) > 20
+    first, _ = captions.find_covering(0, len(answers.texts), 1)
+    assert first.tolist() == sorted({query for query, _ in expected})
+    query, answer = np.divmod(np.arange(len(answers.texts) * answers.count), answers.count)
+    covered = captions.are_covered(query, answer)
+    others = answers.own_answer[query] != answer
+    assert set(zip(query[covered & others].tolist(), answer[covered & others].tolist(), strict=True)) == expected
 
 
-def test_captions_are_compared_where_they_decide_an_order_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order of candidates is that of all cosines; those of pairs that nothing ties are not computed."""
-    texts = [f"a {colour} {thing}" for colour in ("red", "blue", "white") for thing in ("cup", "dog", "car", "hat")]
-    queries = pd.DataFrame({"query_id": [f"q{n:02}" for n in range(12)], "text": texts})
-    images = pd.DataFrame({"image_id": [f"i{n:02}" for n in range(12)], "duplicate_group": None})
-    qrels = pd.DataFrame({"query_id": queries["query_id"], "image_id": images["image_id"], "relevance": 1})
-    answers = build_answer_index(queries, qrels, images, None)
-    draw = np.random.default_rng(0)
-    vectors = draw.standard_normal((12, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    query, answer = (side.ravel() for side in np.meshgrid(np.arange(12), np.arange(12), indexing="ij"))
-    score, rank_values = draw.integers(0, 3, (2, len(query))) / 2
-    monkeypatch.setattr(confusable_scores, "pair_cosines", counted := CountedCosines())
-    whole = CandidateCosines(answers, QueryImageVectors(vectors), query, answer)
-    rules = ConfusableRules(min_score=0.9, candidate_score=0.6)
-    rank = confusable_images._rank_candidates(whole, rules, score, rank_values)
-    assert 0 < counted.pairs < len(query)
-    likely = np.where(score >= 0.9, score, np.where(score >= 0.6, 0.0, -1.0))
-    order = np.lexsort((answer, -whole.caption_cosine, -score, -rank_values, -likely, query))
-    assert rank[order].tolist() == list(range(12)) * 12
-    picked = whole.pick(rank < 5)
-    assert np.array_equal(picked.caption_cosine, whole.caption_cosine[rank < 5])
+def test_descriptions_say_what_captions_leave_out_and_are_no_caption() -> None:
+    answers = index({"a": ["a dog in the park"], "b": ["a dog"]})
+    described = pd.DataFrame({"image_id": ["b", "gone"], "text": ["a dog in the park and a bench", "nothing"]})
+    captions = CaptionIndex(answers, described)
+    assert captions.are_covered(np.array([0]), np.array([1])).tolist() == [True]
+    assert captions.find_closest_text(0, 1) == ("a dog in the park and a bench", -1, [])
+    assert CaptionIndex(answers).find_closest_text(0, 1) == ("a dog", 1, ["park"])
 
 
-class CountedCosines:
-    """pair_cosines, with the number of pairs that it was asked for."""
+def test_a_group_is_contradicted_where_captions_state_only_other_values() -> None:
+    answers = index(
+        {"a": ["two black dogs in the snow"], "b": ["three white dogs"], "c": ["dogs", "black dogs on sand"]}
+    )
+    captions = CaptionIndex(answers)
+    groups = list(captions.values.groups)
 
-    def __init__(self) -> None:
-        self.pairs = 0
+    def contradicted(query: int, answer: int) -> set[str]:
+        found = captions.contradict(np.array([query]), np.array([answer]))[0]
+        return {group for group, one in zip(groups, found.tolist(), strict=True) if one}
 
-    def __call__(self, one: Vectors, other: Vectors, left: RowIndices, right: RowIndices) -> FloatArray:
-        self.pairs += len(left)
-        return pair_cosines(one, other, left, right)
+    assert contradicted(0, 1) == {"number", "colour"}
+    assert contradicted(0, 2) == {"place"}
+    assert captions.lack_distinction(np.array([0, 1, 2]), np.array([2, 0, 0])).tolist() == [True, True, False]

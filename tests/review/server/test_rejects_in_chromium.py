@@ -163,7 +163,7 @@ def test_a_caption_is_written_anew_beside_its_image(browser: Browser, tmp_path: 
         lines.append(f"{n}.jpg,zh,{text}")
     (tmp_path / "captions.csv").write_text("\n".join(lines), "utf-8")
     captions = {"model": "captions_file", "options": {"path": str(tmp_path / "captions.csv")}}
-    rules = {"render": {"size": 64}, "ambiguity": {"text_embedder": None}}
+    rules = {"render": {"size": 64}, "ambiguity": {"text_embedder": "char_ngrams"}}
     path = built(tmp_path, "recall", images=str(tmp_path / "pile"), captions=captions, **rules)
     with serve_page(path) as (_, url):
         page = opened(browser, url)

@@ -1,0 +1,67 @@
+"""The probability that a caption fits another image: fitted to what people said, and only used where it applies."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders.recall.caption_index import CaptionIndex, build_answer_index
+from builders.recall.caption_words import ValueReader
+from builders.recall.confusable_images import ConfusableRules, find_confusable_images
+from builders.recall.fitted_lines import LINES_FILE, choose_line, read_lines
+from builders.recall.pair_features import MEASURES, PairFeatures
+from querytruth.backends.models.embedders.char_ngrams import CharNgramEmbedder
+from querytruth.errors import UserError
+from tests.builders.recall.album_captions import make_captioned_album
+from tests.builders.recall.test_caption_index import index
+
+LINES, _ = read_lines()
+
+
+def test_shipped_lines_state_what_they_were_fitted_to_and_hold_on_other_pairs() -> None:
+    assert [(one.language, one.compares_spelling) for one in LINES] == [("en", False), ("en", True), ("zh", True)]
+    for one in LINES:
+        assert one.fitted_on["pairs"] == 5664 and one.fitted_on["fit"] == 671 and one.fitted_on["licence"]
+        assert one.fitted_on["unselected"]["pairs"] == {"en": 540, "zh": 300}[one.language]
+        assert list(one.weights) == [*MEASURES, *(f"other_{group}" for group in ValueReader().groups)]
+        assert one.weights["missing"] < 0 < one.weights["images"] and one.weights["other_kind"] < -1
+        assert one.covered >= 0.9
+        highest = one.reliability[-1]
+        assert highest["from"] == 0.9 and highest["observed"] > 0.85
+
+
+def test_probabilities_are_those_of_the_logistic_function() -> None:
+    captions = {f"img{number}": [f"a {word} by the {word}"] for number, word in enumerate(["dog", "cat", "kite"])}
+    answers = index(captions)
+    vectors = CharNgramEmbedder().encode_texts(answers.texts.tolist())
+    pairs = PairFeatures(answers, CaptionIndex(answers), vectors)
+    features = pairs.measure(np.array([0, 1]), np.array([1, 2]))
+    log_odds = features @ np.array(list(LINES[1].weights.values())) + LINES[1].intercept
+    expected = 1 / (1 + np.exp(-log_odds))
+    assert LINES[1].compute_probabilities(pairs, features) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_line_is_of_its_language_and_of_its_kind_of_embedder_where_there_is_one() -> None:
+    assert choose_line(LINES, "fr", compares_spelling=False) is None
+    assert choose_line(LINES, "en", compares_spelling=False) is LINES[0]
+    assert choose_line(LINES, "zh", compares_spelling=False) is LINES[2]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_captions_from_templates_are_not_scored_by_what_people_said_of_written_ones(language: str) -> None:
+    album = make_captioned_album(language)
+    vectors = CharNgramEmbedder().encode_texts(album.queries["text"].tolist())
+    rules = ConfusableRules(lines=tuple(LINES), compares_spelling=True)
+    answers = build_answer_index(album.queries, album.qrels, album.images, None)
+    assert len(answers.texts) > 100
+    found = find_confusable_images(album.queries, album.qrels, album.images, rules, vectors)
+    assert str(found.lines[language]).startswith("unrelated images share more words than those fitted to")
+    some = slice(0, 20)
+    few = find_confusable_images(album.queries[some], album.qrels[some], album.images, rules, vectors[some])
+    assert few.lines[language] == "fewer than 30 captions"
+
+
+def test_a_broken_file_is_refused_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "lines.json").write_text(LINES_FILE.read_text("utf-8")[:-20], "utf-8")
+    with pytest.raises(UserError, match="cannot be read as fitted lines"):
+        read_lines(tmp_path / "lines.json")

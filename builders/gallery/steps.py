@@ -1,4 +1,4 @@
-""""""
+"""Scans, filters, groups, selects and renders images: what the flow of gallery sets calls."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-""""""
+"""Screens, renders and judges what a generated set collected: what its flow calls."""
 
 from collections import Counter
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-""""""
+"""Reads labels and boxes, mines mixes and judges images: what the flow of precision sets calls."""
 
 import os
 from collections import Counter

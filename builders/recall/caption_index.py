@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -151,12 +151,12 @@ def _groups(images: pd.DataFrame, duplicates: pd.DataFrame | None) -> Any:
 
 
 class CaptionIndex:
-    """What every query says, and the captions and descriptions of every answer together: words (rows, vocabulary) and
-    units with their heads (rows, units) as ones in sparse matrices; values as bits; `rarity`: the inverse document
-    frequency of each word."""
+    """What every query and the captions of every answer say: words (rows, vocabulary) as ones in sparse matrices,
+    values as bits; `rarity`: the inverse document frequency of each word. Descriptions count where all of a query must
+    be said or nothing may refute it, and in no feature: lines are fitted to captions alone."""
 
     def __init__(self, answers: AnswerIndex, descriptions: pd.DataFrame | None = None) -> None:
-        text, answer = answers.caption_answer_pairs()
+        text, answer = captions = answers.caption_answer_pairs()
         texts, count = answers.texts.tolist(), len(answers.texts)
         if descriptions is not None:
             image = pd.Index(answers.image_ids).get_indexer(descriptions["image_id"])
@@ -172,15 +172,19 @@ class CaptionIndex:
             words.add(list_words(phrases))
             units.add(list_units(phrases))
             bits[row] = self.values.read(one)
-        described = csr_matrix((np.ones(len(text), dtype=np.float32), (answer, text)), (answers.count, len(texts)))
+        captioned, described = (
+            csr_matrix((np.ones(len(rows), dtype=np.float32), (owners, rows)), (answers.count, len(texts)))
+            for rows, owners in (captions, (text, answer))
+        )
         self._words, self._units, self._names = words.build_matrix(), units.build_matrix(), list(words.numbers)
-        self.query_words, self.answer_words = self._words[:count], _mark(described @ self._words)
+        self.query_words, self.answer_words = self._words[:count], _mark(captioned @ self._words)
         self._answer_units = _mark(described @ self._units)
-        self.query_values, self.answer_values = bits[:count], np.zeros(answers.count, dtype=np.int64)
-        np.bitwise_or.at(self.answer_values, answer, bits[text])
+        self._values, self._caption_values, self._text_values = bits, *np.zeros((2, answers.count), dtype=np.int64)
+        np.bitwise_or.at(self._caption_values, captions[1], bits[captions[0]])
+        np.bitwise_or.at(self._text_values, answer, bits[text])
         counts = np.asarray(self.answer_words.sum(axis=0)).ravel()
-        described_count = np.count_nonzero(np.diff(described.indptr))
-        self.rarity: FloatArray = np.log((described_count + 1) / (counts + 0.5)).clip(0)
+        captioned_count = np.count_nonzero(np.diff(captioned.indptr))
+        self.rarity: FloatArray = np.log((captioned_count + 1) / (counts + 0.5)).clip(0)
 
     def are_covered(self, query: RowIndices, answer: RowIndices) -> BoolArray:
         """Returns whether (n,) the captions of each answer say all of the query. Only where they have all of its units
@@ -200,12 +204,12 @@ class CaptionIndex:
         `most` answers of each whose captions say all of it."""
         (owners, starts), judged = self._answers_of_unit, self._answers.judged_keys
         count = self._answers.count
-        bounds = judged.searchsorted(np.arange(start, end + 1) * count)
+        bounds = pairwise(judged.searchsorted(np.arange(start, end + 1) * count).tolist())
         pairs: list[tuple[int, int]] = []
-        for row in range(start, end):
+        for row, (first, last) in zip(range(start, end), bounds, strict=True):
             wanted = self._units.indices[self._units.indptr[row] : self._units.indptr[row + 1]]
             lists = sorted((owners[starts[unit] : starts[unit + 1]] for unit in wanted), key=len)
-            left = np.setdiff1d(lists[0], judged[slice(*bounds[row - start :][:2])] % count) if lists else _NONE
+            left = np.setdiff1d(lists[0], judged[first:last] % count) if lists else _NONE
             for other in lists[1:]:
                 if len(left):
                     left = left[other[np.minimum(other.searchsorted(left), len(other) - 1)] == left]
@@ -232,12 +236,11 @@ class CaptionIndex:
     def find_closest_text(self, query: int, answer: int) -> tuple[str, int, list[str]]:
         """Returns the text of the answer that lacks fewest of the query's words, the row of the query that it is the
         text of (-1: it is a description), and the query's words that no text of the answer has, in their order."""
-        wanted = self._list_words(query)
-        rows = self._list_texts(answer)
-        row = min(rows, key=lambda one: len(wanted.difference(self._list_words(one))), default=-1)
-        starts, words = self.answer_words.indptr, self.answer_words.indices
-        missing = {self._names[one] for one in wanted.difference(words[starts[answer] : starts[answer + 1]].tolist())}
-        is_caption = row < len(self.query_values)
+        wanted, rows = self._list_words(query), self._list_texts(answer)
+        lacking = [wanted.difference(self._list_words(row)) for row in rows]
+        missing = {self._names[word] for word in wanted.intersection(*lacking)}
+        row = min(zip(map(len, lacking), rows, strict=True), default=(0, -1))[1]
+        is_caption = row < len(self._answers.texts)
         return self._texts[row] if rows else "", row if is_caption else -1, restore_words(self._texts[query], missing)
 
     def _list_words(self, row: int) -> set[int]:
@@ -245,16 +248,20 @@ class CaptionIndex:
 
     def contradict(self, query: RowIndices, answer: RowIndices) -> BoolArray:
         """Returns of which groups of values (n, groups) the query states one and the answer's captions only others."""
-        asked, known = self.query_values[query, None], self.answer_values[answer, None]
-        groups = np.array(list(self.values.groups.values()))
+        return self._contradict(self._values[query], self._caption_values[answer])
+
+    def refute(self, query: RowIndices, answer: RowIndices) -> BoolArray:
+        """Returns whether (n,) all texts of the answer contradict the query, or lack a value of DISTINCTIVE groups that
+        it states."""
+        asked, known = self._values[query], self._text_values[answer]
+        distinctive = sum(self.values.groups[group] for group in DISTINCTIVE)
+        is_refuted: BoolArray = self._contradict(asked, known).any(axis=1) | ((asked & ~known & distinctive) != 0)
+        return is_refuted
+
+    def _contradict(self, asked: RowIndices, known: RowIndices) -> BoolArray:
+        asked, known, groups = asked[:, None], known[:, None], np.array(list(self.values.groups.values()))
         contradicted: BoolArray = ((asked & groups) != 0) & ((known & groups) != 0) & ((asked & known & groups) == 0)
         return contradicted
-
-    def lack_distinction(self, query: RowIndices, answer: RowIndices) -> BoolArray:
-        """Returns whether (n,) the query states a value of DISTINCTIVE groups that no caption of the answer states."""
-        distinctive = sum(self.values.groups[group] for group in DISTINCTIVE)
-        lacking: BoolArray = (self.query_values[query] & ~self.answer_values[answer] & distinctive) != 0
-        return lacking
 
 
 _NONE = np.empty(0, dtype=np.int64)

@@ -1,8 +1,9 @@
 """Reads what captions say: their words, their phrases, and values of kind, sex, age, number, colour and place.
 
-A word is a stemmed word, or two neighbouring characters of Chinese. A phrase is cut at small words and punctuation; in
-both languages its last unit is the head and the others modify it: a flower pot is no flower, 花瓶 is not 花, and a red
-umbrella is an umbrella. A caption says all of another one where each unit of the other stands with the same head.
+A word is a stemmed word, or two neighbouring characters of Chinese. A phrase is cut at small words and punctuation. In
+both languages its last unit is the head and the others modify it: a flower pot is not a flower, 花瓶 is not 花, but a
+red umbrella is an umbrella. Captions say all of another one if each of its phrases is part of one of their phrases with
+the same head: "a brown horse and a black dog" does not say "a brown dog".
 """
 
 import re

@@ -22,7 +22,7 @@ from builders.recall.pair_features import PairFeatures
 from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
 from querytruth.backends.models.nearest_neighbours import NearestRows
 
-CONFUSABLE_COLUMNS = ["query_id", "image_id", "confusable_query_id", "score", "is_covered", "is_mergeable", "evidence"]
+CONFUSABLE_COLUMNS = ["query_id", "image_id", "confusable_query_id", "score", "is_mergeable", "evidence"]
 NEAREST = 40  # captions, and images, that are proposed for a query
 _QUERIES_AT_ONCE = 2048
 _MOST_WORDS = 6  # missing words in the evidence
@@ -82,7 +82,7 @@ def find_confusable_images(
     """
     for rows, given in ((queries, vectors), (images, image_vectors)):
         if given is not None and (len(given) != len(rows) or not np.isfinite(given).all()):
-            raise ValueError(f"{len(given)} vectors for {len(rows)} rows, or some that are no numbers")
+            raise ValueError(f"{len(given)} vectors for {len(rows)} rows, or values that are not finite")
     languages, parts, lines = queries["language"].to_numpy(dtype=object), [], {}
     for language in sorted(set(languages)) or [""]:
         rows = np.flatnonzero(languages == language)
@@ -137,9 +137,7 @@ class _Search:
             is_covered = self._captions.are_covered(query, answer)
             score = self._score(query, answer, is_covered)
             order = np.lexsort((answer, -score, query))  # answers are numbered in the order of their first images
-            rank = np.arange(len(order)) - query.searchsorted(
-                query
-            )  # the rows are sorted by the query before and after
+            rank = np.arange(len(order)) - query.searchsorted(query)  # rows in `order` are sorted by the query, too
             is_kept = (score[order] >= min(rules.candidate_score, rules.min_score)) | (rank < rules.candidate_count)
             kept = order[is_kept]
             yield self._describe(query[kept], answer[kept], is_covered[kept], score[kept]).assign(rank=rank[is_kept])
@@ -175,17 +173,19 @@ class _Search:
         rest on the last digits of a model's vectors."""
         answers, captions = self._answers, self._captions
         is_likely = score >= self._rules.min_score
-        is_refuted = captions.contradict(query, answer).any(axis=1) | captions.lack_distinction(query, answer)
         evidence, closest = [], []
         for place, pair in enumerate(zip(query.tolist(), answer.tolist(), strict=True)):
             text, row, missing = captions.find_closest_text(*pair)
-            parts = ["its captions say all of it"] if is_covered[place] else []
-            if is_likely[place] and not parts:
-                parts.append("people say that such captions fit")
-            if missing and not is_covered[place]:
-                more = " …" if len(missing) > _MOST_WORDS else ""
-                parts.append("not said: " + " ".join(missing[:_MOST_WORDS]) + more)
-            evidence.append(": ".join(part for part in (", ".join(parts), text) if part))
+            words = " ".join(missing[:_MOST_WORDS]) + (" …" if len(missing) > _MOST_WORDS else "")
+            if is_covered[place]:
+                found = "its captions say all of it"
+            elif is_likely[place] and missing:
+                found = f"people say that such captions fit, not said: {words}"
+            elif is_likely[place]:
+                found = "people say that such captions fit"
+            else:
+                found = f"not said: {words}" if missing else ""
+            evidence.append(": ".join(part for part in (found, text) if part))
             closest.append(None if row < 0 else answers.query_ids[row])
         return pd.DataFrame(
             {
@@ -193,8 +193,7 @@ class _Search:
                 "image_id": answers.image_ids[answers.representative_images()[answer]],
                 "confusable_query_id": pd.array(closest, dtype="str"),
                 "score": score,
-                "is_covered": is_covered,
-                "is_mergeable": is_likely & ~is_refuted,
+                "is_mergeable": is_likely & ~captions.refute(query, answer),
                 "evidence": pd.array(evidence, dtype="str"),
             }
         )

@@ -12,9 +12,9 @@ from builders.recall.caption_index import AnswerIndex, CaptionIndex
 from querytruth.array_types import FloatArray, RowIndices, Vectors
 
 # `nearest`: cosine of the query with the nearest of the image's captions; `images`: of the sums of both images'
-# captions, or with vectors of images the mean of that and of the images' own cosine (no people judged pairs by these);
-# `covered`: share of the query's words that the image's captions have, `shared`: of both images' words, rare ones weigh
-# more; `missing`: number of the query's words that the captions lack; `captions`: logarithm of their number.
+# captions, or with vectors of images the mean of that and of the images' own cosine (nobody rated pairs by image
+# vectors); `covered`: share of the query's words that the image's captions have, `shared`: of both images' words, rare
+# ones weigh more; `missing`: number of the query's words that the captions lack; `captions`: logarithm of their number.
 MEASURES = ("nearest", "images", "covered", "missing", "shared", "captions")
 _BACKGROUND_PAIRS = 20_000
 _AT_ONCE = 4096
@@ -30,7 +30,7 @@ class CentredVectors:
         first, second = np.random.default_rng(0).integers(0, len(vectors), (2, _BACKGROUND_PAIRS))
         first, second = first[first != second], second[first != second]
         cosines = np.einsum("ij,ij->i", self[first], self[second], dtype=np.float64)
-        self.spread = max(round(float(cosines.std()), 4), 1e-4)
+        self.spread = max(round(float(cosines.std()), 4), 1e-4) if len(cosines) else 1.0
 
     def __getitem__(self, rows: RowIndices) -> Vectors:
         vectors = self._vectors[rows]
@@ -85,9 +85,8 @@ class PairFeatures:
         if self._images is None:
             yield of_captions
         else:
-            yield (
-                of_captions + np.einsum("ij,ij->i", self._images[own], self._images[answer]) / self._images.spread
-            ) / 2
+            of_images = np.einsum("ij,ij->i", self._images[own], self._images[answer]) / self._images.spread
+            yield (of_captions + of_images) / 2
         wanted, words, rarity = self._captions.query_words[query], self._captions.answer_words, self._captions.rarity
         common = wanted.multiply(words[answer])
         yield (common @ rarity) / np.maximum(wanted @ rarity, 1e-9)

@@ -88,18 +88,6 @@ def _measure(vectors: Vectors, share: float) -> CosineBackground:
     return CosineBackground(len(cosines), round(float(np.median(cosines)), 4), round(high, 4), share)
 
 
-def choose_cosine_cut(
-    stage: str, key: str, given: float | None, usual: float, background: CosineBackground | None, model: str
-) -> float:
-    """Returns the cut that is given, or else the `usual` one, or the background's own where that is higher. Raises
-    UserError for a cut among random pairs."""
-    cut = usual if given is None else given
-    if given is None and background is not None:
-        cut = max(cut, background.derive_cut())
-    check_cosine_cut(stage, key, cut, background, model)
-    return cut
-
-
 def check_cosine_cut(stage: str, key: str, cut: float, background: CosineBackground | None, model: str) -> None:
     """Raises UserError where a cut lies among the cosines of random pairs: nearly all would count as the
     same."""
@@ -199,19 +187,19 @@ def find_similar_pairs(
         images.append(ImageToEmbed(image_id, location, digest_start_of_image_id(image_id)))
     image_vectors = _embed_with_cache(embedder, images, folder)
     known = image_vectors.vectors[image_vectors.is_known]
-    thresholds = choose_image_cut("near_duplicates.cosine", cosine, _NEAR_DUPLICATE_COSINE, embedder, known)
+    thresholds = choose_image_cut("near_duplicates.cosine", cosine, embedder, known)
     pairs = find_pairs_above(known, thresholds[0]["value"], threads=current_run().workers)[0]
     model = Model(role="near-duplicates", name=embedder.name, revision=embedder.revision, parameters={})
     return rows[image_vectors.is_known][pairs], Provenance(models=[model], thresholds=thresholds)
 
 
-def choose_image_cut(
-    key: str, given: float | None, usual: float, embedder: ImageTextEmbedder, vectors: Vectors
-) -> list[Threshold]:
-    """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else the
-    `usual` one, or the embedder's own where that is higher. Raises UserError for a cut among random pairs."""
-    background = measure_image_background(vectors)
-    cut = choose_cosine_cut("embed images", key, given, usual, background, embedder.name)
+def choose_image_cut(key: str, given: float | None, embedder: ImageTextEmbedder, vectors: Vectors) -> list[Threshold]:
+    """Returns the cut of similar images and the background of these vectors (n, d): the definition's cut, or else 0.95,
+    or the embedder's own if that is higher. Raises UserError for a cut among random pairs."""
+    background, cut = measure_image_background(vectors), _NEAR_DUPLICATE_COSINE if given is None else given
+    if given is None and background is not None:
+        cut = max(cut, background.derive_cut())
+    check_cosine_cut("embed images", key, cut, background, embedder.name)
     return [describe_threshold(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
 
 

@@ -52,7 +52,7 @@ from querytruth.backends.models.embedders.char_ngrams import CharNgramEmbedder, 
 
 class LetterEmbedder(CharNgramEmbedder):
     name = "letters"
-    near_duplicate_cosine = 0.5
+    compares_spelling = False
 
 def load(options: CharNgramOptions):
     return LetterEmbedder(options.dimensions)

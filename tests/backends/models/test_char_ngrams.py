@@ -32,12 +32,12 @@ def test_every_machine_gives_these_bits() -> None:
 
 
 def test_what_is_spelled_alike_is_near() -> None:
-    assert near("一只狗在海滩上奔跑。", "一只狗，在海滩上奔跑") > CharNgramEmbedder.near_duplicate_cosine
-    assert near("Two dogs, running", "two dogs running.") > CharNgramEmbedder.near_duplicate_cosine
+    assert near("一只狗在海滩上奔跑。", "一只狗，在海滩上奔跑") > 0.95
+    assert near("Two dogs, running", "two dogs running.") > 0.95
     assert near("ＡＢＣ　１２", "abc 12") > 0.9999
-    assert 0.5 < near("一只红色的狗", "一只蓝色的狗") < CharNgramEmbedder.near_duplicate_cosine
+    assert 0.5 < near("一只红色的狗", "一只蓝色的狗") < 0.95
     assert abs(near("一只狗在海滩上奔跑", "三架飞机停于机场")) < 0.25
-    assert near("A dog bites a man on the beach", "Man bites dog: the beach") < CharNgramEmbedder.near_duplicate_cosine
+    assert near("A dog bites a man on the beach", "Man bites dog: the beach") < 0.95
 
 
 def test_a_weight_grows_with_the_root_of_its_count() -> None:

@@ -48,6 +48,7 @@ def test_descriptions_say_what_captions_leave_out_and_are_no_caption() -> None:
     described = pd.DataFrame({"image_id": ["b", "gone"], "text": ["a dog in the park and a bench", "nothing"]})
     captions = CaptionIndex(answers, described)
     assert captions.are_covered(np.array([0]), np.array([1])).tolist() == [True]
+    assert (captions.answer_words.toarray().sum(axis=1) == [2, 1]).all(), "of captions alone, to which lines are fitted"
     assert captions.find_closest_text(0, 1) == ("a dog in the park and a bench", -1, [])
     assert CaptionIndex(answers).find_closest_text(0, 1) == ("a dog", 1, ["park"])
 
@@ -65,4 +66,4 @@ def test_a_group_is_contradicted_where_captions_state_only_other_values() -> Non
 
     assert contradicted(0, 1) == {"number", "colour"}
     assert contradicted(0, 2) == {"place"}
-    assert captions.lack_distinction(np.array([0, 1, 2]), np.array([2, 0, 0])).tolist() == [True, True, False]
+    assert captions.refute(np.array([0, 1, 2]), np.array([2, 0, 0])).tolist() == [True, True, False]

@@ -51,10 +51,8 @@ class Embedder(Protocol):
 
 
 class TextEmbedder(Embedder, Protocol):
-    """An embedder for comparing texts with texts. `near_duplicate_cosine`: the least cosine of two texts that count as
-    the same; `compares_spelling`: whether it compares spelling, not meaning."""
+    """An embedder for comparing texts with texts. `compares_spelling`: whether it compares spelling, not meaning."""
 
-    near_duplicate_cosine: float
     compares_spelling: bool
 
     def check_language(self, texts: Iterable[str]) -> None:
@@ -105,7 +103,7 @@ def offer_embedded(error: UserError) -> UserError:
 
 def compares_texts(embedder: Embedder) -> bool:
     """Whether an embedder is a `TextEmbedder`."""
-    return hasattr(embedder, "near_duplicate_cosine")
+    return hasattr(embedder, "compares_spelling")
 
 
 def must_download(name: str) -> bool:

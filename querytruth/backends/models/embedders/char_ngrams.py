@@ -45,7 +45,6 @@ class CharNgramEmbedder:
     """
 
     name = "char_ngrams"
-    near_duplicate_cosine = 0.95  # two texts that differ by a typing error; no lower, since it knows no synonyms
     compares_spelling = True
 
     def __init__(self, dimensions: int = 512) -> None:

@@ -30,8 +30,7 @@ from querytruth.errors import UserError
 
 class EmbeddingsOptions(PluginOptions):
     """`revision`: of the model's weights; '': vectors are kept by the endpoint's address. `header_env`: by header the
-    environment variable with its value. `images`: whether the endpoint takes images, as data URIs.
-    `near_duplicate_cosine`: the least cosine of two texts that count as the same."""
+    environment variable with its value. `images`: whether the endpoint takes images, as data URIs."""
 
     url: str
     model: str
@@ -40,7 +39,6 @@ class EmbeddingsOptions(PluginOptions):
     header_env: dict[str, str] = Field(default_factory=dict)
     images: bool = False
     dimensions: int | None = Field(None, ge=1)
-    near_duplicate_cosine: float = Field(0.95, gt=0, le=1)
     batch: int = Field(32, ge=1, le=2048)
     deadline: float = Field(60, gt=0)
     tries: int = Field(4, ge=1, le=10)
@@ -61,7 +59,6 @@ class EndpointEmbedder:
     def __init__(self, options: EmbeddingsOptions) -> None:
         self.options, self.name = options, options.model
         self.revision = options.revision or f"endpoint-{_digest_of_place(options)}"
-        self.near_duplicate_cosine = options.near_duplicate_cosine
         self.fingerprint = f"{self.name}@{self.revision}"
         self._service = JsonService({}, options.header_env, connections=1, deadline=options.deadline)
 

@@ -53,7 +53,6 @@ class SentenceEmbedder:
     """A loaded model. `dimensions`: the length of a vector; `fingerprint`: its name, and the commit or a digest of its
     folder."""
 
-    near_duplicate_cosine = 0.95  # of two captions that mean the same; depends on the model
     compares_spelling = False
 
     def __init__(self, model: Any, name: str, revision: str, batch: int) -> None:

@@ -240,7 +240,7 @@ def _last_complete_clause(text: str, rules: LanguageCleaningRules, limit: int) -
         clause = text[begin:end].strip(_LEADING)
         if end in sentences:
             complete, whole = end, True
-        elif not rules.unfinished.fullmatch(clause):
+        elif not rules.unfinished.fullmatch(clause) and not rules.dangling.search(clause):
             whole = whole or not rules.not_alone.fullmatch(clause)
             complete = end if whole else 0
     return text[:complete]

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import prompts
@@ -293,6 +293,7 @@ def is_within(part: str, whole: str) -> bool:
 
 @settings(max_examples=400)
 @given(REPLIES, st.sampled_from(["stop", "length", "unknown"]), st.sampled_from(["zh", "en"]))
+@example("0000000在,", "length", "zh")  # a clause that ends in the middle of a sentence
 @pytest.mark.thorough
 def test_whatever_comes_nothing_is_invented_and_a_clean_caption_stays_as_it_is(
     raw: str, finish_reason: str, language: str

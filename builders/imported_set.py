@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from builders.gallery.image_scan import scan_listed_files, scan_listed_images
+from builders.gallery.image_scan import find_listed_images, list_other_images, scan_listed_files, scan_listed_images
 from builders.gallery.render_steps import render_every_image
 from builders.lint import finding_lines, lint_tables
 from querytruth.backends.files.durable_files import file_sha256
@@ -16,38 +16,57 @@ from querytruth.definitions import NearDuplicateOptions, RenderOptions, SetDefin
 from querytruth.errors import UserError
 from querytruth.formats import importers
 from querytruth.formats.imported_tables import ImportedSource, join_imported_tables
-from querytruth.formats.importers import ImportedTables
+from querytruth.formats.importers import ImportedTables, build_image_table
 from querytruth.formats.set_images import ImageStore
 from querytruth.records import to_arrow
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import Input
 
+_ONLY_NAMED = (
+    "The gallery is the images that the files name: others that a search over the folder returns count as unjudged."
+)
+
 
 class ImportDefinition(SetDefinition):
     """A set of another publisher. `annotations`: their folder or file; `images`: the folder of the images that are not
-    inside those files, where every listed image must be present and readable. `render` null: images unchanged, copied
-    into the set if they were inside the files, else by reference."""
+    inside those files, where every listed image must be present and readable. `gallery`: folder, all images of
+    that folder (null: of a table of pairs whose rows are all read); named, those that the files list. `render` null:
+    images unchanged, copied into the set if they were inside the files, else by reference."""
 
     kind: Literal["imported"] = "imported"
     format: str
     annotations: Path
     images: Path | None = None
+    gallery: Literal["folder", "named"] | None = None
     split: str | None = None
     near_duplicates: NearDuplicateOptions | None = NearDuplicateOptions()
     render: RenderOptions | None = None
 
+    @property
+    def is_whole_folder(self) -> bool:
+        """Whether images of the folder that the files do not list are in the gallery, too."""
+        usual = "folder" if self.format == "pairs" and self.split is None else "named"
+        return self.images is not None and (self.gallery or usual) == "folder"
+
 
 @step("read files")
 def read_publisher_files(definition: ImportDefinition, store: ImageStore) -> ImportedTables:
-    """The tables in the publisher's files; images inside the files are unpacked into `store`.
+    """The tables in the publisher's files; images inside the files are unpacked into `store`. Of a whole folder, its
+    other images follow.
 
     Raises UserError if the files list no image.
     """
     imported = importers.import_tables(definition.format, definition.annotations, definition.split, store)
     if not len(imported.images):
         raise UserError("import", definition.annotations, "lists no image", "check the path and the split")
-    return imported
+    if definition.images is None or not definition.is_whole_folder or imported.images["place"].notna().any():
+        return imported
+    names = _name_files(imported, definition.images)
+    (found,) = find_listed_images(definition.images, [names], [definition.images])
+    others = list_other_images(definition.images, found, definition.out)
+    rows = build_image_table((name, name, None) for name in others)
+    return replace(imported, images=pd.concat([imported.images, rows], ignore_index=True))
 
 
 def read_images(imported: ImportedTables, store: ImageStore, definition: ImportDefinition) -> pd.DataFrame | None:
@@ -152,13 +171,15 @@ def list_lint_limitations(tables: Tables, ledger: Ledger) -> list[str]:
     return finding_lines(lint_tables(replace(tables, ledger=ledger.rows())))
 
 
-def list_import_limitations(imported: ImportedTables, tables: Tables) -> list[str]:
-    """The known limitation of an import without all of the publisher's images."""
+def list_import_limitations(imported: ImportedTables, tables: Tables, definition: ImportDefinition) -> list[str]:
+    """The known limitations of an import without all of the publisher's images, or all of a folder's."""
     listed = len(imported.images)
     left_out = listed - len(tables.images)
+    limitations = [_ONLY_NAMED] if definition.gallery == "named" and definition.images is not None else []
     if not left_out or imported.keeps_ids:
-        return []
+        return limitations
     return [
+        *limitations,
         f"{left_out:,} of the {listed:,} images that the publisher lists are not in it (the ledger says why): "
-        "figures are not comparable with those on the whole."
+        "figures are not comparable with those on the whole.",
     ]

@@ -91,7 +91,7 @@ def evaluate_systems(
     for direction in directions:
         view = build_evaluation_view(judged, direction, options.chosen_metrics, options.precision)
         for system, folder in zip(systems, folders[direction], strict=True):
-            scored = steps.score_system(view, system, options.k, options.max_unknown)
+            scored = steps.score_system(view, system, options.k, options.max_unknown, options.outside)
             page = None
             if folder is not None:
                 steps.store_result(scored, judged.queries, folder)

@@ -23,9 +23,9 @@ def run_gate(
     spec: release_gate.GateSpec,
 ) -> release_gate.GateReport:
     """Returns the checks of the candidate against the baseline, on the queries that both runs' versions have. Raises
-    UserError for a slice without queries, and for a latency that was not measured."""
+    UserError for a slice without queries, a run of a version with other images, and a latency that was not measured."""
     view = judged_sets.build_evaluation_view(judged, "text_to_image", list(spec.margins), ())
-    scored = steps.score_on_common_queries(view, [candidate, baseline])
+    scored = steps.score_on_common_queries(view, [candidate, baseline], one_gallery=True)
     tables = [one.result.per_query for one in scored]
     clusters = statistics.align_clusters(view.spec.clusters, tables[0].index)
     figures = []
@@ -40,7 +40,8 @@ def run_gate(
     latency = release_gate.check_latency(candidate, spec.latency_budget)
     verdict = release_gate.combine_verdicts([*(one.verdict for one in checks), *(one.verdict for one in latency)])
     candidate_name, baseline_name = (str(one.description["name"]) for one in (candidate, baseline))
-    return release_gate.GateReport(judged.description, candidate_name, baseline_name, checks, latency, verdict)
+    of_set = scored[0].result.counts["queries_of_set"]
+    return release_gate.GateReport(judged.description, candidate_name, baseline_name, checks, latency, verdict, of_set)
 
 
 def have_same_results(candidate: pd.DataFrame, baseline: pd.DataFrame) -> bool:

@@ -54,7 +54,7 @@ def build_imported_tables(definition: imported_set.ImportDefinition) -> BuiltTab
         },
         known_limitations=[
             *imported.known_limitations,
-            *imported_set.list_import_limitations(imported, tables),
+            *imported_set.list_import_limitations(imported, tables, definition),
             *imported_set.list_lint_limitations(tables, ledger),
         ],
         rendered_folder=rendered_folder,

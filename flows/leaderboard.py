@@ -18,7 +18,10 @@ from querytruth.sets.benchmark_set import canonical_json
 
 LEADERBOARD_STAGE = "leaderboard"
 _USUAL_METRICS = ("ndcg@10", "hit@1")
-_CSV_COLUMNS = ("system", "kind", "metric", "value", "low", "high", "best_rank", "worst_rank", "p50", "p95", "p99")
+_CSV_COLUMNS = (
+    *("system", "kind", "metric", "value", "low", "high", "at_least", "at_most", "best_rank", "worst_rank"),
+    *("p50", "p95", "p99"),
+)
 
 
 @step("leaderboard")
@@ -34,20 +37,23 @@ def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
     tables = {name: table for name, (_, table) in results.items()}
     first = next(iter(tables.values())).index
     common = first[[all(name in table.index for table in tables.values()) for name in first]]
-    queries = set_files.read_set(path, ("queries",)).tables.queries
-    clusters = statistics.align_clusters(judged_sets.cluster_queries(queries), common)
+    stored = set_files.read_set(path, ("queries", "qrels")).tables
+    clusters = statistics.align_clusters(judged_sets.cluster_queries(stored.queries), common)
     figures = {name: table.loc[common, chosen].to_numpy() for name, table in tables.items()}
-    board = leaderboard.rank_systems(figures, clusters=clusters)
-    about = next(iter(results.values()))[0]["set"]
+    described = {
+        name: _describe_system(data, chosen, path.parent.parent / ".vectors") for name, (data, _) in results.items()
+    }
+    bounds = {name: (one["at_least"], one["at_most"]) for name, one in described.items()}
+    about, counts = (next(iter(results.values()))[0][part] for part in ("set", "counts"))
+    is_pooled = judged_sets.is_pooled(stored.qrels)
+    board = leaderboard.rank_systems(figures, clusters=clusters, bounds=bounds if is_pooled else {})
     return {
         "schema_version": 1,
         "set": about,
         "metric": chosen,
         "queries": len(common),
-        "systems": [
-            asdict(rank) | _describe_system(results[rank.name][0], chosen, path.parent.parent / ".vectors")
-            for rank in board.ranks
-        ],
+        "queries_of_set": counts.get("queries_of_set"),
+        "systems": [asdict(rank) | described[rank.name] for rank in board.ranks],
         "groups": board.groups,
     }
 
@@ -71,6 +77,8 @@ def _describe_system(data: ResultFile, metric: str, vectors: Path) -> dict[str, 
         "kind": data["system"]["kind"],
         "low": figure["low"],
         "high": figure["high"],
+        "at_least": figure.get("at_least"),
+        "at_most": figure.get("at_most"),
         "slices": [row for row in data["slices"] if row["metric"] == metric],
         "latency_ms": data["counts"].get("latency_ms"),
         "encoding": cost and {name: value for name, value in cost.items() if not math.isnan(value)},

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -256,6 +256,10 @@ class ImportRequest(Request):
     source: Annotated[Path, ByPlace("SOURCE")] = Field(description="The publisher's folder or file.")
     to: Annotated[Path, ByPlace("OUT")] = Field(description="The set's folder, such as datasets/muge.")
     images: Path | None = Field(None, description="The images' folder, where they lie apart.")
+    gallery: Literal["folder", "named"] | None = Field(
+        None,
+        description="All images of the folder (a table of pairs) or only those that are named (all other formats).",
+    )
     split: str | None = Field(None, description="Which part (default: the one that is evaluated on).")
     title: str = Field("", description="The set's title (default: the publisher's).")
     licence: str = Field("", description="The set's licence (default: the publisher's).")
@@ -270,5 +274,5 @@ class ImportRequest(Request):
         # Absolute, so that rebuild --check finds them from anywhere; the manifest keeps the names alone.
         places = {"annotations": str(self.source.absolute()), "images": self.images and str(self.images.absolute())}
         named = {"name": self.to.name, "out": str(self.to.parent), "lose_at_most": self.lose_at_most}
-        stated = {name: getattr(self, name) for name in ("format", "split", "title", "licence")}
+        stated = {name: getattr(self, name) for name in ("format", "gallery", "split", "title", "licence")}
         return {**places, **named, **stated}

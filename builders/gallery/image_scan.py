@@ -20,11 +20,12 @@ from querytruth.array_types import RowIndices
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.images import scan_parts
 from querytruth.backends.images.image_folder import ImageFolder, folder_words
+from querytruth.backends.images.image_headers import sniff_format
 from querytruth.backends.images.image_sources import ImageSource
 from querytruth.backends.images.scan_parts import ScanPartJob
-from querytruth.backends.images.source_names import encode_item
+from querytruth.backends.images.source_names import decode_item, encode_item
 from querytruth.backends.steps import current_run, map_parts, step
-from querytruth.errors import UserError, translate_write_errors
+from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.records import ARROW_TO_PANDAS_TYPES, SCANNED_IMAGES_SCHEMA
 from querytruth.sets import kept_scan_parts
 from querytruth.sets.decision_outcomes import DecisionOutcome
@@ -165,6 +166,20 @@ def scan_listed_images(root: Path, names: Iterable[str], folder: Path) -> pd.Dat
     """
     (found,) = find_listed_images(root, [list(names)], [root])
     return scan_found_images(root, found, folder)
+
+
+def list_other_images(root: Path, found: Iterable[Path | str], skip: Path) -> list[str]:
+    """The names, in order, of the images below `root`, but not below `skip`, that are none of the files `found`."""
+    known = {os.path.realpath(file) for file in found if isinstance(file, Path)}
+    place, home = str(root.absolute()), os.path.realpath(root)
+    items = sorted(ImageSource(place, "folder", place, str(skip)).list_items().items.to_pylist())
+    paths = [os.path.realpath(f"{home}/{os.fsdecode(decode_item(item))}") for item in items]
+    return [item for item, path in zip(items, paths, strict=True) if path not in known and _is_image(Path(path))]
+
+
+def _is_image(path: Path) -> bool:
+    with translate_read_errors(_STAGE, path, "allow reading it"), path.open("rb") as file:
+        return sniff_format(file.read(64)) is not None
 
 
 def scan_found_images(root: Path, files: Sequence[Path | str], folder: Path) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from flows.evaluation import evaluate_systems, load_judgments, load_systems
 from flows.search import QueryResults, search_by_model, search_by_system, search_in_run, write_search_page
 from querytruth.errors import UsageError, UserError, suggest_choice
 from querytruth.evaluation import comparison, judged_sets, program_systems, systems
-from querytruth.evaluation.evaluation_result import EvaluationResult
+from querytruth.evaluation.evaluation_result import EvaluationResult, describe_queries
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.program_systems import RunTable, SearchFunction
 from querytruth.evaluation.requests import EvaluationRequest, SearchRequest
@@ -23,7 +23,7 @@ from querytruth.review.search_views import render_table
 from querytruth.sets import set_files
 from querytruth.sets.published_files import image_roots
 
-_SHOWN = ["metric", "value", "low", "high", "at_most", "chance", "detectable"]
+_SHOWN = ["metric", "value", "low", "high", "at_least", "at_most", "chance", "detectable"]
 AnyRun: TypeAlias = "str | Path | RunTable | Evaluation"
 AnyVectors: TypeAlias = "str | Path | tuple[Any, Any]"
 
@@ -93,7 +93,7 @@ class Evaluation:
 
 
 def _title(result: EvaluationResult) -> str:
-    return f"{result.system['name']} on {result.set_name}, {len(result.per_query):,} queries"
+    return f"{result.system['name']} on {result.set_name}, {describe_queries(result.counts, len(result.per_query))}"
 
 
 def load_run(

@@ -82,6 +82,7 @@ def leaderboard(
     Example: querytruth leaderboard family-album --to board.html"""
     terminal.err.print(f"querytruth: reading the results of {set_}", markup=False)
     from querytruth.api.loaded_set import load
+    from querytruth.evaluation.evaluation_result import describe_queries
     from querytruth.review.board_pages import format_rank
 
     with terminal.reported_run():
@@ -100,14 +101,15 @@ def leaderboard(
             one["name"],
             f"{one['mean']:.4f}",
             "" if one["low"] is None else f"{one['low']:.4f} to {one['high']:.4f}",
+            f"{one['at_least']:.4f} to {one['at_most']:.4f}",
             *_format_languages(one, languages),
             _format_latency(one["latency_ms"]),
             *(f"{(one['encoding'] or {}).get(name, math.nan):.4g}".replace("nan", "") for name in _COSTS),
         ]
         for one in board["systems"]
     ]
-    columns = ["rank", "system", "figure", "95%", *languages, "p95 ms", *_COSTS.values()]
-    terminal.print_table(f"{board['metric']} on {set_}", columns, rows)
+    columns = ["rank", "system", "figure", "95%", "at least, at most", *languages, "p95 ms", *_COSTS.values()]
+    terminal.print_table(f"{board['metric']} on {set_}; {describe_queries(board, board['queries'])}", columns, rows)
     for names in board["groups"]:
         if len(names) > 1:
             terminal.out.print(f"not told apart: {', '.join(names)}", markup=False, soft_wrap=True)

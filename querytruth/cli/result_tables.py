@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
-from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison
+from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison, describe_queries
 from querytruth.evaluation.system_differences import make_unique_names
 from querytruth.sets.manifest_notes import describe_certificate
 
@@ -104,10 +104,10 @@ def show_system_result(result: EvaluationResult) -> None:
     """Print all figures of one system."""
     rows: list[list[object]] = [
         [row.metric, format_number(row.value), format_interval(row.low, row.high)]
-        + [format_number(value) for value in (row.at_most, row.chance, row.detectable)]
+        + [format_number(value) for value in (row.at_least, row.at_most, row.chance, row.detectable)]
         for row in result.figures.itertuples()
     ]
-    columns = ["metric", "figure", "95% interval", "at most", "chance", "detectable"]
+    columns = ["metric", "figure", "95% interval", "at least", "at most", "chance", "detectable"]
     title = f"{result.system['kind']} {result.system['name']} on {_format_scope(result)}"
     terminal.print_table(title, columns, rows)
     for note in _notes(result):
@@ -127,9 +127,7 @@ def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
     for name, result in zip(make_unique_names(systems), systems, strict=True):
         by_metric = result.figures.set_index("metric")
         figures = (by_metric.loc[metric] for metric in shown)
-        rows.append(
-            [name, *(f"{row['value']:.3f} {format_interval(row['low'], row['high'], '.3f')}" for row in figures)]
-        )
+        rows.append([name, *(_format_figure(row) for row in figures)])
     chance = systems[0].figures.set_index("metric")["chance"]
     if chance[shown].notna().all():
         rows.append(["chance", *[f"{chance[metric]:.3f}" for metric in shown]])
@@ -137,6 +135,13 @@ def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
     for result in systems:
         if result.system["kind"] != "baseline" or result.system["name"] not in _REFERENCE_BASELINES:
             show_warnings(result, prefix=f"{result.system['name']}: ")
+
+
+def _format_figure(row: Any) -> str:
+    """Return a figure, its interval and, where judgments are missing, its bounds."""
+    text = f"{row['value']:.3f} {format_interval(row['low'], row['high'], '.3f')}"
+    is_open = row["at_most"] - row["at_least"] >= 0.0005
+    return f"{text}, {row['at_least']:.3f} to {row['at_most']:.3f}" if is_open else text
 
 
 def show_warnings(result: EvaluationResult, prefix: str = "") -> None:
@@ -193,7 +198,8 @@ def format_interval(low: float, high: float, form: str = ".4f") -> str:
 
 
 def _format_scope(result: EvaluationResult) -> str:
-    return f"{result.set_name}: {len(result.per_query):,} queries, {_DIRECTION_NAMES[result.direction]}"
+    queries = describe_queries(result.counts, len(result.per_query))
+    return f"{result.set_name}, {_DIRECTION_NAMES[result.direction]}; {queries}"
 
 
 def describe_traffic(result: EvaluationResult) -> str:
@@ -213,7 +219,7 @@ def _notes(result: EvaluationResult) -> list[str]:
         notes.append(f"certified: {describe_certificate(certificate)}")
     if judged := result.counts["judged"]:
         shares = [f"{share:.1%} of the first {name.partition('@')[2]}" for name, share in judged.items()]
-        notes.append(f"judged: {', '.join(shares)} (at most: if the others were right)")
+        notes.append(f"judged: {', '.join(shares)} (at least, at most: if all others were wrong, or right)")
     if copies := result.counts.get("results_counted_as_their_representative"):
         notes.append(
             f"{copies:,} results are near-duplicates of an image of the gallery, and count as that image, once"

@@ -102,11 +102,17 @@ def find_warnings(
     interval: statistics.ConfidenceInterval,
     *,
     clusters: Any = None,
+    waiting: int = 0,
 ) -> list[EvaluationWarning]:
-    """Returns the reasons to distrust the figures: `few_queries`, or few `clusters` (one per query), or one that
-    outweighs the others; `saturated`: nearly all queries have the highest value; `floor`: nearly all have 0;
-    `like_chance`: the interval includes the mean of a random order (`chance`, by metric)."""
+    """Returns the reasons to distrust the figures: `waiting`, so many further queries that nobody has judged;
+    `few_queries`, or few `clusters` (one per query), or one that outweighs the others; `saturated`: nearly all queries
+    have the highest value; `floor`: nearly all have 0; `like_chance`: the interval includes the mean of a random order
+    (`chance`, by metric)."""
     warnings = []
+    if waiting:
+        every = len(per_query) + waiting
+        detail = f"{waiting:,} of {every:,} queries wait for judgments: they are in the bounds, and in no mean"
+        warnings.append(EvaluationWarning("waiting", "", detail))
     sizes = np.ones(len(per_query)) if clusters is None else pd.Series(clusters).value_counts().to_numpy(np.float64)
     if len(per_query) < statistics.FEWEST_QUERIES or statistics.count_effective(sizes) < statistics.FEWEST_CLUSTERS:
         groups = "" if len(sizes) == len(per_query) else f", of {len(sizes)} topics or images"
@@ -114,7 +120,8 @@ def find_warnings(
         warnings.append(EvaluationWarning("few_queries", "", detail))
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()
-        best, worst = float((values > 1 - _EQUAL).mean()), float((values < _EQUAL).mean())
+        every = len(values) + waiting
+        best, worst = float((values > 1 - _EQUAL).sum() / every), float((values < _EQUAL).sum() / every)
         random = chance.get(metric, np.nan)
         saturation = f"{best:.0%} of the queries have the highest value: a better system would hardly show"
         findings = [

@@ -29,6 +29,7 @@ SPREAD_DIFFERENCE_COLUMNS = [
     *("metric", "one", "other", "questions", "spread_one", "spread_other"),
     *("difference", "low", "high", "p", "p_holm"),
 ]
+_WHERE = {"count": "count", "wait": "wait for judgments", "absent": "without an answer here"}
 _KINDS = ("labels", "family")  # captions of one image are texts about different things in it
 TEXT_TO_IMAGE, IMAGE_TO_TEXT = DIRECTIONS = ("text_to_image", "image_to_text")
 MAX_STORED_RANK = 20  # results of each query that are stored
@@ -108,6 +109,21 @@ def compare_phrasing_spread(
     return pd.DataFrame(rows, columns=SPREAD_DIFFERENCE_COLUMNS)
 
 
+def find_other_queries(counts: Mapping[str, Any]) -> Mapping[str, int] | None:
+    """Returns the `queries_of_set` of a result's counts where not all queries count, else None."""
+    of_set = counts.get("queries_of_set") or {"all": 0, "count": 0}
+    return None if of_set["all"] == of_set["count"] else of_set
+
+
+def describe_queries(counts: Mapping[str, Any], shown: int) -> str:
+    """Returns where the queries of a set went, by the `queries_of_set` of a result's counts: `200 queries: 122 count,
+    77 wait for judgments, 1 without an answer here`; where all count, and where that is not stated, those `shown`."""
+    if (of_set := find_other_queries(counts)) is None:
+        return f"{shown:,} queries"
+    parts = [f"{of_set[name]:,} {text}" for name, text in _WHERE.items() if of_set[name]]
+    return f"{of_set['all']:,} queries: {', '.join(parts)}"
+
+
 def describe_part(part: Mapping[str, str | int]) -> str:
     """Returns the values that the queries of a part of a set have, such as `language=en, level=2`."""
     return ", ".join(f"{column}={value}" for column, value in part.items())
@@ -120,7 +136,7 @@ class EvaluationResult:
     `system`: kind, name, and whatever parameters it has; `set`: name, version, content_digest, kind, title (of bare
     files the version is 0, the digest that of the judgments), and `part` where only its queries with these values
     were evaluated; `conventions`: name and text of every rule behind the figures. `figures` (FIGURE_COLUMNS): low
-    and high are the ends of the interval, at_least and at_most the bounds by unjudged results, chance is
+    and high are the ends of the interval, at_least and at_most the bounds by unjudged results and queries, chance is
     NaN where unknown, detectable the smallest difference that the set can show. `per_query`: `returned`, a column
     per metric, judged@k. `slices` (SLICE_COLUMNS): `slice` is the aspect (level, style …), `value` its value. `cmc`
     (k,): mean Hit@1 to Hit@k. `precision_recall`: recall and precision at 1 to k. `open_set` (OPEN_SET_COLUMNS):

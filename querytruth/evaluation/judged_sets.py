@@ -81,6 +81,12 @@ class EvaluationView:
         return pa.concat_arrays([self.query_ids, to_id_array(sorted(self.spec.truth.queries_without_relevant))])
 
     @property
+    def asked_ids(self) -> pa.Array:
+        """The ids of the queries that a system is asked: of texts all, since those that do not count show, too, what a
+        system returns where nothing is right or nothing judged."""
+        return self.query_ids if self.is_image_to_text else self.all_query_ids
+
+    @property
     def gallery_ids(self) -> pa.Array | None:
         """The ids of what can be found, in the set's order."""
         return self.spec.truth.image_ids if self.spec.truth.is_gallery else None
@@ -97,6 +103,12 @@ class EvaluationView:
             return []
         here = queries[queries["query_id"].isin(self.spec.truth.queries_without_relevant)]
         return list_absent(here, self.qrels, len(self.gallery_ids)) if len(here) else []
+
+    def list_waiting(self) -> list[str]:
+        """The ids of the set's other queries without a relevant image: they wait for judgments."""
+        if self.judged_set.stored is None or self.is_image_to_text:
+            return []
+        return sorted(self.spec.truth.queries_without_relevant.difference(self.list_absent()))
 
 
 @step("read set")
@@ -177,6 +189,13 @@ def exclude_queries(view: EvaluationView, query_ids: frozenset[str]) -> Evaluati
     sample = sample if sample is None else sample[~sample.index.isin(query_ids)]
     truth = index_qrels(qrels, view.gallery_ids, queries)
     return replace(view, qrels=qrels, spec=replace(view.spec, truth=truth, log_sample=sample))
+
+
+def is_pooled(qrels: pd.DataFrame) -> bool:
+    """Whether people judged what searches returned: only then is a result that nobody judged an open question, and not
+    one that the set holds to be wrong."""
+    by_people = qrels["judged_by"].astype("str").isin(("human", "table", "publisher"))
+    return bool((by_people & (qrels["relevance"] == 0)).any())
 
 
 def cluster_queries(queries: pd.DataFrame | None) -> pd.Series | None:

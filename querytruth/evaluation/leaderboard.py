@@ -9,6 +9,7 @@ boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence interval
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,18 @@ class Leaderboard:
     groups: list[list[str]]
 
 
-def rank_systems(figures: Mapping[str, FloatArray], *, clusters: Any = None) -> Leaderboard:
+def rank_systems(
+    figures: Mapping[str, FloatArray],
+    *,
+    clusters: Any = None,
+    bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+) -> Leaderboard:
     """Returns the board of systems from their figures on the same queries (queries,). Systems of equal mean stand in
-    the order of their names."""
+    the order of their names. `bounds`: by system what its mean is at least and at most, where judgments are missing."""
     names = sorted(figures, key=lambda name: (-float(np.mean(figures[name])), name))
     is_better = _find_better([figures[name] for name in names], clusters)
+    ends = np.array([bounds.get(name, (np.inf, -np.inf)) for name in names])
+    is_better &= ends[:, :1] >= ends[None, :, 1]
     count = len(names)
     ranks = [
         SystemRank(name, float(np.mean(figures[name])), 1 + int(is_better[:, n].sum()), count - int(is_better[n].sum()))

@@ -7,6 +7,7 @@ two.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from querytruth.evaluation.metrics import (
     parse_metric,
 )
 from querytruth.evaluation.ranking import Hits, RankedRun
+from querytruth.evaluation.run_matching import rank_first_results
 
 DEFAULT_METRICS = (
     "hit@1",
@@ -46,11 +48,13 @@ DEFAULT_METRICS = (
 CONVENTIONS = {
     "mean": "over all queries that have at least one relevant image",
     "missing queries": "a query that the run leaves out counts as 0",
-    "unknown ids": "of a run on a set: left out, counted and listed, up to a share; those of another version: left out",
+    "unknown ids": "of a run on a set, up to a share: a query is left out, a result keeps its rank and is unjudged",
+    "ids of another version": "left out, counted and listed",
+    "results that the set left out": "imported sets: unjudged at their ranks (keep); others: ranks close up (condense)",
     "near-duplicates": "an image of a duplicate group counts as its representative, once, at its best score",
     "order": "by score, highest first, compared in double precision as given",
     "ties": "by image id, highest first (UTF-8 bytes), whatever the order of the rows",
-    "unjudged images": "count as not relevant; the upper bound is what judging those that came back could at most give",
+    "unjudged images": "count as not relevant; bounds say what judging could give, of queries that wait, too",
     "grades": "every grade above 0 is relevant; R is the number of relevant images that the qrels list for the query",
     "ranks": "start at 1",
     "interval": "95%, Gaffke's bounds: queries (or their clusters) as if one more, as extreme as any, had been seen",
@@ -172,16 +176,22 @@ class MetricScores:
             "judged": {name: float(self.per_query[name].mean()) for name in self.per_query if "judged@" in name},
         }
 
-    def figures(self, chance: Mapping[str, float]) -> pd.DataFrame:
-        """Returns a row per metric (FIGURE_COLUMNS); `chance`: by metric the mean of a random order."""
+    def figures(
+        self, chance: Mapping[str, float], waiting: Mapping[str, FloatArray] = MappingProxyType({})
+    ) -> pd.DataFrame:
+        """Returns a row per metric (FIGURE_COLUMNS); `chance`: by metric the mean of a random order; `waiting`: the
+        bounds of `bound_waiting`, which at_least and at_most are over, too."""
         means = self.means()
+        queries = len(self.per_query)
+        every = queries + len(next(iter(waiting.values()), ()))
+        highest = {name: float(self.upper_bounds[name].sum() + waiting.get(name, np.zeros(1)).sum()) for name in means}
         columns = {
             "metric": list(means),
             "value": list(means.values()),
             "low": self.interval.low,
             "high": self.interval.high,
-            "at_least": list(means.values()),
-            "at_most": [float(self.upper_bounds[name].mean()) for name in means],
+            "at_least": [value * queries / every for value in means.values()],
+            "at_most": [highest[name] / every for name in means],
             "chance": [chance.get(name, np.nan) for name in means],
             "detectable": np.where(np.isfinite(self.detectable), self.detectable, np.nan),
         }
@@ -216,6 +226,24 @@ def score_run(
         queries_without_relevant=len(ranked.truth.queries_without_relevant),
         clusters=shared,
     )
+
+
+def bound_waiting(
+    run: pd.DataFrame, qrels: pd.DataFrame, waiting: Sequence[str], metrics: Sequence[Metric]
+) -> dict[str, FloatArray]:
+    """Returns by metric the highest value of each query that waits for judgments (waiting,), of which the lowest is 0:
+    the unjudged share of the first k for p@k, for others 1 where one of the first is unjudged."""
+    first = rank_first_results(run[run["query_id"].isin(waiting)], np.iinfo(np.int64).max)
+    pair = ["query_id", "image_id"]
+    judged = pd.MultiIndex.from_frame(qrels.loc[qrels["query_id"].isin(waiting), pair].astype("str"))
+    unjudged = first[~pd.MultiIndex.from_frame(first[pair].astype("str")).isin(judged)]
+    highest = {}
+    for metric in metrics:
+        cut = metric.cut if isinstance(metric.cut, int) else np.inf
+        counts = unjudged.loc[unjudged["rank"] <= cut, "query_id"].value_counts().reindex(list(waiting), fill_value=0)
+        share = counts.to_numpy(dtype=np.float64) / (cut if metric.name == "p" and cut < np.inf else 1)
+        highest[str(metric)] = np.minimum(share, 1.0)
+    return highest
 
 
 def average_directions(text_to_image: Mapping[str, float], image_to_text: Mapping[str, float]) -> dict[str, float]:

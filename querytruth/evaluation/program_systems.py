@@ -76,7 +76,7 @@ def _ask(search: SearchFunction, name: str, view: EvaluationView, k: int) -> pd.
     queries = view.judged_set.queries
     if queries is None or view.is_image_to_text:
         raise UserError("evaluate", name, "is a search by texts", "name a set, in the direction text_to_image")
-    asked = queries[queries["query_id"].isin(view.query_ids.to_pylist())]
+    asked = queries[queries["query_id"].isin(view.asked_ids.to_pylist())]
     rows: list[tuple[str, str, float]] = []
     with current_run().reporter.bar("search", len(asked), "queries") as advance:
         for query_id, text in zip(asked["query_id"], asked["text"], strict=True):

@@ -52,7 +52,7 @@ def match_names(
             continue
         rows = table[[column, key]].dropna().astype("str")
         pairs = list(zip(rows[column].tolist(), rows[key].tolist(), strict=True))
-        matched = _match_column(open_names, pairs, column in _PATHS)
+        matched = match_column(open_names, pairs, column in _PATHS)
         for name, ids in matched.items():
             if len({same.get(one, one) for one in ids}) > 1:
                 ambiguous.append(f"{name} is {' or '.join(sorted(ids)[:_EXAMPLES])}")
@@ -69,7 +69,7 @@ def match_names(
     return NameMatch(found, {name: count for name, count in by_column.items() if count})
 
 
-def _match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: bool) -> dict[str, set[str]]:
+def match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: bool) -> dict[str, set[str]]:
     """Returns the ids by name. Whole values come first; of paths then those of which one is the end of the other."""
     by_value: dict[str, set[str]] = {}
     for value, one in pairs:

@@ -77,8 +77,8 @@ class RankedRun:
 
 
 def rank_run(run: pd.DataFrame, truth: ground_truth.GroundTruth) -> RankedRun:
-    """Ranks a run (query_id, image_id, score). Raises UserError for a query that the qrels do not have, an image that
-    occurs twice or is not in the gallery, and a score that is not finite."""
+    """Ranks a run (query_id, image_id, score). An image that is not in the gallery is unjudged. Raises UserError
+    for a query that the qrels do not have, an image that occurs twice, and a score that is not finite."""
     query, queries = ground_truth.factorize_ids(run["query_id"])
     image, image_ids = ground_truth.factorize_ids(run["image_id"])
     score = run["score"].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -86,7 +86,6 @@ def rank_run(run: pd.DataFrame, truth: ground_truth.GroundTruth) -> RankedRun:
     _refuse_twice(query, queries, image, image_ids)
     row = _rows(query, queries, truth)
     place = ground_truth.find_positions(truth.image_ids, image_ids).astype(np.int64)
-    _refuse_unknown_images(query, queries, image, image_ids, place, truth)
     if not (wanted := row >= 0).all():
         row, image, score = row[wanted], image[wanted], score[wanted]
     if not np.where(row[1:] == row[:-1], score[1:] <= score[:-1], row[1:] > row[:-1]).all():
@@ -138,20 +137,6 @@ def _rows(query: ground_truth.Codes, queries: pa.Array, truth: ground_truth.Grou
         if queries[place].as_py() not in truth.queries_without_relevant:
             raise UserError(_STAGE, queries[place], "is a query that the qrels do not know", "rank this set's queries")
     return row_of[query]
-
-
-def _refuse_unknown_images(
-    query: ground_truth.Codes,
-    queries: pa.Array,
-    image: ground_truth.Codes,
-    image_ids: pa.Array,
-    place: RowIndices,
-    truth: ground_truth.GroundTruth,
-) -> None:
-    if truth.is_gallery and (strange := place[image] < 0).any():
-        at = int(np.flatnonzero(strange)[0])
-        reason = f"image {image_ids[image[at]]} is not in the gallery"
-        raise UserError(_STAGE, queries[query[at]], reason, "rank the images of this set")
 
 
 def _break_ties(

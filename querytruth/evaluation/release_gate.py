@@ -100,7 +100,8 @@ class LatencyCheck:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GateReport:
-    """All checks of a gate and their common verdict; printed, a table. `set`: as in EvaluationResult."""
+    """All checks of a gate and their common verdict; printed, a table. `set`: as in EvaluationResult;
+    `queries_of_set`: of its counts."""
 
     set: EvaluatedSet
     candidate: str
@@ -108,6 +109,7 @@ class GateReport:
     checks: list[GateCheck]
     latency: list[LatencyCheck]
     verdict: Verdict
+    queries_of_set: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:

@@ -73,7 +73,10 @@ class EvaluationOptions(Request):
         default_factory=lambda: [0.9], description="Find the lowest score with it."
     )
     max_unknown: float | None = Field(
-        None, ge=0, le=1, description="Share of a run's queries and results that the set need not know (0.1)."
+        None, ge=0, le=1, description="Share of a run that the set need not know: its queries (0.1), its results (0.5)."
+    )
+    outside: Literal["keep", "condense"] | None = Field(
+        None, description="Results that the set listed and left out: at their ranks (imported sets), or none (others)."
     )
     store: bool = Field(True, description="Store the result beside the set.")
     report: Path | None = Field(None, description="A folder for results, in place of the one beside the set.")

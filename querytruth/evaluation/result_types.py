@@ -65,6 +65,8 @@ class Figure(TypedDict):
     value: float | None
     low: float | None
     high: float | None
+    at_least: NotRequired[float | None]
+    at_most: NotRequired[float | None]
 
 
 class SliceFigure(TypedDict):
@@ -80,7 +82,9 @@ class SliceFigure(TypedDict):
 
 
 class ResultCounts(TypedDict):
-    """`counts`."""
+    """`counts`. `queries_of_set`: how many there are, count, wait for judgments, and are absent from the gallery."""
+
+    queries_of_set: NotRequired[dict[str, Count]]
 
     queries_missing: NotRequired[Count]
     queries_with_a_tie_at_the_cut: NotRequired[dict[str, Count]]

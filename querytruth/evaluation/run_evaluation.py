@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from querytruth.array_types import RowIndices
+from querytruth.array_types import FloatArray, RowIndices
 from querytruth.errors import UserError
 from querytruth.evaluation import evaluation_result, metric_scores
 from querytruth.evaluation.comparison import EvaluationWarning, find_ignored_families, find_warnings, measure_shortcuts
@@ -61,12 +62,14 @@ def evaluate_run(
     *,
     warnings: Sequence[EvaluationWarning] = (),
     counts: Mapping[str, Any] | None = None,
-    left_out: pd.DataFrame | None = None,
+    waiting: Mapping[str, FloatArray] = MappingProxyType({}),
 ) -> evaluation_result.EvaluationResult:
-    """Returns the result of a run that was ranked against the same truth. `warnings`, `counts` and `left_out` come
-    from the system and are added. Raises UserError for an unknown metric."""
+    """Returns the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
+    system and are added; `waiting`: see `bound_waiting`. Raises UserError for an unknown metric."""
     scores = metric_scores.score_run(ranked, spec.metrics, clusters=spec.clusters)
-    chance_by_metric = compute_chance_scores(scores.metrics, spec.truth)
+    stated = dict(counts or {})
+    chance_by_metric = compute_chance_scores(scores.metrics, spec.truth, stated.get("unknown_results", 0))
+    waiting_count = len(next(iter(waiting.values()), ()))
     names = [str(metric) for metric in scores.metrics]
     deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
@@ -81,7 +84,7 @@ def evaluate_run(
         set=spec.set,
         direction=spec.direction,
         conventions=metric_scores.CONVENTIONS,
-        figures=scores.figures(chance_by_metric),
+        figures=scores.figures(chance_by_metric, waiting),
         per_query=scores.per_query,
         slices=pd.concat(slices, ignore_index=True),
         cmc=compute_cmc_curve(ranked, deepest),
@@ -95,15 +98,21 @@ def evaluate_run(
             *_warnings(ranked, scores),
             *find_leaked_warnings(compare_leaked(scores.per_query, overlap, names, clusters=scores.clusters)),
             *find_ignored_families(shortcuts, spec.queries),
-            *find_warnings(scores.per_query, names, chance_by_metric, scores.interval, clusters=scores.clusters),
+            *find_warnings(
+                scores.per_query,
+                names,
+                chance_by_metric,
+                scores.interval,
+                clusters=scores.clusters,
+                waiting=waiting_count,
+            ),
         ],
         counts=scores.counts()
         | ({"explicit_negatives": negatives.mean().to_dict()} if len(negatives) else {})
         | ({"shortcuts": shortcuts.mean().to_dict()} if len(shortcuts) else {})
-        | dict(counts or {}),
+        | stated,
         definitions={str(metric): metric.definition for metric in scores.metrics},
         thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
-        left_out=pd.DataFrame(columns=evaluation_result.LEFT_OUT_COLUMNS) if left_out is None else left_out,
         phrasings=evaluation_result.measure_phrasing_spread(scores.per_query, spec.queries, names),
         traffic=measure_traffic(scores.per_query, spec.log_sample, names),
     )
@@ -162,14 +171,13 @@ def choose_search_depth(metrics: Sequence[str], truth: GroundTruth, k: int | Non
     return max([100, min(whole, 1000), *cuts])
 
 
-def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth) -> dict[str, float]:
-    """Returns by name the mean figure of a random order; empty where the size of the gallery is unknown."""
+def compute_chance_scores(metrics: Sequence[Metric], truth: GroundTruth, others: int = 0) -> dict[str, float]:
+    """Returns by name the mean figure of a random order of the gallery and `others`, images that it does not have but
+    that came back; empty where the size of the gallery is unknown."""
     if not truth.is_gallery:
         return {}
-    return {
-        str(metric): float(metric_scores.expected_by_chance(metric, truth, len(truth.image_ids)).mean())
-        for metric in metrics
-    }
+    size = len(truth.image_ids) + others
+    return {str(metric): float(metric_scores.expected_by_chance(metric, truth, size).mean()) for metric in metrics}
 
 
 def _warnings(ranked: RankedRun, scores: metric_scores.MetricScores) -> list[EvaluationWarning]:

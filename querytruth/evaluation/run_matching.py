@@ -1,8 +1,10 @@
-"""Matches runs with a set: ids that nothing knows are left out and counted, results that nobody judged are pooled.
+"""Matches runs with a set: results that it does not know keep their ranks, results that nobody judged are pooled.
 
-What neither the set nor an earlier version of it knows is left out of the figures, up to a stated share. The pool is
-what several runs returned first and nobody judged (Sparck Jones and van Rijsbergen, "Report on the need for and
-provision of an 'ideal' information retrieval test collection", 1975).
+A result that the set never listed is an unjudged image: without it the next one would move up, and the figure would be
+better than what a person saw. What another version has, and what a sample of a larger collection listed and left out,
+is left out and counted (Sakai, "Alternatives to Bpref", SIGIR 2007: condensed lists). The pool is what several runs
+returned first and nobody judged (Sparck Jones and van Rijsbergen, "Report on the need for and provision of an 'ideal'
+information retrieval test collection", 1975).
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -19,24 +21,29 @@ from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import LEFT_OUT_COLUMNS
 from querytruth.evaluation.ground_truth import Codes, argsort_ids, factorize_ids, find_positions, mark_occurring
 
-DEFAULT_MAX_UNKNOWN = 0.1
+DEFAULT_MAX_UNKNOWN = 0.1  # of the queries, and of results that look like another form of the set's ids
+_MAX_STRANGE = 0.5  # of results that look like nothing of the set's: an index may hold more than the set does
 _STAGE = "read run"
 _NEXT_STEP = "rank this set's queries and images, or allow more with --max-unknown"
 _PAIR = ["query_id", "image_id"]
-_IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".heic", ".tif", ".tiff")
+_SHOWN = 10  # results of which it is stated how many were left out
+LISTED = "ledger"  # where results stand that the set listed and left out
+_UNKNOWN = {
+    "query": "queries of the run are not in the set and are left out",
+    "result": "result ids of the run are not in the set: they keep their ranks, and count as unjudged",
+}
 
 
-Suggestion = Callable[[list[str]], str | None]  # what to do about results of these ids
+Suggestion = Callable[[list[str]], tuple[str, bool]]  # what to do about results, and whether they are the set's
 
 
-def _knows_none(_ids: list[str]) -> None:
-    return None
+def _knows_none(_ids: list[str]) -> tuple[str, bool]:
+    return _NEXT_STEP, False
 
 
 @dataclass(frozen=True, slots=True)
 class RunVersion:
-    """The version of the set that a run was made for: its name, such as v1, and the ids that could be queries and
-    results."""
+    """A version of the set, or LISTED: its name, such as v1, and the ids that could be queries and results."""
 
     name: str
     query_ids: Set[str]
@@ -45,12 +52,14 @@ class RunVersion:
 
 @dataclass(frozen=True, slots=True)
 class MatchedRun:
-    """A run without the rows that the set does not know. `left_out` (LEFT_OUT_COLUMNS) lists their ids; `new_queries`:
-    queries of the set that the run's version lacks, so that the run cannot answer them."""
+    """A run without queries that the set does not know. `left_out` (LEFT_OUT_COLUMNS) lists ids that are none of the
+    set's; results of which nothing is known stay in the run. `new_queries`: queries of the set that the run's version
+    lacks, so that the run cannot answer them; `other_gallery`: the name of that version where it has other images."""
 
     run: pd.DataFrame
     left_out: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=LEFT_OUT_COLUMNS))
     new_queries: frozenset[str] = frozenset()
+    other_gallery: str = ""
     counts: dict[str, Any] = field(default_factory=dict)
     warnings: list[EvaluationWarning] = field(default_factory=list)
 
@@ -59,61 +68,76 @@ def match_run(
     run: pd.DataFrame,
     query_ids: pa.Array,
     result_ids: pa.Array,
-    version: RunVersion | None = None,
-    max_unknown: float = DEFAULT_MAX_UNKNOWN,
+    known: Sequence[RunVersion] = (),
+    max_unknown: float | None = None,
     suggest: Suggestion = _knows_none,
 ) -> MatchedRun:
-    """Matches a run (query_id, image_id, score) with the queries and the gallery of a set. `version`: the one that the
-    run was made for, None for this one. Raises UserError, with an id, where more than `max_unknown` of the queries, or
-    of the results of the other queries, are unknown to the set and to `version`, and where no query is known.
-    `suggest`: the next step for results of these ids, None where it knows none."""
+    """Matches a run (query_id, image_id, score) with the queries and the gallery of a set. `known`: the version
+    that the run was made for, if not this one, and what the set listed and left out (named LISTED). Raises
+    UserError, with an id, where more than `max_unknown` (None: a tenth) of the queries, or of the results of the other
+    queries (None: half, if no form of the set's ids explains them), are unknown to all of them, and where no query is
+    known."""
     query, queries = factorize_ids(run["query_id"])
     image, images = factorize_ids(run["image_id"])
     is_known = find_positions(query_ids, queries) >= 0
-    earlier = version or RunVersion("", frozenset(), frozenset())
-    left_out = [_list_left_out("query", query, queries, is_known, earlier.query_ids, earlier.name)]
+    version = next((one for one in known if one.name != LISTED), None)
+    left_out = [_list_left_out("query", query, queries, is_known, {one.name: one.query_ids for one in known})]
     _refuse_unknown(left_out[0], int(mark_occurring(query, len(queries)).sum()), max_unknown, "query")
     matched = is_known[query] | (query < 0)
     if not matched.any():
         raise UserError(_STAGE, "run", "has no query in common with the set", "name the set that it was made for")
     is_found = find_positions(result_ids, images) >= 0
-    left_out.append(_list_left_out("result", image[matched], images, is_found, earlier.result_ids, earlier.name))
+    sources = {one.name: one.result_ids for one in known}
+    left_out.append(_list_left_out("result", image[matched], images, is_found, sources))
     _refuse_unknown(left_out[1], int(matched.sum()), max_unknown, "result", suggest)
-    matched &= is_found[image] | (image < 0)
+    removed = set(left_out[1].loc[left_out[1]["known_in"] != "", "id"])
+    first_removed = 0
+    if removed:
+        first = rank_first_results(run[matched], _SHOWN)
+        first_removed = int(first["image_id"].isin(removed).sum())
+        is_removed = np.array([name in removed for name in images.to_pylist()])
+        matched &= ~is_removed[image] | (image < 0)
     new_queries: frozenset[str] = frozenset()
+    other_gallery = ""
     if version is not None:
         new_queries = frozenset(name for name in query_ids.to_pylist() if name not in version.query_ids)
+        other_gallery = "" if version.result_ids == set(result_ids.to_pylist()) else version.name
     table = pd.concat(left_out, ignore_index=True)
-    counts = _count(table, version, new_queries, len(query_ids)) | {"max_unknown_share": max_unknown}
+    counts = _count(table, version, new_queries, len(query_ids)) | {f"left_out_of_the_first_{_SHOWN}": first_removed}
     kept = run if matched.all() else run[matched].reset_index(drop=True)
-    return MatchedRun(kept, table, new_queries, counts, _warn(counts, table))
+    return MatchedRun(kept, table, new_queries, other_gallery, counts, _warn(counts, table))
 
 
 def _list_left_out(
-    kind: str, codes: Codes, ids: pa.Array, is_known: NDArray[np.bool_], earlier: Set[str], version: str
+    kind: str, codes: Codes, ids: pa.Array, is_known: NDArray[np.bool_], sources: Mapping[str, Set[str]]
 ) -> pd.DataFrame:
+    """Returns the ids of the run that the set does not have (LEFT_OUT_COLUMNS); `sources`: by name of a place the ids
+    that it has."""
     rows = np.bincount(codes[codes >= 0], minlength=len(ids))
     places = np.flatnonzero((rows > 0) & ~is_known)
     names = ids.take(pa.array(places)).to_pylist()
     columns = {"kind": kind, "id": names, "rows": rows[places]}
-    found = [version if name in earlier else "" for name in names]
+    found = [next((place for place, known in sources.items() if name in known), "") for name in names]
     return pd.DataFrame({**columns, "known_in": found}, columns=LEFT_OUT_COLUMNS).sort_values("id", ignore_index=True)
 
 
 def _refuse_unknown(
-    left_out: pd.DataFrame, total: int, limit: float, kind: str, suggest: Suggestion = _knows_none
+    left_out: pd.DataFrame, total: int, max_unknown: float | None, kind: str, suggest: Suggestion = _knows_none
 ) -> None:
     unknown = left_out[left_out["known_in"] == ""]
     count = int(unknown["rows"].sum()) if kind == "result" else len(unknown)
+    limit = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
     if count <= limit * total:
         return
+    next_step = _NEXT_STEP
+    if kind == "result":
+        next_step, is_explained = suggest(unknown["id"].astype(str).tolist())
+        limit = _MAX_STRANGE if max_unknown is None and not is_explained else limit
+        if count <= limit * total:
+            return
     reason = "is a query that the set does not know" if kind == "query" else "is not in the gallery"
     more = f", like {count:,} of {total:,} {'queries' if kind == 'query' else 'results'} of the run"
-    first = str(unknown["id"].iloc[0])
-    next_step = suggest(unknown["id"].astype(str).tolist()) or _NEXT_STEP
-    if next_step == _NEXT_STEP and kind == "result" and first.lower().endswith(_IMAGE_SUFFIXES):
-        next_step = "say that the run names files: --ids file_name"
-    raise UserError(_STAGE, first, f"{reason}{more}; at most {limit:.1%} may be", next_step)
+    raise UserError(_STAGE, unknown["id"].iloc[0], f"{reason}{more}; at most {limit:.1%} may be", next_step)
 
 
 def _count(table: pd.DataFrame, version: RunVersion | None, new: frozenset[str], queries: int) -> dict[str, Any]:
@@ -122,10 +146,11 @@ def _count(table: pd.DataFrame, version: RunVersion | None, new: frozenset[str],
         counts = {"run_of_version": version.name, "queries_in_both_versions": queries - len(new)}
         counts["queries_only_in_this_version"] = len(new)
     for kind, plural in (("query", "queries"), ("result", "results")):
-        is_unknown = table.loc[table["kind"] == kind, "known_in"] == ""
+        places = table.loc[table["kind"] == kind, "known_in"]
         if version is not None:
-            counts[f"{plural}_only_in_the_other_version"] = int((~is_unknown).sum())
-        counts[f"unknown_{plural}"] = int(is_unknown.sum())
+            counts[f"{plural}_only_in_the_other_version"] = int((places == version.name).sum())
+        counts[f"unknown_{plural}"] = int((places == "").sum())
+    counts["results_left_out"] = int(table.loc[table["known_in"] == LISTED, "rows"].sum())
     return counts
 
 
@@ -138,13 +163,15 @@ def _warn(counts: dict[str, Any], table: pd.DataFrame) -> list[EvaluationWarning
             f"{counts['queries_only_in_the_other_version']:,} only in {name}"
         )
         warnings.append(EvaluationWarning("other_version", "", detail))
-    unknown = table[table["known_in"] == ""]
-    if len(unknown):
-        detail = (
-            f"{counts['unknown_queries']:,} queries and {counts['unknown_results']:,} result ids of the run are not in "
-            f"the set and are left out (such as {unknown['id'].iloc[0]})"
-        )
-        warnings.append(EvaluationWarning("unknown_ids", "", detail))
+    for kind, what in _UNKNOWN.items():
+        unknown = table[(table["kind"] == kind) & (table["known_in"] == "")]
+        if len(unknown):
+            detail = f"{len(unknown):,} {what} (such as {unknown['id'].iloc[0]})"
+            warnings.append(EvaluationWarning("unknown_ids", "", detail))
+    if removed := counts["results_left_out"]:
+        closes = f"(the first {_SHOWN} lose {counts[f'left_out_of_the_first_{_SHOWN}']:,})"
+        detail = f"{removed:,} results that the set left out do not count, and the ranks close up {closes}"
+        warnings.append(EvaluationWarning("condensed", "", detail))
     return warnings
 
 

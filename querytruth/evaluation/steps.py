@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -16,11 +17,12 @@ from querytruth.errors import UserError
 from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking, result_files
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries, read_named_images
-from querytruth.evaluation.published_names import translate_run
+from querytruth.evaluation.metrics import parse_metric
+from querytruth.evaluation.published_names import match_column, translate_run
 from querytruth.evaluation.result_files import read_per_query, read_result, result_to_json
 from querytruth.evaluation.result_types import ResultFile
 from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
-from querytruth.evaluation.run_matching import DEFAULT_MAX_UNKNOWN, MatchedRun, RunVersion, match_run
+from querytruth.evaluation.run_matching import LISTED, MatchedRun, RunVersion, match_run
 from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets import set_files
 from querytruth.sets.ledger import Ledger
@@ -108,28 +110,48 @@ class StoredResult:
 
 @step("evaluate")
 def score_system(
-    view: EvaluationView, system: EvaluatedSystem, k: int | None = None, max_unknown: float | None = None
+    view: EvaluationView,
+    system: EvaluatedSystem,
+    k: int | None = None,
+    max_unknown: float | None = None,
+    outside: str | None = None,
 ) -> ScoredSystem:
-    """All figures of a system. `k`: number of results per query (None: as many as the metrics need)."""
-    unknown_share = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
-    answer, matched = _produce_run(view, system, k, unknown_share)
+    """All figures of a system. `k`: number of results per query (None: as many as the metrics need). `outside`: keep or
+    condense, what happens to results that the set listed and left out (None: keep for imported sets, else condense)."""
+    answer, matched = _produce_run(view, system, k, max_unknown, outside)
     return _score(exclude_queries(view, matched.new_queries), system, answer, matched)
 
 
 def score_on_common_queries(
-    view: EvaluationView, systems: Sequence[EvaluatedSystem], excluded: frozenset[str] = frozenset()
+    view: EvaluationView,
+    systems: Sequence[EvaluatedSystem],
+    excluded: frozenset[str] = frozenset(),
+    *,
+    one_gallery: bool = False,
 ) -> list[ScoredSystem]:
-    """All figures of several systems on the queries that the versions of all their runs have, without `excluded`."""
-    produced = [_produce_run(view, system, None, DEFAULT_MAX_UNKNOWN) for system in systems]
+    """All figures of several systems on the queries that the versions of all their runs have, without `excluded`.
+    `one_gallery`: raises UserError for a run of a version that has other images."""
+    produced = [_produce_run(view, system) for system in systems]
+    for system, (_, matched) in zip(systems, produced, strict=True):
+        if one_gallery and matched.other_gallery:
+            about = view.judged_set.description
+            reason = f"was made on {matched.other_gallery}, whose images are not those of v{about['version']}"
+            next_step = (
+                f"evaluate the search on {about['name']}/v{about['version']}, or gate on {matched.other_gallery}"
+            )
+            raise UserError("gate", str(system.description["name"]), reason, next_step)
     common = exclude_queries(view, excluded.union(*(matched.new_queries for _, matched in produced)))
     return [_score(common, system, *parts) for system, parts in zip(systems, produced, strict=True)]
 
 
 def _produce_run(
-    view: EvaluationView, system: EvaluatedSystem, k: int | None, max_unknown: float
+    view: EvaluationView,
+    system: EvaluatedSystem,
+    k: int | None = None,
+    max_unknown: float | None = None,
+    outside: str | None = None,
 ) -> tuple[SystemRun, MatchedRun]:
-    """The run of a system, and the part of it that the set knows, an image per duplicate group; all of it for bare
-    judgments."""
+    """The run of a system, and what counts of it, an image per duplicate group; all of it for bare judgments."""
     answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
     if view.gallery_ids is None:
         return answer, MatchedRun(answer.run)
@@ -138,23 +160,43 @@ def _produce_run(
     inside = named[~named["query_id"].isin(view.judged_set.outside_queries)]
     run, folded = ground_truth.fold_run(inside, view.judged_set.representatives, column)
     version = None if system.is_of_this_version else find_run_version(run, view, system.result_folder)
-    matched = match_run(
-        run, view.all_query_ids, view.gallery_ids, version, max_unknown, lambda ids: _suggest_pattern(view, ids)
-    )
+    known = [RunVersion(LISTED, frozenset(), _find_listed(view, run, outside)), *([version] if version else [])]
+    suggest = partial(_suggest_ids, view)
+    matched = match_run(run, view.all_query_ids, view.gallery_ids, known, max_unknown, suggest)
     counts = named_counts | ({"results_counted_as_their_representative": folded} if folded else {})
     return answer, replace(matched, counts=counts | matched.counts, warnings=[*warnings, *matched.warnings])
 
 
-def _suggest_pattern(view: EvaluationView, ids: list[str]) -> str | None:
+def _find_listed(view: EvaluationView, run: pd.DataFrame, outside: str | None) -> frozenset[str]:
+    """The results of a run that the set's build listed and left out, where these do not count."""
+    stored, gallery = view.judged_set.stored, view.gallery_ids
+    usual = "keep" if view.judged_set.description["kind"] == "imported" else "condense"
+    if stored is None or gallery is None or view.is_image_to_text or (outside or usual) == "keep":
+        return frozenset()
+    names = run["image_id"].astype("str").unique()
+    unknown = [name for name in names if name not in set(gallery.to_pylist())]
+    if not unknown:
+        return frozenset()
+    ledger = set_files.read_set(stored.path, ("ledger",)).tables.ledger
+    listed = ledger.loc[ledger["kind"] == "image", ["item", "item_id"]].fillna("").astype("str")
+    by_name = {name.removeprefix(UNMAPPED): name for name in unknown}
+    found = match_column([*by_name], [(item, item) for item in listed["item"]], True)
+    return frozenset(by_name[name] for name in {*found, *listed["item_id"]} & by_name.keys())
+
+
+def _suggest_ids(view: EvaluationView, ids: list[str]) -> tuple[str, bool]:
+    """What to do about results of these ids, and whether they are the set's in another form."""
     stored = view.judged_set.stored
     if stored is None or view.is_image_to_text:
-        return None
-    found = find_pattern([one.removeprefix(UNMAPPED) for one in ids], read_named_images(stored.path))
+        return "rank what the set has, or count others as unjudged with --max-unknown 1", False
+    images = read_named_images(stored.path)
+    found = find_pattern([one.removeprefix(UNMAPPED) for one in ids], images)
     if found is None or "{" not in found[0]:
-        return None
+        example = next(iter(images["file_name"].dropna()), images["image_id"].iloc[0])
+        return f"name images as the set does (such as {example}), or count others as unjudged: --max-unknown 1", False
     if ids[0].startswith(UNMAPPED):
-        return f'write ids: "{found[0]}" into the file of the search'
-    return f"say what the ids are made of: --ids '{found[0]}'"
+        return f'write ids: "{found[0]}" into the file of the search', True
+    return f"say what the ids are made of: --ids '{found[0]}'", True
 
 
 def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, matched: MatchedRun) -> ScoredSystem:
@@ -164,15 +206,27 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
     ranked = ranking.rank_run(run, view.spec.truth)
     if answer.find_reversal is not None and (found := answer.find_reversal(ranked)) is not None:
         raise _reversed_scores(found, system, by_rank=any(one.code == "order_by_rank" for one in answer.warnings))
+    waiting, absent = view.list_waiting(), view.list_absent()
     result = evaluate_run(
         ranked,
         view.spec,
         system.description,
         warnings=[*matched.warnings, *answer.warnings],
         counts={**matched.counts, **answer.counts},
-        left_out=matched.left_out,
+        waiting=metric_scores.bound_waiting(
+            run, view.qrels, waiting, [parse_metric(name) for name in view.spec.metrics]
+        )
+        if waiting
+        else {},
     )
-    if absent := view.list_absent():
+    result = replace(result, left_out=matched.left_out)
+    result.counts["queries_of_set"] = {
+        "all": len(view.all_query_ids),
+        "count": len(view.query_ids),
+        "wait": len(waiting),
+        "absent": len(absent),
+    }
+    if absent:
         result.counts["absent"] = open_set.measure_absent(run, ranked, absent, result.thresholds)
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
 

@@ -234,7 +234,8 @@ def _search_vectors(
     query_side, gallery_side = encoded_set.texts, encoded_set.images
     if view.is_image_to_text:
         query_side, gallery_side = gallery_side, query_side
-    row = find_positions(query_side.ids, to_id_array(view.query_ids))
+    row = find_positions(query_side.ids, to_id_array(view.asked_ids))
+    row = row[row >= 0]
     row = row[query_side.is_known[row]]
     ids = query_side.ids.take(pa.array(row))
     gallery_ids, gallery_vectors, is_known = gallery_side.ids, gallery_side.vectors, gallery_side.is_known
@@ -263,7 +264,7 @@ def _is_transposed(read: SimilarityMatrix, view: EvaluationView) -> bool:
 def _random(view: EvaluationView, k: int, seed: int) -> SystemRun:
     if view.gallery_ids is None:
         raise UserError("evaluate", "random", "needs a gallery, which bare judgments lack", "name a set")
-    return SystemRun(build_random_run(view.query_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed))
+    return SystemRun(build_random_run(view.asked_ids.to_pylist(), view.gallery_ids.to_pylist(), k, seed))
 
 
 def _lexical(view: EvaluationView, k: int, file: Path | None) -> SystemRun:
@@ -275,7 +276,7 @@ def _lexical(view: EvaluationView, k: int, file: Path | None) -> SystemRun:
         texts = queries[["query_id", "text"]].rename(columns={"query_id": "image_id"})
     else:
         query_texts = queries[["query_id", "text"]]
-    query_texts = query_texts[query_texts["query_id"].isin(view.query_ids.to_pylist())]
+    query_texts = query_texts[query_texts["query_id"].isin(view.asked_ids.to_pylist())]
     warnings = [EvaluationWarning("words_of_the_truth", "", _LABELS_WARNING)] if source == "labels" else []
     return SystemRun(
         build_lexical_run(query_texts, texts, k), warnings, {"texts": {"source": source, "rows": len(texts)}}

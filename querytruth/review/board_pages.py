@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from querytruth.evaluation.evaluation_result import find_other_queries
 from querytruth.review.page_parts import PAGE_TEXTS, render_template
 from querytruth.review.vega_lite import draw_intervals
 
@@ -28,6 +29,7 @@ def render_leaderboard(board: Mapping[str, Any], language: str = "en") -> str:
         digest=about["content_digest"],
         metric=board["metric"],
         queries=board["queries"],
+        of_set=find_other_queries(board),
         groups=[names for names in board["groups"] if len(names) > 1],
         systems=[_describe(one) for one in systems],
         plot=draw_intervals([{**one, "value": one["mean"]} for one in systems], board["metric"]),
@@ -46,6 +48,7 @@ def _describe(one: Mapping[str, Any]) -> _TemplateData:
         "value": f"{one['mean']:.4f}",
         "low": "" if one["low"] is None else f"{one['low']:.4f}",
         "high": "" if one["low"] is None else f"{one['high']:.4f}",
+        "bounds": [f"{one[end]:.4f}" for end in ("at_least", "at_most")] if one["at_most"] > one["at_least"] else None,
         "identity": str(conditions.get("revision") or conditions.get("sha256") or "")[:12],
         "latency": [_format_time(latency.get(name)) for name in ("p50", "p95", "p99")],
         "missing": one["queries_missing"],

@@ -6,7 +6,13 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE, EvaluationResult, find_spreads, number_questions
+from querytruth.evaluation.evaluation_result import (
+    TEXT_TO_IMAGE,
+    EvaluationResult,
+    find_other_queries,
+    find_spreads,
+    number_questions,
+)
 from querytruth.evaluation.metrics import CUTS
 from querytruth.evaluation.ranking import UNJUDGED
 from querytruth.review import evaluation_plots, result_cards
@@ -120,6 +126,7 @@ def render_evaluation_page(
         name=name,
         direction=result_cards.DIRECTION_NAMES[result.direction],
         queries=len(result.per_query),
+        of_set=find_other_queries(result.counts),
         warnings=result_cards.describe_warnings(result.warnings),
         headline=[figure for figure in figures if figure["metric"] in lead],
         figures=figures,

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
+from querytruth.evaluation.evaluation_result import describe_queries
 from querytruth.evaluation.release_gate import GATE_INTERVAL, GATE_LEVEL, GateCheck, GateReport, LatencyCheck
 from querytruth.sets.manifest_notes import describe_certificate
 
@@ -46,9 +47,11 @@ def describe_latency(check: LatencyCheck) -> str:
 
 
 def describe_gated_truth(report: GateReport) -> str:
-    """Returns what is certified of the truth that a gate decides by; "" where nothing is."""
+    """Returns where the set's queries went, and what is certified of the truth that a gate decides by."""
     certificate = report.set.get("certificate")
-    return f"the truth: {describe_certificate(certificate)}" if certificate else ""
+    shown = report.queries_of_set.get("count", 0)
+    queries = describe_queries({"queries_of_set": report.queries_of_set}, shown)
+    return f"{queries}; the truth: {describe_certificate(certificate)}" if certificate else queries
 
 
 def render_gate_markdown(report: GateReport) -> str:

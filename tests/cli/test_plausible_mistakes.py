@@ -258,7 +258,10 @@ def test_a_mistake_is_one_line(
 NEXT_STEPS = [
     (["verify", "small/v9", "--out", "sets"], "the newest version is v1. Next: choose from v1"),
     (["evaluate", "small", *ONE, "--run", "no_query.yaml"], "describes a search service. Next: --system no_query.yaml"),
-    (["evaluate", "small", *ONE, "--run", "unknown_image.trec"], "Next: say that the run names files: --ids file_name"),
+    (
+        ["evaluate", "small", *ONE, "--run", "unknown_image.trec"],
+        "Next: name images as the set does (such as holiday/cat 1.jpg), or",
+    ),
     (
         ["build", "photos"],
         "querytruth build. Next: choose from gallery, recall, precision, generated, queries; a folder: ",

@@ -240,10 +240,10 @@ def test_a_broken_run_is_refused_and_the_query_named(rows: list[tuple[str, str, 
         rank_run(run, index_qrels(qrels_table({"p": {"a": 1}, "q": {"a": 1}})))
 
 
-def test_an_image_that_is_not_in_the_gallery_is_refused() -> None:
+def test_an_image_that_is_not_in_the_gallery_keeps_its_rank() -> None:
     truth = index_qrels(qrels_table({"q": {"a": 1}}), gallery=["b", "a"])
-    with pytest.raises(UserError, match=r"q \(read run\): image c is not in the gallery"):
-        rank_run(run_table({"q": {"b": 1.0, "c": 0.5}}), truth)
+    behind = rank_run(run_table({"q": {"b": 1.0, "c": 0.5, "a": 0.1}}), truth)
+    assert compute_metric(behind, parse_metric("rr")).tolist() == [1 / 3]
     assert compute_metric(rank_run(run_table({"q": {"b": 1.0, "a": 0.5}}), truth), parse_metric("rr")).tolist() == [0.5]
     with pytest.raises(UserError, match=r"z .*is judged, but no image of the gallery"):
         index_qrels(qrels_table({"q": {"a": 1, "z": 0}}), gallery=["a", "b"])

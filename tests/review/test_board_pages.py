@@ -18,7 +18,8 @@ def build_board(systems: int = 3, values: int = 30) -> dict[str, Any]:
         for n in range(values)
     ]
     one = {
-        "mean": 0.75, "low": 0.5, "high": 1.0, "best_rank": 1, "worst_rank": systems, "kind": "system",
+        "mean": 0.75, "low": 0.5, "high": 1.0, "at_least": 0.75, "at_most": 0.8,
+        "best_rank": 1, "worst_rank": systems, "kind": "system",
         "latency_ms": {"p50": 1.25, "p95": 2.5, "p99": None}, "queries_missing": 7, "warnings": ["few_queries"],
         "queries_with_a_tie_at_the_cut": {"1": 1234, "10": 0}, "conditions": {"type": "http", "sha256": "f" * 64},
         "slices": rows,

@@ -1,0 +1,172 @@
+"""Every figure is a function of what a person saw: a folder is searched, and whoever looks sees all of its photos.
+
+The same answers come as a table, CSV, TREC, JSON lines, from a function and from a service on loopback; the laws are
+those of Sakai, "Alternatives to Bpref" (SIGIR 2007), on condensed lists: an image that nobody knows never helps.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import querytruth as qt
+from querytruth.errors import UserError
+from tests.images import make_jpeg
+from tests.loopback import CannedResponse, ReceivedRequest, loopback
+
+QUERIES = ["red kite", "blue door", "green boat", "红伞"]
+PHOTOS = [f"album/{n:02}.jpg" for n in range(8)]  # of which the first four are right, one for each query
+METRICS = ["hit@1", "hit@2", "rr@10", "p@5", "ndcg@10", "ap@10"]
+Answers = Mapping[str, list[str]]  # file names by text, the best first
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set of a table that names four of the eight photos of a folder."""
+    folder = tmp_path_factory.mktemp("album")
+    for number, name in enumerate(PHOTOS):
+        path = folder / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(make_jpeg((30 * number, 255 - 25 * number, 90), (64 + 8 * number, 48)))
+    rows = zip(QUERIES, PHOTOS, strict=False)
+    (folder / "golden.csv").write_text("query,image\n" + "".join(f"{query},{name}\n" for query, name in rows))
+    built = qt.import_set("pairs", folder / "golden.csv", folder / "golden", images=folder / "photos")
+    assert len(built.set.images) == len(PHOTOS)
+    return built.set.path
+
+
+def scored(answers: Answers) -> Iterator[tuple[str, str, int, float]]:
+    for text, names in answers.items():
+        for rank, name in enumerate(names, start=1):
+            yield text, name, rank, 1 - rank / 100
+
+
+def as_table(answers: Answers, _folder: Path) -> dict[str, Any]:
+    rows = [(text, name, score) for text, name, _, score in scored(answers)]
+    return {"run": pd.DataFrame(rows, columns=["query_id", "image_id", "score"])}
+
+
+def as_csv(answers: Answers, folder: Path) -> dict[str, Any]:
+    path = folder / "run.csv"
+    pd.DataFrame(scored(answers), columns=["query_id", "image_id", "rank", "score"]).to_csv(path, index=False)
+    return {"run": path}
+
+
+def as_json_lines(answers: Answers, folder: Path) -> dict[str, Any]:
+    path = folder / "run.jsonl"
+    rows = [{"query_id": text, "image_id": name, "score": score} for text, name, _, score in scored(answers)]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return {"run": path}
+
+
+def as_trec(answers: Answers, folder: Path) -> dict[str, Any]:
+    path, ids = folder / "run.trec", {text: str(n) for n, text in enumerate(QUERIES, start=1)}
+    path.write_text("".join(f"{ids[text]} Q0 {name} {rank} {score} s\n" for text, name, rank, score in scored(answers)))
+    return {"run": path}
+
+
+def as_function(answers: Answers, _folder: Path) -> dict[str, Any]:
+    return {"search": lambda text, k: answers.get(text, [])[:k]}
+
+
+FORMS = {"table": as_table, "csv": as_csv, "json lines": as_json_lines, "trec": as_trec, "function": as_function}
+
+
+def figures(album: Path, given: dict[str, Any]) -> dict[str, float]:
+    found = qt.evaluate(album, metrics=METRICS, max_unknown=1, **given)
+    return dict(zip(found.figures["metric"], found.figures["value"], strict=True))
+
+
+def at_least(album: Path, given: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    rows = qt.evaluate(album, metrics=METRICS, max_unknown=1, **given).figures
+    return {row.metric: (row.at_least, row.at_most) for row in rows.itertuples()}
+
+
+rankings = st.fixed_dictionaries({text: st.permutations(PHOTOS) for text in QUERIES})
+FAST = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@FAST
+@given(answers=rankings, places=st.lists(st.integers(0, 8), min_size=1, max_size=4), data=st.data())
+def test_images_that_the_set_does_not_know_never_raise_a_figure(
+    form: str, answers: Answers, places: list[int], data: st.DataObject, album: Path, tmp_path: Path
+) -> None:
+    text = data.draw(st.sampled_from(QUERIES))
+    more = list(answers[text])
+    for number, place in enumerate(places):
+        more.insert(place, f"elsewhere/{number}.jpg")
+    before = figures(album, FORMS[form](answers, tmp_path))
+    after = at_least(album, FORMS[form]({**answers, text: more}, tmp_path))
+    for metric, value in before.items():
+        assert after[metric][0] <= value + 1e-12 and after[metric][1] >= after[metric][0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@FAST
+@given(answers=rankings, text=st.sampled_from(QUERIES))
+def test_to_lose_the_right_answer_never_raises_a_figure(
+    form: str, answers: Answers, text: str, album: Path, tmp_path: Path
+) -> None:
+    right = PHOTOS[QUERIES.index(text)]
+    lost = {**answers, text: [name for name in answers[text] if name != right]}
+    before, after = (figures(album, FORMS[form](one, tmp_path)) for one in (answers, lost))
+    assert all(after[metric] <= before[metric] + 1e-12 for metric in METRICS)
+    assert after["rr@10"] < before["rr@10"]
+
+
+@FAST
+@given(answers=rankings, seed=st.integers(0, 99))
+def test_every_form_of_the_same_answers_and_every_order_of_lines_gives_the_same(
+    answers: Answers, seed: int, album: Path, tmp_path: Path
+) -> None:
+    found = [figures(album, form(answers, tmp_path)) for form in FORMS.values()]
+    rows = as_table(answers, tmp_path)["run"].sample(frac=1, random_state=seed)
+    found.append(figures(album, {"run": rows.reset_index(drop=True)}))
+    assert all(one == pytest.approx(found[0]) for one in found)
+
+
+def test_a_service_is_measured_as_its_answers_in_a_file_are(album: Path, tmp_path: Path) -> None:
+    """Two photos that the folder has, and then two that it has not, stand before the right one."""
+    for before in (PHOTOS[4:6], ["x/1.jpg", "x/2.jpg"]):
+        answers = {text: [*before, PHOTOS[n]] for n, text in enumerate(QUERIES)}
+
+        def answer(request: ReceivedRequest, answers: Answers = answers) -> CannedResponse:
+            hits = [{"id": name, "score": 1 - n / 10} for n, name in enumerate(answers[request.json["q"]])]
+            return CannedResponse({"hits": hits})
+
+        with loopback(answer) as service:
+            file = tmp_path / "search.yaml"
+            file.write_text(
+                f"system: http\nurl: {service.url}\nmethod: POST\nbody: {{q: '{{query}}'}}\n"
+                "results: hits\nid: id\nscore: score\nids: file_name\n"
+            )
+            live = qt.evaluate(album, system=file, metrics=METRICS, max_unknown=1, refresh=True)
+        measured = dict(zip(live.figures["metric"], live.figures["value"], strict=True))
+        assert measured == pytest.approx(figures(album, as_csv(answers, tmp_path)))
+        assert measured["hit@1"] == 0 and measured["rr@10"] == pytest.approx(1 / 3)
+
+
+def test_a_run_that_matches_nothing_is_told_what_the_set_calls_its_images(album: Path) -> None:
+    answers = {text: ["x/1.jpg", "x/2.jpg", PHOTOS[0]] for text in QUERIES}
+    with pytest.raises(UserError, match=r"name images as the set does \(such as album/0\d\.jpg\), or count others as"):
+        qt.evaluate(album, run=as_table(answers, album)["run"])
+    chance = qt.evaluate(album, run=as_table(answers, album)["run"], max_unknown=1, metrics=["hit@1"]).figures
+    assert chance["chance"].tolist() == pytest.approx([1 / 10]), "eight photos, and two that came back"
+
+
+def test_only_the_named_photos_on_demand(album: Path, tmp_path: Path) -> None:
+    folder = album.parent.parent
+    named = qt.import_set(
+        "pairs", folder / "golden.csv", tmp_path / "named", images=folder / "photos", gallery="named"
+    ).set
+    assert len(named.images) == 4
+    assert "images that the files name" in " ".join(named.manifest["known_limitations"])
+    answers = {text: [PHOTOS[7], PHOTOS[n]] for n, text in enumerate(QUERIES)}
+    found = figures(named.path, as_table(answers, tmp_path))
+    assert found["hit@1"] == 0 and found["rr@10"] == 0.5, "the photo of the folder keeps its rank"

@@ -87,7 +87,8 @@ def build_caption_queries(captions: pd.DataFrame, definition: RecallDefinition) 
     )
     unreviewed = "caption" if has_written_answers(definition.captions.model) else "model"
     judge = np.where(captions["note"].isna(), unreviewed, "human")
-    qrels = captions[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by=judge, evidence=captions["note"])
+    evidence = captions["note"].fillna("written for this image")
+    qrels = captions[["query_id", "image_id"]].assign(relevance=np.int8(1), judged_by=judge, evidence=evidence)
     names = ["query_id", "image_id", "judged_by", "evidence"]
     return queries, qrels.astype(dict.fromkeys(names, "category"))
 

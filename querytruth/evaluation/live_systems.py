@@ -25,6 +25,7 @@ from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.ground_truth import find_representatives
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_named_images
+from querytruth.evaluation.open_set import find_reversed_scores
 from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
 from querytruth.evaluation.result_types import SystemDescription
 from querytruth.evaluation.system_answers import SystemAnswer, answer_key
@@ -44,6 +45,8 @@ _COUNTED = (
     "results_without_score",
     "unmapped_results",
 )
+_BY_ORDER = "the order of all answers is the ranking, and no score is used"
+_ORDERED = {"answers_out_of_order": _BY_ORDER, "results_without_score": _BY_ORDER}
 _RECORDED_AT_ONCE = 20  # answers
 _FIRST = 12  # queries without an answer to any of which the service is taken to be down
 _TRY_ONE = "try one query: querytruth search TEXT --system FILE --trial"
@@ -272,7 +275,8 @@ def build_system_run(
     stated |= {**{name: counts[name] for name in _COUNTED}, "order": "score" if is_scored else "rank"}
     stated["index_items"] = check.items
     latency = _measure_latency([answer.milliseconds for answer in answers if not answer.failure])
-    return SystemRun(table, _warn(stated, check), {"search_system": stated, "latency_ms": latency})
+    measured = {"search_system": stated, "latency_ms": latency}
+    return SystemRun(table, _warn(stated, check), measured, find_reversed_scores)
 
 
 def _describe_failures(answers: Sequence[SystemAnswer]) -> str:
@@ -318,6 +322,11 @@ def _warn(stated: dict[str, Any], check: IndexCheck) -> list[EvaluationWarning]:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in failures.items())
         detail = f"{total:,} of {total + stated['answers']:,} queries got no answer, and count as 0: {reasons}"
         warnings.append(EvaluationWarning("failed_queries", "", detail))
+    for name, consequence in _ORDERED.items():
+        if stated[name]:
+            what = name.replace("_", " ")
+            detail = f"{stated[name]:,} {what}: {consequence}"
+            warnings.append(EvaluationWarning(name, "", detail))
     if check.before != check.after:
         detail = "the index or its answers to the same query changed while it was asked"
         warnings.append(EvaluationWarning("index_changed", "", detail))

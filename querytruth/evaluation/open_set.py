@@ -49,13 +49,20 @@ def compute_threshold_curve(ranked: RankedRun) -> pd.DataFrame:
     return _curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
 
 
+def is_order_alone(ranked: RankedRun) -> bool:
+    """Whether the scores are ranks, -1, -2 …: what states an order alone has no threshold, and nothing to compare
+    between queries."""
+    first = ranked.score[ranked.rank == 1]
+    return bool(len(first) and (first == -1).all() and (ranked.score == np.floor(ranked.score)).all())
+
+
 def measure_absent(
     run: pd.DataFrame,
     ranked: RankedRun,
     absent: Collection[str],
     thresholds: Mapping[str, OpenSetThreshold | None],
 ) -> dict[str, Any]:
-    """Returns `queries`, the number of absent ones; `auroc`: how often the best score of a query with an answer is
+    """Returns `auroc`: how often the best score of a query with an answer is
     above that of an absent one (ties count a half), with its 95% interval `low`, `high` (Hanley and McNeil, Radiology
     143, 1982); and `shows_nothing`: by wanted precision the share of absent queries of which no result reaches the
     threshold. `run` (query_id, image_id, score) has the absent queries, too."""
@@ -69,7 +76,6 @@ def measure_absent(
     variance = auroc * (1 - auroc) + (len(answered) - 1) * (both - auroc**2) + (len(empty) - 1) * (other - auroc**2)
     reach = -float(ndtri((1 - CONFIDENCE_LEVEL) / 2)) * max(variance / pairs, 0) ** 0.5
     return {
-        "queries": len(empty),
         "auroc": auroc,
         "low": max(auroc - reach, 0.0),
         "high": min(auroc + reach, 1.0),

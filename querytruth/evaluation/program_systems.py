@@ -14,6 +14,7 @@ from querytruth.errors import UserError
 from querytruth.evaluation.encoded_sets import EncodedItems, EncodedSet
 from querytruth.evaluation.ground_truth import find_positions, to_id_array
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet
+from querytruth.evaluation.open_set import find_reversed_scores
 from querytruth.evaluation.result_types import SystemDescription
 from querytruth.evaluation.run_files import RUN_COLUMNS, check_run_table
 from querytruth.evaluation.systems import EvaluatedSystem, SystemRun
@@ -28,13 +29,15 @@ def make_table_system(run: RunTable, name: str) -> EvaluatedSystem:
     """Returns a system of known results. Raises UserError for a table that is no run."""
     table = _check_table(_tabulate(run) if isinstance(run, Mapping) else run, name)
     described: SystemDescription = {"kind": "run", "name": name, "sha256": _digest(table)}
-    return EvaluatedSystem(described, lambda _view, _k: SystemRun(table), is_renamed=True)
+    return EvaluatedSystem(
+        described, lambda _view, _k: SystemRun(table, find_reversal=find_reversed_scores), is_renamed=True
+    )
 
 
 def make_search_system(search: SearchFunction, name: str) -> EvaluatedSystem:
     """Returns a system that asks the function about every query; it finds images by texts only."""
     described: SystemDescription = {"kind": "search", "name": name}
-    return EvaluatedSystem(described, lambda view, k: SystemRun(_ask(search, name, view, k)), is_renamed=True)
+    return EvaluatedSystem(described, lambda view, k: _ask(search, name, view, k), is_renamed=True)
 
 
 def encode_by_arrays(name: str, arrays: tuple[Any, ...], all_ids: tuple[Any, Any], judged: JudgedSet) -> EncodedSet:
@@ -72,7 +75,7 @@ def _check_array(what: str, array: Any, ids: Any) -> Vectors:
 
 
 @step("search")
-def _ask(search: SearchFunction, name: str, view: EvaluationView, k: int) -> pd.DataFrame:
+def _ask(search: SearchFunction, name: str, view: EvaluationView, k: int) -> SystemRun:
     queries = view.judged_set.queries
     if queries is None or view.is_image_to_text:
         raise UserError("evaluate", name, "is a search by texts", "name a set, in the direction text_to_image")
@@ -84,7 +87,8 @@ def _ask(search: SearchFunction, name: str, view: EvaluationView, k: int) -> pd.
             pairs = list(found.items() if isinstance(found, Mapping) else found)
             rows += [(query_id, *_scored(entry, rank, name)) for rank, entry in enumerate(pairs, start=1)]
             advance(1)
-    return _check_table(pd.DataFrame(rows, columns=list(RUN_COLUMNS)), name)
+    table = _check_table(pd.DataFrame(rows, columns=list(RUN_COLUMNS)), name)
+    return SystemRun(table, find_reversal=find_reversed_scores)
 
 
 def _scored(entry: Any, rank: int, name: str) -> tuple[str, float]:

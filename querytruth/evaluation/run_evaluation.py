@@ -21,7 +21,7 @@ from querytruth.evaluation.metrics import (
     negatives_at_k,
     parse_metric,
 )
-from querytruth.evaluation.open_set import compute_threshold_curve, find_threshold, thin_curve
+from querytruth.evaluation.open_set import compute_threshold_curve, find_threshold, is_order_alone, thin_curve
 from querytruth.evaluation.ranking import RankedRun
 from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
 from querytruth.evaluation.statistics import ConfidenceInterval, estimate_interval
@@ -73,7 +73,9 @@ def evaluate_run(
     names = [str(metric) for metric in scores.metrics]
     deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
-    curve = compute_threshold_curve(ranked)
+    curve, wanted = compute_threshold_curve(ranked), spec.precisions
+    if is_order_alone(ranked):
+        curve, wanted = curve[:0], ()
     overlap = find_query_aspects(spec.queries, scores.per_query.index).get("overlap")
     negatives = _measure_negatives(ranked, spec.queries, scores)
     shortcuts = measure_shortcuts(ranked, spec.queries)
@@ -112,7 +114,7 @@ def evaluate_run(
         | ({"shortcuts": shortcuts.mean().to_dict()} if len(shortcuts) else {})
         | stated,
         definitions={str(metric): metric.definition for metric in scores.metrics},
-        thresholds={f"{wanted:g}": find_threshold(ranked, curve, wanted) for wanted in spec.precisions},
+        thresholds={f"{precision:g}": find_threshold(ranked, curve, precision) for precision in wanted},
         phrasings=evaluation_result.measure_phrasing_spread(scores.per_query, spec.queries, names),
         traffic=measure_traffic(scores.per_query, spec.log_sample, names),
     )

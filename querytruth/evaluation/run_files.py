@@ -14,11 +14,14 @@ import errno
 import gzip
 import io
 import json
+import math
 import re
 import tempfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +39,13 @@ from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.evaluation.run_formats import read_plain_trec
 
 _STAGE = "read run file"
+_EXACT_DIGITS = 18  # characters of a number from which a double may be another one
 RUN_COLUMNS = ("query_id", "image_id", "score")
-_QUERY_NAMES = ("query_id", "query", "text")
-_IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id")
+# As others name them: Chinese-CLIP's predictions have text_id and image_ids; indexes give distances.
+_QUERY_NAMES = ("query_id", "query", "text", "text_id", "qid", "query-id")
+_IMAGE_NAMES = ("image_id", "file_name", "path", "source_url", "source_id", "image", "corpus-id")
+_RESULT_NAMES = ("results", "image_ids")
+_VALUE_NAMES = {"score": "score", "similarity": "score", "distance": "distance", "rank": "rank"}
 _LINES = 'write {"query_id": …, "image_id": …, "score": …} or {"query_id": …, "results": [image, …]} a line'
 _WHOLE = re.compile(r"[+-]?\d{1,15}(\.0*)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -53,6 +60,10 @@ class _RowCollector:
         self._images: dict[str, int] = {}
         self._query, self._image, self._number = array("i"), array("i"), array("d")
         self._rank = array("d")
+        self._exact: dict[int, Decimal] = {}  # by row what a double cannot tell from its neighbours
+
+    def __len__(self) -> int:
+        return len(self._query)
 
     def add(self, query_id: str, image_id: str, number: float, rank: float | None = None) -> None:
         """Adds a row; either all rows have a rank, or none has."""
@@ -62,9 +73,28 @@ class _RowCollector:
         if rank is not None:
             self._rank.append(rank)
 
+    def add_text(self, query_id: str, image_id: str, text: str, number: float, rank: float | None = None) -> None:
+        """Adds a row whose number is written as `text`."""
+        if len(text) >= _EXACT_DIGITS:
+            self._exact[len(self._query)] = Decimal(text)
+        self.add(query_id, image_id, number, rank)
+
+    def _separate(self) -> None:
+        """Moves scores apart that differ in the file, and not in double precision: the lower one by the least step."""
+        by_query: dict[int, list[tuple[Decimal, int]]] = {}
+        for row in self._exact:
+            by_query.setdefault(self._query[row], []).append((self._exact[row], row))
+        for rows in by_query.values():
+            rows.sort(reverse=True)
+            for (above, before), (below, row) in pairwise(rows):
+                if below < above and self._number[row] >= self._number[before]:
+                    self._number[row] = math.nextafter(self._number[before], -math.inf)
+
     def build_table(self, name: str) -> pd.DataFrame:
         """Returns query_id and image_id as categories, the numbers (float64) as column `name`, and the ranks, where the
         rows have one, in order."""
+
+        self._separate()
 
         def ids(codes: "array[int]", known: dict[str, int]) -> pd.Categorical:
             return pd.Categorical.from_codes(np.frombuffer(codes, np.int32), pd.Index(list(known), dtype="str"))
@@ -89,7 +119,7 @@ def _read_trec_lines(path: Path) -> pd.DataFrame:
             raise _line_error(
                 path, line, reason, "write ids without blanks, or a CSV file with query_id,image_id,score"
             )
-        rows.add(fields[0], fields[2], _parse_number(path, line, fields[4]), float(fields[3]))
+        rows.add_text(fields[0], fields[2], fields[4], _parse_number(path, line, fields[4]), float(fields[3]))
     return rows.build_table("score")
 
 
@@ -102,17 +132,21 @@ def _is_shifted(fields: list[str]) -> bool:
 
 
 def read_trec_qrels(path: Path) -> pd.DataFrame:
-    """Returns a table query_id, image_id, relevance (int16) of the judged pairs. Raises UserError."""
+    """Returns a table query_id, image_id, relevance (int16) of the judged pairs, of lines as TREC's or BEIR's. Raises
+    UserError."""
     rows = _RowCollector()
     with translate_read_errors("read qrels", path):
         for line, fields in _lines(path):
-            if len(fields) < 4:
+            if not rows and fields[0] in _QUERY_NAMES:
+                continue  # BEIR's qrels: query-id, corpus-id and score below a header
+            if len(fields) < 3:
                 raise _line_error(path, line, f"has {len(fields)} fields", "write query 0 image grade")
-            grade = _parse_number(path, line, fields[3])
+            query, image, text = fields if len(fields) == 3 else (fields[0], *fields[2:4])
+            grade = _parse_number(path, line, text)
             if not abs(grade) < 30_000 or grade != int(grade):
-                raise _line_error(path, line, f"has the grade {fields[3]}", "give a whole number below 30,000")
+                raise _line_error(path, line, f"has the grade {text}", "give a whole number below 30,000")
             if grade >= 0:
-                rows.add(fields[0], fields[2], grade)
+                rows.add(query, image, grade)
     return rows.build_table("relevance").astype({"relevance": "int16"})
 
 
@@ -152,7 +186,7 @@ def _read_json(path: Path) -> pd.DataFrame:
         next_step = "name it .jsonl if each line is an object" if "Extra data" in str(error) else "write it again"
         raise UserError(_STAGE, path, f"is no JSON ({error})", next_step) from None
     rows = _RowCollector()
-    for query, images in _pairs(path, "file", whole):
+    for query, images in _pairs(path, "file", _unwrap(path, whole)):
         if isinstance(images, list) and images and all(isinstance(image, str) for image in images):
             images = [(image, -rank) for rank, image in enumerate(images, start=1)]
         for image, score in _pairs(path, query, images):
@@ -173,7 +207,7 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
     rows = _RowCollector()
     for place, record in iterate_rows(path, (), stage=_STAGE):
         query = _find_id(place, record, _QUERY_NAMES)
-        results = record.get("results", [record])
+        results = next((record[name] for name in _RESULT_NAMES if name in record), [record])
         if not isinstance(results, list):
             raise UserError(_STAGE, place, "has results that are no list", _LINES)
         for rank, result in enumerate(results, start=1):
@@ -181,11 +215,31 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
                 rows.add(query, _find_id(place, {"image_id": result}, _IMAGE_NAMES), -rank)
                 continue
             image = _find_id(place, result, _IMAGE_NAMES)
-            score = result.get("score", -result["rank"] if isinstance(result.get("rank"), int) else None)
+            named = {what: result[name] for name, what in _VALUE_NAMES.items() if name in result}
+            what = next((what for what in ("score", "distance", "rank") if what in named), "score")
+            score = named.get(what)
             if isinstance(score, bool) or not isinstance(score, int | float):
                 raise UserError(_STAGE, place, "has a result without a score", _LINES)
-            rows.add(query, image, float(score))
+            rows.add(query, image, float(score) if what == "score" else -float(score))
     return rows.build_table("score")
+
+
+def _unwrap(path: Path, whole: Any) -> Any:
+    """Returns the run within the subsets and splits of mteb's predictions. Raises UserError where there are several."""
+    if not isinstance(whole, list) or not all(isinstance(pair, tuple) for pair in whole):
+        return whole
+    if not (inside := [(name, part) for name, part in whole if _depth(part) >= 2]):
+        return whole
+    if len(inside) > 1:
+        reason = f"holds several runs ({', '.join(str(name) for name, _ in inside[:5])})"
+        raise UserError(_STAGE, path, reason, "write each to a file of its own")
+    return _unwrap(path, inside[0][1])
+
+
+def _depth(value: Any) -> int:
+    """The number of objects within each other, by the first entries."""
+    is_object = isinstance(value, list) and value and isinstance(value[0], tuple)
+    return 1 + _depth(value[0][1]) if is_object else 0
 
 
 def _find_id(place: str, record: dict[str, Any], names: Sequence[str]) -> str:
@@ -213,11 +267,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         names = read_parquet_schema(path).names
         ids, values = _find_id_columns(path, names), _find_value_columns(path, names)
-        table = read_parquet(path, (*ids, *values)).select([*ids, *values])
-        table = table.rename_columns([*RUN_COLUMNS[:2], *values])
+        columns = [*ids, *values.values()]
+        table = read_parquet(path, tuple(columns)).select(columns).rename_columns([*RUN_COLUMNS[:2], *values])
         ranks = table["rank"].cast(pa.float64()) if "rank" in values else None
-        if values == ("rank",):
-            table = table.set_column(2, "score", pc.negate(ranks))
+        if "score" not in values:
+            table = table.set_column(2, "score", pc.negate(table[2].cast(pa.float64())))
     except pa.ArrowException as error:
         raise _not_a_run(path, error) from None
     frame = check_run_table(path, table)
@@ -250,7 +304,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
         lines = csv.reader(file, delimiter=_find_delimiter(path), strict=True)
         try:
             header = next(lines, [])
-            columns = (*_find_id_columns(path, header), *(values := _find_value_columns(path, header)))
+            ids, values = _find_id_columns(path, header), _find_value_columns(path, header)
+            columns = (*ids, *values.values())
             refuse_repeated_columns(_STAGE, path, header, columns)
             places = [header.index(name) for name in columns]
             for cells in lines:
@@ -258,11 +313,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
                     reason = f"has {len(cells)} cells, the header {len(header)}"
                     raise _line_error(path, lines.line_num, reason, "fix the line")
                 query, image, *texts = (cells[place] for place in places)
-                numbers = [_parse_number(path, lines.line_num, text) for text in texts]
-                if values == ("rank",):
-                    rows.add(query, image, -numbers[0])
+                number, *ranks = [_parse_number(path, lines.line_num, text) for text in texts]
+                if "score" in values:
+                    rows.add_text(query, image, texts[0], number, *ranks)
                 else:
-                    rows.add(query, image, *numbers)
+                    rows.add(query, image, -number, *ranks)
         except csv.Error as error:
             raise _line_error(path, lines.line_num, f"is no CSV ({error})", "fix the line") from None
     return rows.build_table("score")
@@ -286,13 +341,19 @@ def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _find_value_columns(path: Path, names: list[str]) -> tuple[str, ...]:
-    """Returns which of score and rank a table has, in this order. Raises UserError for a missing column."""
-    values = tuple(name for name in ("score", "rank") if name in names)
+def _find_value_columns(path: Path, names: list[str]) -> dict[str, str]:
+    """Returns what a table states of a result, and in which column: its score, or else its distance, and its rank.
+    Raises UserError for neither."""
+    values: dict[str, str] = {}
+    for name in names:
+        if (what := _VALUE_NAMES.get(name)) is not None:
+            values.setdefault(what, name)
     if not values:
         reason = f"has no column score (it has {', '.join(names) or 'none'})"
         raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
-    return values
+    if "score" in values:
+        values.pop("distance", None)
+    return dict(sorted(values.items(), key=lambda pair: pair[0] == "rank"))
 
 
 _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {

@@ -23,6 +23,7 @@ from querytruth.errors import UserError, first_line, translate_read_errors
 _COLUMNS = ["query_id", "q0", "image_id", "rank", "score", "tag"]
 _CODES = pa.dictionary(pa.int32(), pa.string())
 _FIRST_LINE = re.compile(rb"[^\s#\xef]\S*([ \t])\S+(?:\1\S+){4}\r?\n")
+_LONG_NUMBER = re.compile(rb"[1-9](?:\.?\d){17}")  # more digits than a double has
 _STAGE = "read similarities"
 _MAGIC = b"\x93NUMPY"
 _TEXTS_STAGE = "read texts"
@@ -35,7 +36,7 @@ def read_plain_trec(path: Path) -> pd.DataFrame | None:
     file that holds anything else: a comment, other blanks, more fields, no number. What is wrong with it, the reader of
     lines says."""
     with open_regular(path) as file:
-        if not (first := _FIRST_LINE.match(file.readline(4096))):
+        if not (first := _FIRST_LINE.match(line := file.readline(4096))) or _LONG_NUMBER.search(line):
             return None
         file.seek(0)
         try:

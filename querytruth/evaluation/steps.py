@@ -15,6 +15,7 @@ from querytruth.backends.steps import describe_environment, step
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError
 from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking, result_files
+from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries, read_named_images
 from querytruth.evaluation.metrics import parse_metric
@@ -28,6 +29,7 @@ from querytruth.sets import set_files
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.published_files import RESULTS_FOLDER
 
+_PADDING = "-1"  # FAISS and hnswlib fill up with it, at a score of ±3.4e38
 _UNSAFE = re.compile(r"[^\w.@-]+")
 _PACKAGES = ("querytruth", "numpy", "pandas", "pyarrow", "faiss-cpu", "torch", "transformers")
 
@@ -153,6 +155,13 @@ def _produce_run(
 ) -> tuple[SystemRun, MatchedRun]:
     """The run of a system, and what counts of it, an image per duplicate group; all of it for bare judgments."""
     answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
+    is_padding = (answer.run["image_id"].astype("str") == _PADDING).to_numpy()
+    if is_padding.any():
+        detail = (
+            f"{int(is_padding.sum()):,} results of the run are {_PADDING}, by which an index says that it has no more"
+        )
+        warnings = [*answer.warnings, EvaluationWarning("padding", "", detail)]
+        answer = replace(answer, run=answer.run[~is_padding].reset_index(drop=True), warnings=warnings)
     if view.gallery_ids is None:
         return answer, MatchedRun(answer.run)
     column = "query_id" if view.is_image_to_text else "image_id"
@@ -227,7 +236,10 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         "absent": len(absent),
     }
     if absent:
-        result.counts["absent"] = open_set.measure_absent(run, ranked, absent, result.thresholds)
+        measured = (
+            {} if open_set.is_order_alone(ranked) else open_set.measure_absent(run, ranked, absent, result.thresholds)
+        )
+        result.counts["absent"] = {"queries": len(absent), **measured}
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
 
 
@@ -239,6 +251,8 @@ def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem, *,
     next_step = "give --scores distance to read the lowest as the best, or --scores likeness to keep this order"
     if by_rank:
         next_step = "give --scores likeness to order by the scores, or --scores distance to keep this order"
+    if system.description["kind"] in ("system", "search"):
+        next_step = "let it answer with the best first, at the highest score or the least distance"
     return UserError("read run", system.description["name"], reason, next_step)
 
 

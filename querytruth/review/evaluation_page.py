@@ -155,7 +155,7 @@ def render_evaluation_page(
         phrasings=describe_phrasings({name: result}, None if tables is None else tables.queries),
         slices=evaluation_plots.draw_slice_plots({name: result}, first_metric),
         traffic=_format_traffic(result.traffic),
-        absent=result.counts.get("absent"),
+        absent=absent if "auroc" in (absent := result.counts.get("absent") or {}) else None,
     )
 
 

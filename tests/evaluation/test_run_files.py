@@ -252,7 +252,7 @@ def test_qrels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("q 0 a\n", "line 1 .*: has 3 fields"),
+        ("q a\n", "line 1 .*: has 2 fields"),
         ("q 0 a 0.5\n", "has the grade 0.5"),
         ("q 0 a nan\n", "has the grade nan"),
         ("q 0 a 1e9\n", "has the grade 1e9"),
@@ -467,3 +467,26 @@ def test_a_blank_within_an_id_does_not_shift_the_fields(line: str, tmp_path: Pat
     with pytest.raises(UserError) as caught:
         read_run(tmp_path / "run.trec")
     assert "run.trec line 2" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("preds.jsonl", '{"text_id": "q", "image_ids": ["a", "b"]}\n'),
+        ("preds.json", '{"mteb_model_meta": {"name": "m"}, "default": {"test": {"q": {"a": 0.9, "b": 0.1}}}}'),
+        ("near.csv", "query,image,distance\nq,b,3\nq,a,1\n"),
+        ("long.csv", "query_id,image_id,score\nq,b,0.123456789012345677\nq,a,0.123456789012345678\n"),
+        ("long.trec", "q Q0 b 2 0.1234567890123456781 t\nq Q0 a 1 0.1234567890123456789 t\n"),
+        ("near.jsonl", '{"qid": "q", "results": [{"image": "b", "distance": 2}, {"image": "a", "distance": 1}]}\n'),
+    ],
+)
+def test_runs_in_the_forms_of_others(name: str, content: str, tmp_path: Path) -> None:
+    """Chinese-CLIP's and mteb's predictions, distances, and scores that a double cannot tell apart."""
+    (tmp_path / name).write_text(content)
+    run = read_run(tmp_path / name).sort_values("score", ascending=False)
+    assert run["image_id"].tolist() == ["a", "b"] and run["score"].nunique() == 2
+
+
+def test_judgments_in_beirs_three_columns(tmp_path: Path) -> None:
+    (tmp_path / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\nq\tb\t0\n")
+    assert read_trec_qrels(tmp_path / "test.tsv")["relevance"].tolist() == [1, 0]

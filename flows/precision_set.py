@@ -15,6 +15,7 @@ from builders.precision.families import box_evidence, family_queries
 from builders.precision.phrasing_steps import PHRASING_LIMITATION, add_phrasings, forecast_phrasings
 from builders.precision.steps import (
     MinedSeeds,
+    add_folder_images,
     count_proposed,
     find_seeds,
     get_wording,
@@ -46,7 +47,7 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
     if definition.needs_all_objects or definition.exhaustive == "by_image":
         label_steps.check_label_lists(definition.annotations, definition.exhaustive)
-    files = read_annotations(definition.annotations, definition.tags)
+    files = add_folder_images(definition, read_annotations(definition.annotations, definition.tags))
     labels = label_steps.read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
     scanned, frames = None, None

@@ -2,13 +2,13 @@
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 import prompts
-from builders.gallery.image_scan import find_listed_images, scan_found_images
+from builders.gallery.image_scan import find_listed_images, list_other_images, scan_found_images
 from builders.precision import (
     annotated_gallery,
     annotation_files,
@@ -23,6 +23,7 @@ from builders.precision.definition import PrecisionDefinition, TagOptions
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_index import LabelLists
 from builders.precision.phrasing_steps import JudgedTables
+from builders.precision.tag_files import is_tag_file, list_tagged_images
 from querytruth.backends.images.source_names import encode_item
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
@@ -94,6 +95,22 @@ def read_annotations(paths: list[Path], tags: TagOptions | None) -> list[annotat
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
         files = [annotation_files.read_annotations(path, advance, least_tag_score) for path in paths]
     return sorted(files, key=lambda file: (file.name, file.sha256))
+
+
+def add_folder_images(
+    definition: PrecisionDefinition, files: list[annotated_gallery.AnnotationFile]
+) -> list[annotated_gallery.AnnotationFile]:
+    """The files, of which the first, where all are of tags, also lists the folder's images that no counted tag names:
+    a search over the folder returns them, too."""
+    if definition.images is None or not all(is_tag_file(Path(file.path)) for file in files):
+        return files
+    names = [file.images["file_name"].tolist() for file in files]
+    found = find_listed_images(definition.images, names, [Path(file.path) for file in files])
+    others = list_other_images(definition.images, [one for of_file in found for one in of_file], definition.out)
+    first, *rest = files
+    rows = list_tagged_images(others)
+    images = pd.concat([first.images, rows], ignore_index=True)
+    return [replace(first, images=images, images_entered=first.images_entered + len(others)), *rest]
 
 
 def read_images(

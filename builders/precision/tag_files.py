@@ -63,11 +63,10 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
         )
     names = list(image_of)
     boxes = pd.DataFrame(rows, columns=["image", "category", "record"])
-    texts = pd.DataFrame({"id": names, "file_name": names, "licence": None, "source_url": None}, dtype="str")
     return AnnotationFile(
         name=path.name,
         sha256=file_sha256(path)[0],
-        images=texts.astype({"id": object}).assign(width=np.int32(0), height=np.int32(0)),
+        images=list_tagged_images(names),
         boxes=boxes.astype({"image": object}).assign(**_WHOLE_IMAGE, crowd=True, fake=False),
         categories=pd.DataFrame(
             {"id": [*tag_of.values()], "name": [*tag_of], "supercategory": [groups[one] for one in tag_of]}
@@ -78,6 +77,12 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
         rejected_boxes=rejection_table(rejections),
         path=str(path),
     )
+
+
+def list_tagged_images(names: list[str]) -> pd.DataFrame:
+    """Returns the images of an AnnotationFile by these names, of unknown size."""
+    texts = pd.DataFrame({"id": names, "file_name": names, "licence": None, "source_url": None}, dtype="str")
+    return texts.astype({"id": object}).assign(width=np.int32(0), height=np.int32(0))
 
 
 def read_unsure_tags(annotated: AnnotationFile, propose_from: float, at_least: float) -> DetectionFile:

@@ -100,6 +100,15 @@ def test_a_query_s_right_images_are_those_with_its_tag(album: Path) -> None:
     }
 
 
+def test_every_photo_of_the_folder_is_in_the_gallery_whatever_its_tags_are(album: Path) -> None:
+    """Of four photos one has no tag that counts, and the table does not name another."""
+    tags = write(album, "tags.csv", "file_name,tag,score\np0.png,狗,0.9\np1.png,狗,0.8\np2.png,狗,0.2\n")
+    built = build_set(load_definition(None, keys(album, tags, "tags={at_least: 0.5}"), "precision"))
+    tables = read_set(built.path).tables
+    assert sorted(tables.images["file_name"]) == ["p0.png", "p1.png", "p2.png", "p3.png"]
+    assert len(tables.qrels) == 2, "nobody says anything of the others"
+
+
 def test_a_tag_that_is_too_unsure_to_count_proposes_a_judgment(album: Path) -> None:
     """Of images and tags that the file names surely elsewhere; it is no truth, and no explicit negative."""
     tags = write(album, "tags.csv", TAGS + "p3.png,海,0.9,\np1.png,海,0.05,\np1.png,狗,0.3,\n")

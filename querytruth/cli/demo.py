@@ -102,7 +102,7 @@ def demo(
 def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> Path:
     """Certify a copy of the generated set with a scripted judge and a scripted person, print what is certified beside
     the truth, and return the page of the audit."""
-    from querytruth.sample_album.demo_trust import certify_sample_queries
+    from querytruth.sample_album.scripted_person import certify_sample_queries
     from querytruth.sets.manifest_notes import describe_certificate
 
     results = version.parent / "evaluations" / version.name
@@ -120,7 +120,7 @@ def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
     """Judge the queries of the search log by the drawn scenes, write the page of the version with the judgments, and
     return that version."""
     from flows.set_kinds import write_set_page
-    from querytruth.sample_album.demo_log import judge_sample_log
+    from querytruth.sample_album.scripted_person import judge_sample_log
     from querytruth.sets.set_files import find_set
 
     with terminal.reported_run():

@@ -14,8 +14,12 @@ from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.sample_album.album import AlbumImage, read_album, read_annotations, read_table
-from querytruth.sample_album.caption_evaluation import CaptionEvaluation, evaluate_captions
-from querytruth.sample_album.query_evaluation import QueryEvaluation, evaluate_queries
+from querytruth.sample_album.set_evaluation import (
+    CaptionEvaluation,
+    QueryEvaluation,
+    evaluate_captions,
+    evaluate_queries,
+)
 from querytruth.sets import review_csv, set_files
 
 SAMPLE_DEFINITIONS_FOLDER = SHIPPED_FOLDER / "sample-album"

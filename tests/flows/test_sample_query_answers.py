@@ -19,7 +19,7 @@ from querytruth.sample_album.album_files import (
     fill_in_answers,
     write_sample_album,
 )
-from querytruth.sample_album.query_evaluation import parse_requirement
+from querytruth.sample_album.set_evaluation import parse_requirement
 from querytruth.sets.set_files import read_set
 from tests.flows.transcript_recording import TRANSCRIPT, load_replies, record_transcript
 

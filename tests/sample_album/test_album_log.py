@@ -10,7 +10,7 @@ from flows.set_kinds import build_set
 from querytruth.evaluation.judged_sets import build_evaluation_view, load_judged_set
 from querytruth.sample_album.album import read_album
 from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, write_sample_album
-from querytruth.sample_album.demo_log import judge_sample_log
+from querytruth.sample_album.scripted_person import judge_sample_log
 from querytruth.sets.set_files import read_set
 
 

@@ -1,5 +1,7 @@
-"""A certificate of the sample album's generated set, whose truth is known: a scripted judge of known error says where
-to look, and a scripted person who makes none answers card by card.
+"""A scripted person judges sets of the sample album: one who knows the scenes, and makes no error.
+
+Of a search log, they judge what a search might show. A generated set is certified: a scripted judge of known error says
+where to look, and they answer card by card, so that what is certified can be compared with the truth.
 """
 
 import shutil
@@ -8,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from builders.publication import publish_decisions
+from builders.publication import BuildResult, publish_decisions
 from querytruth.audit import judge, steps
 from querytruth.audit.answers import load_audit, read_answers
 from querytruth.audit.card_audit import CardAudit
@@ -20,15 +22,17 @@ from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import translate_write_errors
 from querytruth.records import stable_hash
 from querytruth.sample_album.album import AlbumImage
-from querytruth.sample_album.query_evaluation import find_fitting_images
-from querytruth.sets import decision_log, set_files
+from querytruth.sample_album.set_evaluation import find_fitting_images
+from querytruth.sets import set_files
 from querytruth.sets.decision_agreement import AUDIT_VIEW
+from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.manifest_notes import Certificate
 
 _NAME, _DEPTH, _UNTIL, _AT_ONCE, _SECONDS = "audit", 10, "recall=0.9", 40, 6
 _SENSITIVITY, _SPECIFICITY = 0.85, 0.95  # of the scripted judge, where a score over .5 is a yes
 _HASHES = 2**64
+_LOOKED_AT = 10  # images beside the right ones: as many as say that a query has no answer
 Pairs = set[tuple[str, str]]
 
 
@@ -117,4 +121,23 @@ def _answer_cards(version: Path, truth: Pairs) -> None:
                     reviewer="scripted person", source=audit.manifest["audit_id"], at=at.isoformat(),
                 )
             )  # fmt: skip
-        decision_log.append_decisions(version.parent, answers)
+        append_decisions(version.parent, answers)
+
+
+def judge_sample_log(version: Path, album: Iterable[AlbumImage]) -> BuildResult:
+    """Judges every image that fits a query, and ten others, and publishes the next version."""
+    tables = set_files.read_set(version, ("queries", "images")).tables
+    texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
+    images = sorted(tables.images["image_id"])
+    decisions = []
+    for query, fitting in find_fitting_images(tables, album).items():
+        right = fitting or set()
+        others = sorted(set(images) - right, key=lambda image: stable_hash("look", query, image))[:_LOOKED_AT]
+        decisions += [
+            QueryDecision(
+                query, texts[query], "grade", image, relevance=int(image in right), reviewer="scripted person"
+            )
+            for image in [*sorted(right), *others]
+        ]
+    append_decisions(version.parent, decisions)
+    return publish_decisions(version)

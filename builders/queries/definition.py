@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from builders.gallery.definition import GallerySource
-from builders.queries.private_texts import PRIVATE_KINDS
+from builders.queries.log_texts import PRIVATE_KINDS
 from querytruth import definitions
 
 PrivateKind = Literal["email", "card_number", "id_number", "telephone", "secret", "long_number"]

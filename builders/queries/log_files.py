@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from builders.queries.definition import LogColumnOptions
-from builders.queries.private_texts import find_private_kind
+from builders.queries.log_texts import find_private_kind
 from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
 from querytruth.backends.files.text_files import CONVERT, find_csv_delimiter, import_error, is_file
 from querytruth.backends.files.text_formats import require_text

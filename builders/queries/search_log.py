@@ -1,7 +1,12 @@
-"""A whole search log: which lines are queries, which of them are the same question, and how often each was asked.
+"""A whole search log: which lines ask the same question, how often each is asked, and which questions are drawn.
 
 What is kept grows with the number of different texts, and by a few bytes a line. The text of a line that is no query,
 or that looks private, goes no further than this file.
+
+Questions are drawn by how often they were asked. Each stratum (head, torso and tail) holds about a third of all
+searches. Within one, queries are drawn without replacement and with equal chances; a figure per query, divided by its
+inclusion probability, is one of the whole log (Horvitz and Thompson, "A Generalization of Sampling Without Replacement
+from a Finite Universe", 1952).
 """
 
 from array import array
@@ -13,15 +18,22 @@ import pandas as pd
 import pyarrow as pa
 
 from builders.queries.log_files import LogLine
-from builders.queries.private_texts import PRIVATE_KINDS, find_private_kind
-from builders.queries.query_spelling import build_question_key, find_absurdity, find_language, normalise_query
+from builders.queries.log_texts import (
+    PRIVATE_KINDS,
+    build_question_key,
+    find_absurdity,
+    find_language,
+    find_private_kind,
+    normalise_query,
+)
 from querytruth.array_types import AnyArray
-from querytruth.records import content_id
+from querytruth.records import content_id, stable_hash
 from querytruth.sets.ledger import Ledger, rejection_rows
 
 _QUARANTINED = [*PRIVATE_KINDS, "not_utf8", "unreadable_line", "wrong_count"]
 _LONGEST_LANGUAGE = 16  # characters, such as zh-Hans-CN
 _LONGEST_NAME = 120  # characters of an id or a topic
+STRATA = ("head", "torso", "tail")
 
 
 @dataclass(slots=True)
@@ -157,3 +169,32 @@ def _record_joined(lines: pd.DataFrame, first: pd.DataFrame, ids: AnyArray, ledg
     reasons = np.where(same, "same_text", "near_equal_text")
     rejections = rejection_rows(others["item"], "rejected", reasons, related_item=ids[others["question"].to_numpy()])
     ledger.record_stage("questions", "line", len(lines), int(is_first.sum()), rejections)
+
+
+def assign_strata(queries: pd.DataFrame) -> AnyArray:
+    """Returns head, torso or tail per query (query_id, searches): by searches, of equal ones by id."""
+    order = np.lexsort((queries["query_id"].to_numpy(dtype="U"), -queries["searches"].to_numpy()))
+    searches = queries["searches"].to_numpy(dtype=np.float64)[order]
+    before = np.cumsum(searches) - searches  # of the more frequent queries
+    third = np.minimum(3 * before // max(searches.sum(), 1.0), 2).astype(int)
+    strata = np.empty(len(queries), dtype=object)
+    strata[order] = np.array(STRATA, dtype=object)[third]
+    return strata
+
+
+def draw_queries(queries: pd.DataFrame, count: int | None, seed: int) -> pd.DataFrame:
+    """Returns the drawn queries with `inclusion`, the probability that each had. Every stratum of the column `stratum`
+    gives the same number; one with fewer queries gives all, and the others more. `count` None: all queries. A query's
+    place in the draw does not depend on the others, so that a longer log keeps most of a draw."""
+    if count is None:
+        return queries.assign(inclusion=1.0)
+    groups = sorted(queries.groupby("stratum", sort=True), key=lambda group: len(group[1]))
+    drawn, left = [], count
+    for place, (_, group) in enumerate(groups):
+        share = min(len(group), left // (len(groups) - place))
+        left -= share
+        if share:
+            hashes = [stable_hash("draw", str(seed), query_id) for query_id in group["query_id"]]
+            first = np.argsort(np.array(hashes, dtype=np.uint64), kind="stable")[:share]
+            drawn.append(group.iloc[np.sort(first)].assign(inclusion=share / len(group)))
+    return pd.concat(drawn).sort_index() if drawn else queries.head(0).assign(inclusion=1.0)

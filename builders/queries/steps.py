@@ -3,9 +3,8 @@
 import pandas as pd
 
 from builders.queries.definition import QueriesDefinition
-from builders.queries.frequency_strata import STRATA, assign_strata, draw_queries
 from builders.queries.log_files import iterate_log_lines
-from builders.queries.search_log import SearchLog
+from builders.queries.search_log import STRATA, SearchLog, assign_strata, draw_queries
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError

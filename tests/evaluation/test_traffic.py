@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from builders.queries.frequency_strata import assign_strata, draw_queries
+from builders.queries.search_log import assign_strata, draw_queries
 from querytruth.evaluation.traffic import estimate_log_mean, measure_traffic, select_log_sample
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from builders.queries.definition import QueriesDefinition
-from builders.queries.frequency_strata import assign_strata, draw_queries
+from builders.queries.search_log import assign_strata, draw_queries
 from builders.queries.steps import draw_sample, read_log
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger

@@ -1,9 +1,14 @@
-"""What looks private in a query, and what only looks like it."""
+"""What looks private in a query, what only looks like it, and which texts are one question, or none."""
 
 import pytest
 
-from builders.queries.private_texts import find_private_kind
-from builders.queries.query_spelling import build_question_key, find_absurdity, find_language, normalise_query
+from builders.queries.log_texts import (
+    build_question_key,
+    find_absurdity,
+    find_language,
+    find_private_kind,
+    normalise_query,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,5 +8,5 @@ of whole images) with `file_facts.py` and `fact_files.py` (dates, places, camera
 `tag_tree.py`, `compatibility.py` (which label accepts whose images), `label_steps.py`, `annotated_gallery.py`,
 `boxes.py`, `label_index.py`, `mixes.py` (what is asked), `judgments.py` (the truth), `families/` (numbers, sizes,
 places, absence, attributes), `attributes.py`, `detections.py` (what annotators left out), `phrasings.py` with
-`phrasing_steps.py` (a model words queries), `label_translations.py` with `label_senses.py` (a crane is no bird).
+`phrasing_steps.py` (a model words queries), `label_translations.py` (a crane is no bird).
 """

@@ -3,12 +3,15 @@
 import pandas as pd
 import pytest
 
-from builders.precision.label_senses import describe_context, find_neighbours, is_named_within, parse_sense
 from builders.precision.label_translations import (
     ProposedName,
     accept_translations,
+    describe_context,
+    find_neighbours,
     find_translation_problems,
+    is_named_within,
     parse_proposed_name,
+    parse_sense,
 )
 from querytruth.errors import UserError
 

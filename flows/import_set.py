@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from builders import imported_set
-from builders.gallery.duplicate_steps import mark_duplicates
+from builders.gallery.steps import mark_duplicates
 from builders.publication import BuildResult, BuiltTables, publish_built
 from flows.set_kind import SetKind
 from querytruth.formats.set_images import ImageStore

@@ -5,8 +5,8 @@ annotations ─► gallery ─► searchable labels ─► mixes ─► judged q
 
 from typing import TYPE_CHECKING, Any
 
-from builders.gallery.duplicate_steps import mark_duplicates
 from builders.gallery.render_steps import render_every_image
+from builders.gallery.steps import mark_duplicates
 from builders.judged_pairs import judge_candidates
 from builders.precision import annotated_gallery, label_steps, tag_tree
 from builders.precision.boxes import build_box_table, turn_files

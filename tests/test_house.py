@@ -167,7 +167,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 446,
+    "files": 445,
     "lines": 74_598,
     "lines of imports": 5_854,
     "carriers that are built at one place": 111,

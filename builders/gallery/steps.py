@@ -1,9 +1,13 @@
-"""Scans, filters, groups, selects and renders images: what the flow of gallery sets calls."""
+"""Scans, filters, groups, selects and renders images: what the flow of gallery sets calls.
+
+Other kinds of sets have their duplicates grouped here as well.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,23 +15,30 @@ import pyarrow as pa
 
 from builders.gallery import image_filters, selection
 from builders.gallery.definition import GalleryDefinition
-from builders.gallery.duplicate_steps import duplicate_columns, group_duplicates
+from builders.gallery.edit_alignment import LEAST_MATCHING_SHARE
+from builders.gallery.edited_copies import PATCH_DISTANCE
 from builders.gallery.image_scan import OverriddenImages, ScannedImages
-from builders.gallery.near_duplicates import DuplicateGroups
+from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.gallery.render_steps import render_images
 from querytruth.array_types import RowIndices
 from querytruth.backends.images import image_sources
+from querytruth.backends.images.hash_similarity import OUTLINE_COSINE
 from querytruth.backends.images.image_sources import ImageSource
 from querytruth.backends.images.source_readers import SourceListing
 from querytruth.backends.steps import current_run, step
+from querytruth.definitions import NearDuplicateOptions
 from querytruth.errors import UserError
 from querytruth.records import IMAGES_SCHEMA
 from querytruth.sets import decision_outcomes
+from querytruth.sets.decision_log import load_decisions
+from querytruth.sets.decision_records import ImagePairDecision
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Provenance, Threshold, describe_threshold
 from querytruth.sets.manifest_notes import GallerySummary
 
 _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
+Locate = Callable[[Sequence[str]], Sequence[Any]]
+_FEATURES = ["pixels", "phash", "outline", "turned", "colours", "details", "patches", "thumbnail", "is_damaged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,4 +191,61 @@ def list_gallery_thresholds(definition: GalleryDefinition, of_duplicates: Sequen
     thresholds = [*(rule.threshold_record() for rule in build_filter_rules(definition)), *of_duplicates]
     if definition.select.count is not None:
         thresholds.append(describe_threshold("select.count", "at most", definition.select.count))
+    return thresholds
+
+
+def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
+    """The columns of a scan that duplicates are found by, besides the digests of bytes and pixels."""
+    columns = ["image_id", "item", "width", "height", "taken_at", "latitude"]
+    if rules.distance is not None:
+        columns += ["phash", "outline", "colours", "details"] + (["turned"] if rules.flips or rules.rotations else [])
+        columns += ["patches", "thumbnail"] if rules.edits else []
+    return columns
+
+
+@step("find duplicates")
+def group_duplicates(
+    frame: pd.DataFrame, rules: NearDuplicateOptions, locate: Locate, folder: Path
+) -> tuple[DuplicateGroups, Provenance]:
+    """The duplicate groups of scanned images, and the models and cuts that they were found by.
+
+    `locate` gives the places of items; it is called only for an embedder, which needs the images themselves. The set's
+    `folder` holds the embedder's vectors and the decisions on image pairs.
+    """
+    pairs, provenance = None, Provenance(thresholds=_list_hash_thresholds(rules))
+    if rules.embedder is not None:
+        from querytruth.sets.image_vectors import find_similar_pairs  # loads a model: only where one is wanted
+
+        pairs, found_by = find_similar_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
+        provenance += found_by
+    transforms = {"flips": rules.flips, "rotations": rules.rotations, "edits": rules.edits}
+    decisions = [*load_decisions(folder, ImagePairDecision).values()]
+    return find_duplicates(frame, distance=rules.distance, **transforms, pairs=pairs, decisions=decisions), provenance
+
+
+def mark_duplicates(
+    images: pd.DataFrame, scanned: pd.DataFrame, rules: NearDuplicateOptions, folder: Path
+) -> tuple[pd.DataFrame, DuplicateGroups, Provenance]:
+    """The images table of a set that keeps its duplicates, with `duplicate_group` filled in; the groups; the models and
+    cuts that they were found by.
+
+    `scanned` has the scan of each image, by sha256; `is_damaged` may be missing.
+    """
+    by_sha256 = scanned.dropna(subset=["sha256"]).drop_duplicates("sha256").set_index("sha256")
+    features = by_sha256.reindex(images["sha256"], columns=_FEATURES).reset_index(drop=True)
+    features["is_damaged"] = features["is_damaged"].eq(True)
+    frame = pd.concat([images.rename(columns={"file_name": "item"}).reset_index(drop=True), features], axis=1)
+    path_of_item = dict(zip(frame["item"], frame["path"], strict=True))
+    groups, provenance = group_duplicates(frame, rules, lambda items: [path_of_item[item] for item in items], folder)
+    return images.assign(duplicate_group=groups.group), groups, provenance
+
+
+def _list_hash_thresholds(rules: NearDuplicateOptions) -> list[Threshold]:
+    thresholds = []
+    if rules.distance is not None:
+        thresholds.append(describe_threshold("near_duplicates.distance", "at most", rules.distance))
+        thresholds.append(describe_threshold("near_duplicates.outline_cosine", "at least", OUTLINE_COSINE))
+    if rules.distance is not None and rules.edits:
+        thresholds.append(describe_threshold("near_duplicates.patch_distance", "at most", PATCH_DISTANCE))
+        thresholds.append(describe_threshold("near_duplicates.matching_share", "at least", LEAST_MATCHING_SHARE))
     return thresholds

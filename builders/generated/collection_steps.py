@@ -19,8 +19,8 @@ from typing import Any, cast
 import pandas as pd
 import pyarrow as pa
 
-from builders.gallery.duplicate_steps import duplicate_columns, group_duplicates
 from builders.gallery.near_duplicates import DuplicateGroups
+from builders.gallery.steps import duplicate_columns, group_duplicates
 from builders.generated import image_collection, result_screening
 from builders.generated.definition import CollectOptions, GeneratedDefinition
 from querytruth.backends.plugins import ModelIdentity

@@ -45,7 +45,7 @@ DOING = {
     *(f"builders/generated/{name}.py" for name in ("collection_steps", "generation_journal", "generation_rounds")),
     *(
         f"builders/generated/{name}.py"
-        for name in ("object_rounds", "pool_tables", "stages", "strategy_comparison", "topic_rounds", "topic_samples")
+        for name in ("object_rounds", "pool_tables", "stages", "strategy_comparison", "topic_rounds")
     ),
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/judged_pairs.py", "builders/set_pages.py"),
@@ -167,7 +167,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 445,
+    "files": 444,
     "lines": 74_598,
     "lines of imports": 5_854,
     "carriers that are built at one place": 111,

@@ -18,7 +18,7 @@ from builders.generated.generation_rounds import (
     open_rounds,
     parse_reply,
 )
-from builders.generated.topic_samples import is_made_of, list_notes, load_samples
+from builders.generated.topic_rounds import is_made_of, list_notes, load_samples
 from prompts import PromptTemplate
 from querytruth.backends.models.chat import ChatModel
 from querytruth.backends.models.embedders import TextEmbedder, load_text_embedder

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from builders.generated.topic_samples import read_topic_samples
+from builders.generated.topic_rounds import read_topic_samples
 from builders.recall.caption_words import parse_phrases
 from flows.definition_loader import load_definition
 from querytruth.backends.files import parquet_files as bounded_parquet

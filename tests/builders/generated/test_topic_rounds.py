@@ -6,7 +6,7 @@ import pytest
 
 import prompts
 from builders.generated.row_rules import normalize_text
-from builders.generated.topic_samples import is_made_of, list_names, list_notes, parse_topic_samples, read_topic_samples
+from builders.generated.topic_rounds import is_made_of, list_names, list_notes, parse_topic_samples, read_topic_samples
 from querytruth.errors import UserError
 
 

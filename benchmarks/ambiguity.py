@@ -37,7 +37,7 @@ from rich.console import Console
 from sklearn.metrics import average_precision_score
 
 from builders.recall.confusable_images import ConfusableImages, ConfusableRules, find_confusable_images
-from builders.recall.fitted_lines import FittedLine, read_lines
+from builders.recall.fit_probability import FittedLine, read_lines
 from querytruth.backends.models.embedders import load_text_embedder
 
 FIRST = 10

@@ -36,8 +36,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GroupKFold
 
 from builders.recall.caption_index import CaptionIndex, build_answer_index
-from builders.recall.fitted_lines import LINES_FILE
-from builders.recall.pair_features import PairFeatures
+from builders.recall.fit_probability import LINES_FILE, PairFeatures
 from querytruth.array_types import FloatArray
 from querytruth.backends.models.embedders import load_text_embedder
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from builders.recall.caption_index import CaptionIndex, build_answer_index
-from builders.recall.pair_features import PairFeatures
+from builders.recall.fit_probability import PairFeatures
 from querytruth.array_types import BoolArray, FloatArray, Vectors
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"

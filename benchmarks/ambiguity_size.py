@@ -26,7 +26,7 @@ from ambiguity_fit import encode_once, find_minilm
 from ambiguity_ratings import build_tables, has_shared_data, read_captions
 
 from builders.recall.confusable_images import ConfusableRules, find_confusable_images
-from builders.recall.fitted_lines import read_lines
+from builders.recall.fit_probability import read_lines
 from querytruth.array_types import Vectors
 from querytruth.backends.models.embedders import load_text_embedder
 

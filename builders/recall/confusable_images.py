@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex, build_answer_index
-from builders.recall.fitted_lines import MIN_CAPTIONS, FittedLine, choose_line
-from builders.recall.pair_features import PairFeatures
+from builders.recall.fit_probability import MIN_CAPTIONS, FittedLine, PairFeatures, choose_line
 from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
 from querytruth.backends.models.nearest_neighbours import NearestRows
 

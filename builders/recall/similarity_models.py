@@ -9,7 +9,7 @@ import pandas as pd
 from builders.recall.captions import choose_caption_prompts, load_caption_model, load_description_model
 from builders.recall.confusable_images import ConfusableImages, ConfusableRules
 from builders.recall.definition import RecallDefinition
-from builders.recall.fitted_lines import LINES_FILE, FittedLine, read_lines
+from builders.recall.fit_probability import LINES_FILE, FittedLine, read_lines
 from querytruth.array_types import Vectors
 from querytruth.backends.models import chat
 from querytruth.backends.models.chat import ChatImage

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from builders.recall.ambiguity import build_recaption_requests, count_ambiguous, resolve_ambiguity
 from builders.recall.confusable_images import ConfusableImages, ConfusableRules, find_confusable_images
-from builders.recall.fitted_lines import FittedLine
+from builders.recall.fit_probability import FittedLine
 from querytruth.backends.models.embedders import char_ngrams
 from tests.builders.recall.album_captions import CaptionedAlbum, make_captioned_album, source_pairs
 

@@ -16,12 +16,12 @@ from builders.gallery.steps import (
     list_images,
     remove_duplicates,
     render_gallery,
+    render_images_page,
     select_images,
     split_readable,
     summarize_gallery,
 )
 from builders.publication import BuiltTables
-from builders.set_pages import render_images_page
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.requests import GalleryBuild
 from flows.set_kind import SetKind

@@ -12,7 +12,6 @@ from builders.generated.definition import GeneratedDefinition
 from builders.generated.stages import count_choices, load_chosen_objects, load_stage_summary, record_stage
 from builders.judged_pairs import judge_candidates
 from builders.publication import BuildResult, BuiltTables, publish_built
-from builders.set_pages import render_topics_page
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.requests import GeneratedBuild
 from flows.set_kind import SetKind
@@ -126,7 +125,7 @@ GENERATED_SET = SetKind(
     build_tables=build_generated_tables,
     publish=publish_generated_set,
     plan=plan_generated,
-    render_page=render_topics_page,
+    render_page=steps.render_topics_page,
     parameters=GeneratedBuild,
 )
 

@@ -32,8 +32,8 @@ from builders.recall.steps import (
     list_recall_prompts,
     load_published_gallery,
     pin_gallery_version,
+    render_captions_page,
 )
-from builders.set_pages import render_captions_page
 from flows import flow_entrypoint, gallery_set, set_kind
 from flows.gallery_set import choose_images
 from flows.requests import RecallBuild

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from builders.gallery.definition import GallerySource
+from builders.lint import lint_tables
 from builders.publication import BuildResult, BuiltTables, check_decision_logs, publish_built
-from builders.set_pages import RenderSetPage, render_judged_page
+from builders.set_page import render_set_page, select_set_queries
 from flows.definition_checks import check_before_build
 from flows.requests import BuildRequest
 from querytruth.backends.files import durable_files, safe_paths
@@ -23,7 +24,9 @@ from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.review.page_parts import pages_in
 from querytruth.sets import bucket_reading, bucket_versions, manifest, published_files, set_files, set_publishing
+from querytruth.sets.set_thumbnails import make_set_thumbnails
 
+RenderSetPage = Callable[[set_files.StoredSet], str]
 _SET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}(/v[1-9][0-9]{0,8})?")
 
 
@@ -81,6 +84,13 @@ def publish_to_bucket(definition: SetDefinition, result: BuildResult) -> BuildRe
     nested_results = [publish_to_bucket(definition, nested) for nested in result.nested_results]
     stored = bucket_versions.publish_version(result.path, BucketFolder.parse(definition.publish_to))
     return replace(result, nested_results=nested_results, url=stored.url)
+
+
+def render_judged_page(stored: set_files.StoredSet) -> str:
+    """The page of a set of queries and judgments."""
+    shown = select_set_queries(stored.tables, stored.manifest["notes"].get("parents", ()))
+    small = make_set_thumbnails(stored, shown.image_ids)
+    return render_set_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ DOING = {
         for name in ("object_rounds", "pool_tables", "stages", "strategy_comparison", "topic_rounds")
     ),
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
-    *("builders/imported_set.py", "builders/judged_pairs.py", "builders/set_pages.py"),
+    *("builders/imported_set.py", "builders/judged_pairs.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "judge", "judge_card", "overlap")),
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
@@ -167,7 +167,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 443,
+    "files": 442,
     "lines": 74_598,
     "lines of imports": 5_849,
     "carriers that are built at one place": 111,

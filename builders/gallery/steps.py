@@ -1,4 +1,4 @@
-"""Scans, filters, groups, selects and renders images: what the flow of gallery sets calls.
+"""Scans, filters, groups, selects and renders images, and the page of them: what the flow of gallery sets calls.
 
 Other kinds of sets have their duplicates grouped here as well.
 """
@@ -19,22 +19,26 @@ from builders.gallery.edit_alignment import LEAST_MATCHING_SHARE
 from builders.gallery.edited_copies import PATCH_DISTANCE
 from builders.gallery.image_scan import OverriddenImages, ScannedImages
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
+from builders.gallery.page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from builders.gallery.render_steps import render_images
 from querytruth.array_types import RowIndices
 from querytruth.backends.images import image_sources
 from querytruth.backends.images.hash_similarity import OUTLINE_COSINE
 from querytruth.backends.images.image_sources import ImageSource
+from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.backends.images.source_readers import SourceListing
 from querytruth.backends.steps import current_run, step
 from querytruth.definitions import NearDuplicateOptions
 from querytruth.errors import UserError
 from querytruth.records import IMAGES_SCHEMA
 from querytruth.sets import decision_outcomes
+from querytruth.sets.benchmark_set import list_squashed_sizes
 from querytruth.sets.decision_log import load_decisions
 from querytruth.sets.decision_records import ImagePairDecision
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Provenance, Threshold, describe_threshold
 from querytruth.sets.manifest_notes import GallerySummary
+from querytruth.sets.set_files import StoredSet, locate_set_images, locate_source_items
 
 _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
 Locate = Callable[[Sequence[str]], Sequence[Any]]
@@ -249,3 +253,28 @@ def _list_hash_thresholds(rules: NearDuplicateOptions) -> list[Threshold]:
         thresholds.append(describe_threshold("near_duplicates.patch_distance", "at most", PATCH_DISTANCE))
         thresholds.append(describe_threshold("near_duplicates.matching_share", "at least", LEAST_MATCHING_SHARE))
     return thresholds
+
+
+def render_images_page(stored: StoredSet) -> str:
+    """The page of a gallery, with its duplicate groups and rejections."""
+    shown = select_gallery(stored.tables)
+    summary = stored.manifest["notes"].get("summary")
+    if summary is None:
+        raise UserError("write page", stored.path, "has no summary in its manifest", "build the gallery again")
+    squashed_sizes = list_squashed_sizes(stored.tables.images, stored.manifest)
+    of_images = {ThumbnailKey("image", image_id): size for image_id, size in squashed_sizes.items()}
+    small = make_thumbnails(_locate_thumbnails(stored, shown), of_images)
+    return render_gallery_page(stored.tables, stored.manifest, summary, small, shown)
+
+
+def _locate_thumbnails(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey, str]:
+    """The locations of the thumbnails, in the page's order, so that the same page has the same thumbnails."""
+    grouped = {member.key.name for group in shown.groups for member in group.members}
+    # A build opens no file that was rejected as it was listed: a page does not either.
+    reasons = [reason for reason in shown.rejection_reasons if reason.stage != "list"]
+    readable_items = {example.item for reason in reasons for example in reason.examples}
+    items = [key.name for key in shown.thumbnail_keys if key.kind == "item" and key.name in grouped | readable_items]
+    in_set = locate_set_images(stored, [key.name for key in shown.thumbnail_keys if key.kind == "image"])
+    in_source = locate_source_items(stored.own_definition.get("images"), items)
+    locations = {ThumbnailKey("image", image_id): location for image_id, location in in_set.items()}
+    return locations | {ThumbnailKey("item", item): location for item, location in in_source.items()}

@@ -1,4 +1,4 @@
-"""Screens, renders and judges what a generated set collected: what its flow calls."""
+"""Screens, renders and judges what a generated set collected, and renders its page: what its flow calls."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -12,12 +12,16 @@ import pyarrow as pa
 from builders.gallery.render_steps import render_images
 from builders.generated.collection_steps import WebCollection, collect_images
 from builders.generated.definition import GeneratedDefinition
+from builders.generated.page import render_generated_page, select_generated
 from builders.judged_pairs import JudgedPairs
+from builders.lint import lint_tables
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UserError
 from querytruth.records import CANDIDATE_JUDGMENTS_SCHEMA, IMAGES_SCHEMA
 from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, Tables
 from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.set_files import StoredSet
+from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 _UNKNOWN = 0.5  # the score of a result that nobody judged
 DEFINITION_PLACEHOLDER = "DEFINITION"  # for the definition's path in a next step, where it is not known
@@ -134,3 +138,10 @@ def _no_images_error(definition: GeneratedDefinition, ledger: Ledger) -> UserErr
     if current_run().offline and "not_fetched" in reasons:
         next_step = "run without --offline"
     return UserError("collect images", definition.name, f"no query has enough images ({reason_counts})", next_step)
+
+
+def render_topics_page(stored: StoredSet) -> str:
+    """The page of a generated set, topic by topic."""
+    shown = select_generated(stored.tables)
+    small = make_set_thumbnails(stored, shown.image_ids)
+    return render_generated_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)

@@ -1,4 +1,4 @@
-"""The images of a recall set: those of a published set, or of a folder by a gallery's rules."""
+"""What the flow of recall sets calls: images of a set or a folder, questions about them, queries, and the page."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +9,7 @@ import pandas as pd
 
 from builders.gallery import selection
 from builders.gallery.definition import GallerySource
+from builders.lint import lint_tables
 from builders.publication import BuiltTables
 from builders.recall.caption_rules import load_recall_prompts
 from builders.recall.captions import (
@@ -20,6 +21,7 @@ from builders.recall.captions import (
     load_description_model,
 )
 from builders.recall.definition import RecallDefinition
+from builders.recall.page import render_recall_page, select_recall
 from querytruth.backends.models.cached_replies import answer_requests
 from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest, has_written_answers
 from querytruth.backends.models.reply_store import ReplyStore
@@ -28,7 +30,7 @@ from querytruth.definitions import PriceOptions
 from querytruth.errors import UserError
 from querytruth.questions import CallForecast, forecast_calls, guess_tokens, load_prompt
 from querytruth.records import empty_frame
-from querytruth.sets import benchmark_set, set_files
+from querytruth.sets import benchmark_set, set_files, set_thumbnails
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import Prompt, Provenance, describe_input_set
 
@@ -143,3 +145,10 @@ def group_questions(definition: RecallDefinition, shown: list[ChatImage]) -> Ite
                 price,
                 guess_tokens([prompt.text], limits.max_tokens, side),
             )
+
+
+def render_captions_page(stored: set_files.StoredSet) -> str:
+    """The page of a recall set, with its ambiguous captions."""
+    shown = select_recall(stored.tables, stored.manifest["notes"])
+    small = set_thumbnails.make_set_thumbnails(stored, shown.image_ids)
+    return render_recall_page(stored.tables, stored.manifest, small, lint_tables(stored.tables), shown)

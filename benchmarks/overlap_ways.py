@@ -33,8 +33,8 @@ def read_texts_of(file: Path) -> dict[str, str]:
 def images_ours(folder: Path) -> Answer:
     import pandas as pd
 
+    from querytruth.audit.overlap import hash_images
     from querytruth.audit.overlap_pairs import ImageOverlap
-    from querytruth.audit.overlap_sources import hash_images
     from querytruth.backends.images.image_reading import hash_crops
     from querytruth.backends.images.worker_processes import map_in_workers
 
@@ -64,8 +64,8 @@ def texts_ours(folder: Path) -> Answer:
 
 def captions_ours(folder: Path) -> Answer:
     """The captions of a table, read as the command reads them."""
+    from querytruth.audit.overlap import read_texts
     from querytruth.audit.overlap_pairs import TextOverlap
-    from querytruth.audit.overlap_sources import read_texts
 
     overlap, start, count = TextOverlap(read_texts_of(folder / "set.json")), processor_seconds(), 0
 

@@ -50,7 +50,7 @@ DOING = {
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/judged_pairs.py"),
     *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "judge", "judge_card", "overlap")),
-    *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "overlap_sources", "page", "shortcuts", "steps")),
+    *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
     *(f"querytruth/evaluation/{name}.py" for name in ("file_checksums", "systems")),
@@ -167,9 +167,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 442,
+    "files": 441,
     "lines": 74_598,
-    "lines of imports": 5_849,
+    "lines of imports": 5_848,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
     "Any": 1482,

@@ -8,6 +8,6 @@ divide the strata), `steps.py` (plan, prepare, draw), `audit_files.py`, `cards.p
 `judge_card.py`. An audit until a goal asks the card that counts most, and states what holds at every look:
 `certificate.py` (the mathematics), `next_cards.py`, `card_audit.py`.
 
-An overlap: `requests.py`, `overlap.py` over `overlap_sources.py`, `overlap_pairs.py`; `overlap_page.py`.
+An overlap: `requests.py`, `overlap.py` over `overlap_pairs.py`; `overlap_page.py`.
 Shortcuts: `shortcut_systems.py` (answers without a look at any image), `shortcuts.py`.
 """

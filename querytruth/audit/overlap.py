@@ -1,5 +1,8 @@
-"""What a set shares with other collections: pairs with evidence, and per query leaked or clean."""
+"""What a set shares with other collections (folders, tables, other sets): pairs with evidence, and per query leaked or
+clean.
+"""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,21 +10,42 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
-from querytruth.audit import overlap_pairs, overlap_sources
+from querytruth.audit import overlap_pairs
 from querytruth.backends.files import text_formats
 from querytruth.backends.files.durable_files import write_atomically
-from querytruth.backends.files.table_rows import TABLE_SUFFIXES
+from querytruth.backends.files.table_rows import TABLE_SUFFIXES, iterate_rows, read_columns
+from querytruth.backends.images import image_sources, worker_starts
+from querytruth.backends.images.image_reading import hash_crops, read_image
+from querytruth.backends.images.worker_processes import map_in_workers
+from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets import decision_log, leaked_queries
 from querytruth.sets.benchmark_set import canonical_json, get_render_options
 from querytruth.sets.decision_records import MAX_TEXT_CHARS, QueryDecision
-from querytruth.sets.set_files import StoredSet, find_set, read_set
+from querytruth.sets.published_files import newest_version
+from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
 
 _NOT_SEARCHED = [
     "images that are cropped by more than about 5% an edge, rotated or drawn over",
     "paraphrases and translations of texts",
 ]
+_STAGE = "find overlap"
+_HASHES_SCHEMA = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        ("sha256", pa.string()),
+        ("pixels", pa.string()),
+        ("phash", pa.uint64()),
+        ("mirrored", pa.uint64()),
+        ("outline", pa.binary(64)),
+    ]
+)
+_DIGEST_SCHEMA = pa.schema([("item", pa.string()), ("sha256", pa.string())])
+_BATCH = 5_000  # images of a folder whose hashes are compared at once
+_MIRRORED = 3  # place of the mirrored hash in ScannedImage.turned
+_TEXT_COLUMNS = ("text", "caption")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +66,8 @@ class OverlapResult:
 
 def find_overlap(stored: StoredSet, against: Sequence[str], out: Path) -> OverlapResult:
     """Compares a set with other collections. Raises UserError for a collection that cannot be read."""
-    tables, hashed = stored.tables, overlap_sources.hash_set_images(stored)
-    images = overlap_pairs.ImageOverlap(hashed, overlap_sources.hash_set_crops(stored))
+    tables, hashed = stored.tables, hash_set_images(stored)
+    images = overlap_pairs.ImageOverlap(hashed, hash_set_crops(stored))
     texts = overlap_pairs.TextOverlap(dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True)))
     found = [pairs for one in against for pairs in _find_pairs(images, texts, one, out)]
     pairs = pd.concat(found, ignore_index=True)[["kind", "set_item", "against", *overlap_pairs.PAIR_COLUMNS[1:]]]
@@ -70,18 +94,18 @@ def _find_pairs(
 def _open_collection(against: str, out: Path) -> tuple[Iterable[pd.DataFrame] | None, Iterable[tuple[str, str]] | None]:
     """Returns the tables of images and the texts of a collection, None for what it has not. Raises UserError."""
     path = Path(against)
-    if overlap_sources.is_set(against):
+    if is_set(against):
         other = read_set(find_set(against, out))
         queries = zip(other.tables.queries["query_id"], other.tables.queries["text"], strict=True)
-        return [overlap_sources.hash_set_images(other)], queries
+        return [hash_set_images(other)], queries
     if path.is_dir() or path.suffix in (".txt", ".lst"):
-        return overlap_sources.hash_images(against), None
+        return hash_images(against), None
     if path.suffix not in TABLE_SUFFIXES:
         next_step = f"give one, or a file with one of {', '.join((*TABLE_SUFFIXES, '.txt'))}"
-        raise UserError(overlap_sources.STAGE, against, "is no folder, set, table or list", next_step)
-    if (column := overlap_sources.find_text_column(path)) is None:
-        return overlap_sources.hash_images(against), None
-    return None, overlap_sources.read_texts(path, column)
+        raise UserError(_STAGE, against, "is no folder, set, table or list", next_step)
+    if (column := find_text_column(path)) is None:
+        return hash_images(against), None
+    return None, read_texts(path, column)
 
 
 def summarize_overlap(stored: StoredSet, against: Sequence[str], result: OverlapResult) -> dict[str, Any]:
@@ -130,3 +154,93 @@ def drop_leaked_queries(stored: StoredSet, queries: pd.DataFrame, against: Seque
         ],
     )
     return len(leaked)
+
+
+def is_set(against: str) -> bool:
+    """Whether a collection is a set: its folder, a version of it, or a name that is no path."""
+    path = Path(against)
+    return (path / "manifest.json").is_file() or newest_version(path) is not None or not path.exists()
+
+
+def hash_set_images(stored: StoredSet) -> pd.DataFrame:
+    """Returns _HASHES_SCHEMA of the images of a set that can be read; and a row with the sha256 alone for each source
+    file that the set's own copy is not the same as: a rendered image has other bytes."""
+    located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
+    hashed = _hash_files(located, Counter())
+    images = stored.tables.images
+    sources = _to_frame(pa.table({"item": images["image_id"], "sha256": images["sha256"]}).cast(_DIGEST_SCHEMA))
+    sources = sources.dropna()
+    is_new = ~pd.MultiIndex.from_frame(sources).isin(pd.MultiIndex.from_frame(hashed[_DIGEST_SCHEMA.names]))
+    own = _to_frame(pa.Table.from_pylist(sources[is_new].to_dict("records"), _HASHES_SCHEMA))
+    return pd.concat([hashed, own], ignore_index=True)
+
+
+def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
+    """Returns item, phash and outline of the images of a set with edges cut off, several rows per image."""
+    located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
+    hashed = map_in_workers(hash_crops, [location for _, location in located])
+    rows = [
+        {"item": item, "phash": one.phash, "outline": one.outline}
+        for (item, _), crops in zip(located, hashed, strict=True)
+        if isinstance(crops, list)
+        for one in crops
+    ]
+    return _to_frame(pa.Table.from_pylist(rows, _HASHES_SCHEMA))
+
+
+def list_images(images: str) -> list[tuple[str, str]]:
+    """Returns (item, place) of the images of a folder, a list or a table. Raises UserError where it is none of them."""
+    source = image_sources.open_source(images)
+    items = source.list_items().items.to_pylist()
+    located = zip(items, source.locate_all(items), strict=True)
+    return [(item, place) for item, place in located if isinstance(place, str)]
+
+
+def hash_images(images: str) -> Iterator[pd.DataFrame]:
+    """Yields _HASHES_SCHEMA of the images of a folder, a list or a table that can be read, in batches, and reports why
+    others were not. Raises UserError where none can be read."""
+    located, count, skipped = list_images(images), 0, Counter[str]()
+    for start in range(0, len(located), _BATCH):
+        table = _hash_files(located[start : start + _BATCH], skipped)
+        count += len(table)
+        yield table
+    if not count:
+        raise UserError(_STAGE, images, "holds no image that can be read", "give a folder of images")
+    if skipped:
+        reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(skipped.items()))
+        current_run().reporter.log(f"{images}: not compared: {reasons}")
+
+
+def _hash_files(located: Sequence[tuple[str, str]], skipped: Counter[str]) -> pd.DataFrame:
+    """Returns _HASHES_SCHEMA of the files that can be read, and counts in `skipped` why others are not."""
+    scanned = map_in_workers(read_image, [location for _, location in located])
+    rows = []
+    for (item, _), one in zip(located, scanned, strict=True):
+        if (
+            isinstance(one, worker_starts.WorkerFailure) or one.sha256 is None
+        ):  # a damaged JPEG has all that is compared
+            skipped[str(one.reason)] += 1
+            continue
+        hashes = {name: getattr(one, name) for name in ("sha256", "pixels", "phash", "outline")}
+        rows.append({**hashes, "item": item, "mirrored": one.turned[_MIRRORED] if one.turned else None})
+    return _to_frame(pa.Table.from_pylist(rows, _HASHES_SCHEMA))
+
+
+def _to_frame(table: pa.Table) -> pd.DataFrame:
+    """Returns a table of hashes as a frame; hashes that are missing stay whole numbers."""
+    unsigned = {pa.uint64(): pd.UInt64Dtype()}
+    return table.to_pandas(types_mapper=unsigned.get)
+
+
+def find_text_column(file: Path) -> str | None:
+    """Returns the column of captions that a table has, or None."""
+    columns = read_columns(file, _STAGE)
+    text_formats.refuse_repeated_columns(_STAGE, file, columns, _TEXT_COLUMNS)
+    return next((name for name in _TEXT_COLUMNS if name in columns), None)
+
+
+def read_texts(file: Path, column: str) -> Iterator[tuple[str, str]]:
+    """Yields (`row N`, text) of a table of captions; holds one batch of rows in memory. Raises UserError."""
+    for number, (_, row) in enumerate(iterate_rows(file, [column], stage=_STAGE), start=1):
+        if isinstance(row[column], str):
+            yield f"row {number}", row[column]

@@ -9,8 +9,14 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from querytruth.audit.overlap import drop_leaked_queries, find_overlap, summarize_overlap, write_overlap
-from querytruth.audit.overlap_sources import is_set, list_images
+from querytruth.audit.overlap import (
+    drop_leaked_queries,
+    find_overlap,
+    is_set,
+    list_images,
+    summarize_overlap,
+    write_overlap,
+)
 from querytruth.audit.requests import OverlapRequest
 from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.durable_files import write_page

@@ -13,9 +13,8 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from builders.imported_set import ImportDefinition
 from flows.import_set import import_set
-from querytruth.audit.overlap import find_overlap
+from querytruth.audit.overlap import find_overlap, hash_images
 from querytruth.audit.overlap_pairs import ImageOverlap, TextOverlap
-from querytruth.audit.overlap_sources import hash_images
 from querytruth.backends.images.image_reading import hash_crops
 from querytruth.sets.set_files import StoredSet, read_set
 

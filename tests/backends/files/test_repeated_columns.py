@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from builders.precision.label_files import read_label_csv
-from querytruth.audit.overlap_sources import find_text_column
+from querytruth.audit.overlap import find_text_column
 from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.images.source_readers import list_table
 from querytruth.backends.models.chat.captions_file import read_caption_file

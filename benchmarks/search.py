@@ -44,7 +44,7 @@ def make_vectors(count: int, dimensions: int, seed: int) -> Any:
 
 
 def ours(queries: Any, gallery: Any) -> Any:
-    from querytruth.evaluation.exact_search import build_vector_gallery, search_exact
+    from querytruth.evaluation.vector_search import build_vector_gallery, search_exact
 
     ids = [f"img_{number:07}" for number in range(len(gallery))]
     return search_exact(queries, build_vector_gallery(gallery, ids), K, threads=1).scores
@@ -84,8 +84,7 @@ def product(queries: Any, gallery: Any) -> Any:
 
 def search_faiss_index(index: str) -> Work:
     def work(queries: Any, gallery: Any) -> Any:
-        from querytruth.evaluation.approximate_search import search_with_index
-        from querytruth.evaluation.exact_search import build_vector_gallery
+        from querytruth.evaluation.vector_search import build_vector_gallery, search_with_index
 
         ids = [f"img_{number:07}" for number in range(len(gallery))]
         names = [f"q_{number}" for number in range(len(queries))]

@@ -17,7 +17,7 @@ from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.backends.search_systems.http import HttpSearch
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, suggest_choice, translate_read_errors, translate_write_errors
-from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, live_systems, systems
+from querytruth.evaluation import encoded_sets, evaluation_result, live_systems, systems, vector_search
 from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, read_named_images
 from querytruth.evaluation.published_names import translate_run
@@ -161,8 +161,8 @@ def search_by_model(judged: JudgedSet, model: str, text: str, k: int) -> QueryRe
     encoded = encoded_sets.encode_set(model, replace(judged, stored=replace(judged.stored, tables=tables)))
     known = encoded.images.is_known
     ids = [name for name, is_there in zip(encoded.images.ids.to_pylist(), known.tolist(), strict=True) if is_there]
-    gallery = exact_search.build_vector_gallery(encoded.images.vectors[known], ids)
-    found = exact_search.search_exact(encoded.texts.vectors, gallery, k, threads=current_run().workers)
+    gallery = vector_search.build_vector_gallery(encoded.images.vectors[known], ids)
+    found = vector_search.search_exact(encoded.texts.vectors, gallery, k, threads=current_run().workers)
     names = _name_images(judged)
     nearest = zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
     hits = [(names[ids[place]], ids[place], float(score)) for place, score in nearest]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from querytruth.array_types import Vectors
 from querytruth.backends.steps import current_run, step
-from querytruth.evaluation import encoded_sets, exact_search, metrics, ranking, run_evaluation, statistics
+from querytruth.evaluation import encoded_sets, metrics, ranking, run_evaluation, statistics, vector_search
 from querytruth.evaluation.evaluation_result import DIRECTIONS, IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from querytruth.evaluation.ground_truth import build_run, index_qrels
 from querytruth.evaluation.judged_sets import cluster_queries, load_judged_set
@@ -56,9 +56,9 @@ def _score_direction(
 ) -> MetricScores:
     truth = index_qrels(qrels[qrels["image_id"].isin(gallery_ids)], gallery_ids)
     judged = np.isin(np.array(ids, dtype=object), np.array(truth.query_ids.to_pylist(), dtype=object))
-    gallery = exact_search.build_vector_gallery(gallery_vectors, gallery_ids)
+    gallery = vector_search.build_vector_gallery(gallery_vectors, gallery_ids)
     depth = min(len(gallery_ids), _DEEPEST)
-    nearest_images = exact_search.search_exact(query_vectors[judged], gallery, depth, threads=current_run().workers)
+    nearest_images = vector_search.search_exact(query_vectors[judged], gallery, depth, threads=current_run().workers)
     judged_ids = [name for name, is_judged in zip(ids, judged, strict=True) if is_judged]
     run = build_run(judged_ids, gallery_ids, nearest_images.places, nearest_images.scores)
     return score_run(ranking.rank_run(run, truth), METRICS, clusters=clusters)

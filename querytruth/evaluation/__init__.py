@@ -10,6 +10,6 @@ In: a set, and systems: run files, models, vectors, baselines, live services, pr
 `metric_scores.py`, `bounds.py`, `statistics.py`, `open_set.py`, `traffic.py`, `run_evaluation.py` (all of it for one
 run), `result_types.py`, `evaluation_result.py`, `result_files.py`; beside each other:
 `comparison.py`, `system_differences.py`, `leaderboard.py`, `release_gate.py`, `sample_size.py`.
-`exact_search.py` and `approximate_search.py` search vectors.
+`vector_search.py` searches vectors, exactly or by an index.
 `steps.py` does what `flows/evaluation.py` tells.
 """

@@ -13,8 +13,7 @@ from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.id_patterns import map_pattern, split_pattern
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UsageError, UserError, suggest_choice, translate_read_errors
-from querytruth.evaluation import encoded_sets, evaluation_result, exact_search, ranking, run_files
-from querytruth.evaluation.approximate_search import INDEXES, search_with_index
+from querytruth.evaluation import encoded_sets, evaluation_result, ranking, run_files, vector_search
 from querytruth.evaluation.baselines import build_lexical_run, build_oracle_run, build_random_run
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.ground_truth import build_run, find_positions, to_id_array
@@ -23,6 +22,7 @@ from querytruth.evaluation.open_set import ReversedScores, find_reversed_matrix,
 from querytruth.evaluation.result_files import RESULT_FILE, RUN_FILE, check_result_table, read_result
 from querytruth.evaluation.result_types import SystemDescription
 from querytruth.evaluation.run_formats import SimilarityMatrix, read_image_texts, read_similarity_matrix
+from querytruth.evaluation.vector_search import INDEXES, search_with_index
 from querytruth.sets.ledger import Ledger
 
 SCORES = ("likeness", "distance")  # of a run or a matrix: the highest, or the lowest, is the best
@@ -173,7 +173,7 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str 
         depth, is_distance = k + int(pd.Index(sides[2]).isin(copies).sum()), scores == "distance"
         reversed_scores = find_reversed_matrix(*sides, view.qrels) if scores is None else None
         return SystemRun(
-            exact_search.run_from_similarities(*sides, depth, is_distance=is_distance),
+            vector_search.run_from_similarities(*sides, depth, is_distance=is_distance),
             find_reversal=lambda _ranked: reversed_scores,
         )
 
@@ -241,7 +241,7 @@ def _search_vectors(
     gallery_ids, gallery_vectors, is_known = gallery_side.ids, gallery_side.vectors, gallery_side.is_known
     if not is_known.all():
         gallery_ids, gallery_vectors = gallery_ids.filter(pa.array(is_known)), gallery_vectors[is_known]
-    gallery = exact_search.build_vector_gallery(gallery_vectors, gallery_ids)
+    gallery = vector_search.build_vector_gallery(gallery_vectors, gallery_ids)
     with current_run().reporter.bar(f"search among {len(gallery_ids):,}", len(ids), "queries") as advance:
         query_vectors, threads = query_side.vectors[row], current_run().workers
         result, loss = search_with_index(

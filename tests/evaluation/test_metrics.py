@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from querytruth.errors import UserError
-from querytruth.evaluation.exact_search import run_from_similarities
 from querytruth.evaluation.ground_truth import index_qrels
 from querytruth.evaluation.metric_scores import average_directions, score_run, transpose_qrels
 from querytruth.evaluation.metrics import (
@@ -16,6 +15,7 @@ from querytruth.evaluation.metrics import (
     parse_metric,
 )
 from querytruth.evaluation.ranking import RankedRun, rank_run
+from querytruth.evaluation.vector_search import run_from_similarities
 from tests.evaluation.naive_metrics import NaiveQrels, NaiveRun, qrels_table, run_table
 
 

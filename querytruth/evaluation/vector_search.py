@@ -1,9 +1,10 @@
-"""Runs by exact search: the nearest images by the inner product of vectors, or by a matrix.
+"""Runs by a search of vectors: the nearest images by the inner product, exact or by an index, or by a matrix.
 
 FAISS proposes candidates in single precision; their scores are computed again in double precision and rounded, so that
 the order does not depend on batch size, threads or the order of the gallery. Ties go to the highest id, as in
 ranking.py. Where FAISS may have omitted an image that ties at the cut, the query is compared with the whole gallery in
-blocks. Nothing is copied: a million vectors of 512 dimensions take 2 GB.
+blocks. Nothing is copied: a million vectors of 512 dimensions take 2 GB. What an index loses against the exact search
+is measured.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from querytruth.array_types import RowIndices, Vectors
-from querytruth.backends.models.nearest_neighbours import use_faiss_threads
-from querytruth.errors import UserError
+from querytruth.backends.models.nearest_neighbours import build_cell_index, choose_cell_centres, use_faiss_threads
+from querytruth.errors import UserError, suggest_choice
 from querytruth.evaluation.ground_truth import argsort_ids_descending, build_run, to_id_array
+from querytruth.records import stable_hash
 
 DECIMALS = 6
 _QUERIES = 4096  # at a time
@@ -28,6 +30,10 @@ _BLOCK = 8192  # images of it at a time
 _STAGE = "search"
 _READ_STAGE = "read similarities"
 _AT_ONCE = 1 << 24  # numbers of the matrix
+INDEXES = ("exact", "ivf", "hnsw")
+_HNSW_LINKS = 32
+_SAMPLE = 1000  # queries on which the loss is measured
+_ADDED = 1 << 16  # images of an index at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,3 +210,66 @@ def _first_highest(block: Any, k: int) -> Any:
     left = k - higher.sum(axis=1, keepdims=True)
     taken = higher | (equal & (np.cumsum(equal, axis=1) <= left))
     return np.nonzero(taken)[1].reshape(len(block), k)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLoss:
+    """`missed_share`: the share of the exact k nearest images that the index missed, over `query_count` queries."""
+
+    query_count: int
+    missed_share: float
+
+
+def search_with_index(
+    index: str,
+    queries: Vectors,
+    query_ids: Sequence[str],
+    gallery: VectorGallery,
+    k: int,
+    *,
+    threads: int,
+    advance: Callable[[int], None] = lambda _queries: None,
+) -> tuple[NearestImages, IndexLoss]:
+    """Returns the k nearest images by one of INDEXES, with exact scores, and the loss on a sample of 1,000 queries,
+    chosen by hash. `ivf` searches 32 cells, `hnsw` follows a graph of the images. Raises UserError for another index
+    and as `search_exact` does."""
+    if index not in INDEXES:
+        raise UserError("search", index, "is no index", suggest_choice(index, list(INDEXES)))
+    if index == "exact":
+        return search_exact(queries, gallery, k, threads=threads, advance=advance), IndexLoss(len(queries), 0.0)
+    queries, k = check_query_vectors(queries, gallery), min(k, len(gallery.vectors))
+    faiss_index = _ivf(gallery, threads) if index == "ivf" else _hnsw(gallery, k)
+    with use_faiss_threads(threads):
+        _, rows = faiss_index.search(queries, min(k + count_extra_candidates(k), len(gallery.vectors)))
+    places = np.where(rows < 0, -1, gallery.by_id_rank[rows])
+    advance(len(queries))
+    result = decode_keys(np.sort(rescore_candidates(queries, gallery, places), axis=1)[:, :k], gallery)
+    sampled_rows = sorted(range(len(queries)), key=lambda row: stable_hash("loss", query_ids[row]))[:_SAMPLE]
+    exact_result = search_exact(queries[sampled_rows], gallery, k, threads=threads)
+    # Query and image as one number.
+    offsets = np.arange(len(sampled_rows))[:, None] * (len(gallery.vectors) + 1) + 1
+    is_in_both = np.isin(exact_result.places + offsets, result.places[sampled_rows] + offsets)
+    return result, IndexLoss(len(sampled_rows), float(1 - is_in_both.mean()) if is_in_both.size else 0.0)
+
+
+def _ivf(gallery: VectorGallery, threads: int) -> Any:
+    """Returns cells around images chosen by the hash of their ids."""
+    centres = choose_cell_centres([stable_hash("cell", name) for name in gallery.image_ids.to_pylist()])
+    return _add_vectors(build_cell_index(gallery.vectors[centres]), gallery, threads)
+
+
+def _hnsw(gallery: VectorGallery, k: int) -> Any:
+    """Returns a graph, built on one thread: with more it depends on their timing."""
+    import faiss
+
+    index = faiss.IndexHNSWFlat(gallery.vectors.shape[1], _HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efSearch = max(64, 2 * (k + count_extra_candidates(k)))
+    return _add_vectors(index, gallery, 1)
+
+
+def _add_vectors(index: Any, gallery: VectorGallery, threads: int) -> Any:
+    """Adds the images in the order of their ids, so that the order of the rows has no effect."""
+    with use_faiss_threads(threads):
+        for start in range(0, len(gallery.vectors), _ADDED):
+            index.add(gallery.vectors[gallery.by_id_rank[start : start + _ADDED]])
+    return index

@@ -57,7 +57,7 @@ DOING = {
 }
 # Of the backends, what only computes.
 PURE_BACKENDS = (
-    *("steps", "clusters", "plugins", "files.text_formats", "models.nearest_neighbours", "models.reply_envelope"),
+    *("steps", "plugins", "files.text_formats", "models.nearest_neighbours", "models.reply_envelope"),
     *("models.reply_markup", "images.perceptual_hashes", "images.image_quality", "images.hash_neighbours"),
     *("images.hash_similarity", "id_patterns"),
 )
@@ -167,12 +167,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 440,
+    "files": 438,
     "lines": 74_598,
-    "lines of imports": 5_840,
+    "lines of imports": 5_827,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
-    "Any": 1482,
+    "Any": 1481,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -18,12 +18,11 @@ from querytruth.backends.files.bucket import map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.files.durable_files import file_sha256, open_task_folder, task_root
 from querytruth.backends.files.safe_paths import contained_file, contained_path
-from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.backends.images import worker_processes
 from querytruth.backends.images.rendering import RenderJob, read_rendered_size, run_render_job
 from querytruth.backends.images.source_names import is_url
 from querytruth.backends.models.chat import ChatImage
-from querytruth.backends.steps import Advance, current_run, map_parts, step
+from querytruth.backends.steps import Advance, current_run, map_parts, open_transfer_bar, step
 from querytruth.definitions import RenderOptions
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.sets import benchmark_set, kept_scan_parts, kept_work, ledger

@@ -28,8 +28,7 @@ from flows.prefect_runs.artifacts import ProgressReporter, create_build_artifact
 from flows.prefect_runs.build_run import PrefectBuildRun, deadline_after
 from flows.requests import BuildRequest, CollectStage
 from flows.set_kind import SetKind
-from querytruth.backends.clusters import cluster_hosts, use_cluster
-from querytruth.backends.steps import active_run, current_run
+from querytruth.backends.steps import active_run, cluster_hosts, current_run, use_cluster
 from querytruth.definitions import SetDefinition
 from querytruth.errors import BudgetSpentError, UserError
 from querytruth.sets.review_csv import ReviewTableOptions

@@ -28,8 +28,7 @@ from flows.requests import (
 from flows.set_kinds import build_set, build_set_with_page, plan_set
 from flows.training import TrainingResult, train_dual_encoder
 from querytruth.api.loaded_set import SetBuild
-from querytruth.backends.clusters import cluster_hosts, use_cluster
-from querytruth.backends.steps import Reporter, SilentReporter, active_run, current_run
+from querytruth.backends.steps import Reporter, SilentReporter, active_run, cluster_hosts, current_run, use_cluster
 from querytruth.requests import ByPlace, takes_request
 from querytruth.terminal import TerminalReporter
 

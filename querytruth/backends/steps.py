@@ -2,9 +2,14 @@
 
 A build is a function that calls steps. How they run is set around it (`active_run`), so both ways do the same. Steps
 get tables by reference; only the parts of `map_parts` may go to other processes, as paths to files.
+
+The parts of a step are done on threads of this process, or on the workers of a cluster of Dask. A worker imports what
+its part needs and nothing else: Prefect, which takes seconds and a server, stays in the process of the build.
 """
 
 import functools
+import logging
+import os
 import platform
 import sys
 import time
@@ -16,17 +21,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
-from querytruth.backends.clusters import describe_lost_part
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.web.offline import forbid_connections
-from querytruth.errors import UserError
+from querytruth.errors import UserError, suggest_choice
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Advance = Callable[[int], None]
 PartWork: TypeAlias = Callable[[T, Advance], R]
+_RUNNERS = ("threads", "dask")
+_START_SECONDS = 20  # for a cluster's answer
+_LOST = {"KilledWorker", "FutureCancelledError", "CommClosedError"}  # of Dask, by name: it need not be installed
 
 
 class Reporter(Protocol):
@@ -48,6 +56,16 @@ class SilentReporter:
     def bar(self, title: str, total: int, unit: str) -> AbstractContextManager[Advance]:
         """A bar that shows nothing."""
         return nullcontext(lambda _count: None)
+
+
+_SILENT = SilentReporter()
+# Where transfers report, within a run or not: chosen once, by the command line.
+transfer_reporter: ContextVar[Reporter] = ContextVar("transfer_reporter", default=_SILENT)
+
+
+def open_transfer_bar(title: str, total: int) -> AbstractContextManager[Advance]:
+    """The progress bar of a transfer of `total` bytes, from any depth."""
+    return transfer_reporter.get().bar(title, total, "bytes")
 
 
 @dataclass(slots=True)
@@ -199,3 +217,48 @@ def map_parts(title: str, work: PartWork[T, R], parts: Sequence[T], total: int, 
     run = current_run()
     with run.reporter.bar(title, total, unit) as advance:
         return list(run.run_parts(title, work, parts, advance))
+
+
+def cluster_hosts(runner: str) -> tuple[str, ...]:
+    """Return the hosts that a build on this runner talks to: this machine, and the cluster's."""
+    address = runner.partition(":")[2]
+    host = urlsplit(address if "//" in address else f"//{address}").hostname
+    return ("127.0.0.1", "::1", "localhost", *([host] if host else []))
+
+
+@contextmanager
+def use_cluster(runner: str, workers: int) -> Iterator[Executor | None]:
+    """Yield the executor of a runner's cluster, whose functions and arguments must pickle: `dask:ADDRESS` is a cluster
+    that is up, `dask` one of so many workers, for this build; None for threads. Raises UserError for an unknown runner,
+    where Dask is not installed, and for a cluster that does not answer."""
+    kind, _, address = runner.partition(":")
+    if kind not in _RUNNERS or (kind == "threads" and address):
+        raise UserError("run", runner, "is no runner", suggest_choice(kind, list(_RUNNERS)))
+    if kind == "threads":
+        yield None
+        return
+    # A worker that ends with its cluster logs that it is gone.
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise UserError("run", "dask", "is not installed", "pip install 'querytruth[dask]'") from None
+    # Dask always serves a dashboard; port 0 is any free one.
+    options: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    local = nullcontext(address) if address else LocalCluster(n_workers=workers, threads_per_worker=1, **options)
+    with local as scheduler:
+        try:
+            client = Client(scheduler, timeout=_START_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            reason = f"does not answer ({type(error).__name__})"
+            raise UserError("run", runner, reason, "check the address, and that it is up") from None
+        with client:
+            yield client.get_executor(pure=False)
+
+
+def describe_lost_part(error: BaseException) -> UserError | None:
+    """Return the error of a part whose workers died one after the other, or whose cluster is gone; None for others."""
+    if isinstance(error, CancelledError) or type(error).__name__ in _LOST:
+        reason = f"lost the workers of a part, or the cluster itself is gone ({type(error).__name__})"
+        return UserError("run", "dask", reason, "see the workers' logs, then run again: what is done is kept")
+    return None

@@ -9,7 +9,7 @@ from cyclopts import App, Group, Parameter
 from rich.markup import escape
 
 from querytruth.backends.environment import configure_allocator
-from querytruth.backends.files.transfer_bars import transfer_bars
+from querytruth.backends.steps import transfer_reporter
 from querytruth.cli.command_line import run_command
 from querytruth.cli.command_list import COMMANDS, PURPOSE, name_version
 from querytruth.errors import UserError, suggest_choice
@@ -65,7 +65,7 @@ def main() -> None:
     """Run the command. Exit 0: done; 1: the work failed; 2: wrong arguments; 3: a gate is undecided; 4: the budget
     is spent; 130: stopped; 143: stopped by SIGTERM."""
     configure_allocator()
-    transfer_bars.set(TerminalReporter().bar)
+    transfer_reporter.set(TerminalReporter())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _raise_stop_requested)
     try:

@@ -18,7 +18,7 @@ from querytruth.backends.files.bucket import BucketObjects, map_at_once
 from querytruth.backends.files.bucket_urls import SetUrl, cache_folder, list_versions, object_name, object_path
 from querytruth.backends.files.durable_files import file_sha256, link_or_copy
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, contained_path
-from querytruth.backends.files.transfer_bars import open_transfer_bar
+from querytruth.backends.steps import open_transfer_bar
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.decision_log import LOG_NAMES
 from querytruth.sets.manifest import MAX_MANIFEST_BYTES, Manifest, is_undamaged_manifest, parse_manifest

@@ -15,7 +15,7 @@ from querytruth.backends.files.bucket import BucketObjects, map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl, object_name, object_path
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.safe_paths import contained_file, read_regular
-from querytruth.backends.files.transfer_bars import open_transfer_bar
+from querytruth.backends.steps import open_transfer_bar
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.bucket_reading import RemoteVersion, download_object, find_remote_version, place_version, run_all
 from querytruth.sets.decision_log import LOG_NAMES, check_no_decision_is_lost

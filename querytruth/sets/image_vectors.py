@@ -17,13 +17,13 @@ import pandas as pd
 from PIL import Image
 
 from querytruth.array_types import RowIndices, Vectors
-from querytruth.backends.files import bucket, bucket_urls, durable_files, parquet_files, safe_paths, transfer_bars
+from querytruth.backends.files import bucket, bucket_urls, durable_files, parquet_files, safe_paths
 from querytruth.backends.images.rendering import PixelsJob, ThumbnailJob, run_pixels_job, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_parallel, map_in_workers
 from querytruth.backends.models.embedders import Embedder, ImageTextEmbedder, load_image_text_embedder
 from querytruth.backends.models.nearest_neighbours import find_pairs_above, pair_cosines
 from querytruth.backends.models.vector_store import VectorStore, is_sound_vector_file
-from querytruth.backends.steps import Advance, current_run, step
+from querytruth.backends.steps import Advance, current_run, open_transfer_bar, step
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.records import digest_start_of_image_id
 from querytruth.sets.kept_work import KeptObject, KeptObjects
@@ -114,7 +114,7 @@ class KeptVectors:
         stored = self._objects.list_kept()
         new = [one for one in stored if one.sha256 not in here]
         with (
-            transfer_bars.open_transfer_bar("read vectors", sum(one.size for one in new)) as advance,
+            open_transfer_bar("read vectors", sum(one.size for one in new)) as advance,
             translate_write_errors("embed images", self._local),
         ):
 

@@ -17,10 +17,10 @@ from querytruth.backends.files.bucket import map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder
 from querytruth.backends.files.durable_files import file_sha256, open_task_folder
 from querytruth.backends.files.parquet_files import read_checked
-from querytruth.backends.files.transfer_bars import open_transfer_bar
 from querytruth.backends.images import scan_parts
 from querytruth.backends.images.scan_parts import MAX_PART_BYTES, is_sound_part
 from querytruth.backends.images.source_names import is_url
+from querytruth.backends.steps import open_transfer_bar
 from querytruth.errors import UserError
 from querytruth.sets.kept_work import KeptObject, KeptObjects
 

@@ -12,9 +12,16 @@ from pathlib import Path
 import pytest
 
 from flows.prefect_runs.build_run import is_transient
-from querytruth.backends import clusters
-from querytruth.backends.clusters import cluster_hosts, use_cluster
-from querytruth.backends.steps import Advance, BuildRun, SilentReporter, active_run, map_parts
+from querytruth.backends import steps
+from querytruth.backends.steps import (
+    Advance,
+    BuildRun,
+    SilentReporter,
+    active_run,
+    cluster_hosts,
+    map_parts,
+    use_cluster,
+)
 from querytruth.errors import UserError
 
 
@@ -121,7 +128,7 @@ def test_a_missing_library_is_named_by_its_extra(monkeypatch: pytest.MonkeyPatch
 
 def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(clusters, "_START_SECONDS", 1)
+    monkeypatch.setattr(steps, "_START_SECONDS", 1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"

@@ -8,5 +8,5 @@ its folder), `option_paths.py` (which options are paths), `text_formats.py` (JSO
 `spreadsheet_writing.py` (a sheet of texts and images), `json_stream.py` (one large JSON object in pieces),
 `parquet_files.py` with `parquet_batches.py`, which a worker runs, and `tar_files.py` (a stranger's, in bounded memory),
 `bucket_urls.py` (addresses in object storage, and the cache on this machine), `bucket.py` (the only one that connects),
-`transfer_bars.py` (its progress), `object_store.py` (one store of named bytes, in a database or a bucket).
+`object_store.py` (one store of named bytes, in a database or a bucket).
 """

@@ -14,10 +14,10 @@ import pandas as pd
 from querytruth.backends.files.durable_files import link_or_copy, write_atomically
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.images import source_names
+from querytruth.backends.images.exif import remove_coordinates
 from querytruth.backends.images.image_decoding import read_bounded
 from querytruth.backends.images.image_headers import sniff_format
 from querytruth.backends.images.image_reading import MAX_FILE_BYTES
-from querytruth.backends.images.photo_places import remove_coordinates
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, find_rendered_sizes
 from querytruth.sets.set_files import StoredSet, read_image_digests

@@ -167,9 +167,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 437,
+    "files": 436,
     "lines": 74_598,
-    "lines of imports": 5_825,
+    "lines of imports": 5_819,
     "carriers that are built at one place": 111,
     "functions with seven parameters or more": 15,
     "Any": 1481,

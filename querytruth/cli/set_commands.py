@@ -156,8 +156,9 @@ def gc(
 
     Example: querytruth gc family-album --dry-run
     """
+    from querytruth.backends.files.durable_files import remove_abandoned_folders
     from querytruth.errors import translate_write_errors
-    from querytruth.sets.staging_folders import find_leftovers, remove_abandoned_folders
+    from querytruth.sets.published_files import find_leftovers
 
     folder = next((place for place in (out / name, Path(name)) if place.is_dir()), None)
     if folder is None:

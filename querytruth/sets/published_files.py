@@ -1,4 +1,4 @@
-"""What lies in the folder of a set: the numbers of its versions, the files of one, and what it may name outside.
+"""What lies in the folder of a set: its versions, the files of one, what it may name outside, and leftovers.
 
 A number is never used twice: results, exports and people know a version by it. A lost version is one that something
 names and that is after the newest that is there; that somebody removed an older one changes nothing.
@@ -6,6 +6,8 @@ names and that is after the newest that is there; that somebody removed an older
 Outside its own folder a set may name nothing, unless this user published it here or gives the folder. A record per
 published version is stored in the user's state folder, named by the digest of its manifest file, outside every set, so
 that no set from elsewhere can claim to be the user's own.
+
+Leftovers of interrupted runs are unfinished writes, and versions of killed builds that were never put in place.
 """
 
 import os
@@ -22,6 +24,8 @@ from querytruth.backends.images.source_names import is_allowed_url, is_url
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.manifest import Manifest
 
+# The temporary names of querytruth.backends.files.durable_files.
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}")
 _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
 AUDITS_FOLDER = "audits"  # beside the versions
 RESULTS_FOLDER = "evaluations"  # beside the versions
@@ -167,3 +171,25 @@ def _is_below(path: str, root: str) -> bool:
     if is_url(path) or is_url(root):
         return path.startswith(root.rstrip("/") + "/")
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def find_leftovers(folder: Path, older_than: float) -> list[Path]:
+    """Returns the leftovers that were last changed before `older_than` (seconds since 1970), sorted. Nothing in a
+    version and no decision, reply or rendered image is one."""
+    files = [path for path in _walk(folder) if path.lstat().st_mtime < older_than]
+    inside = {path: path.relative_to(folder).parts for path in files}
+    found = {
+        path for path, parts in inside.items() if _UNFINISHED.fullmatch(path.name) or parts[:2] == ("pages", "incoming")
+    }
+    staged = {path: folder.joinpath(*parts[:2]) for path, parts in inside.items() if parts[0] == ".publish"}
+    return sorted(found | {path for path, staging in staged.items() if durable_files.is_abandoned(staging)})
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_symlink():
+            continue
+        if path.is_file():
+            yield path
+        elif path.is_dir() and not _NAMED.fullmatch(path.name):
+            yield from _walk(path)

@@ -27,6 +27,8 @@ from querytruth.backends.files.durable_files import (
     file_sha256,
     link_or_copy,
     make_durable_folder,
+    make_staging_folder,
+    remove_abandoned_folders,
     sync_file,
     sync_folder,
     write_atomically,
@@ -44,7 +46,6 @@ from querytruth.sets.published_files import (
     read_latest,
 )
 from querytruth.sets.set_files import read_intact_digests
-from querytruth.sets.staging_folders import make_staging_folder, remove_abandoned_folders
 
 _ROWS = 1 << 22  # per row group; larger ones write faster and take less room, but more memory to read
 _WITHOUT_STATISTICS = {"image_id", "evidence"}  # ranges of shuffled ids are useless and take most of the time

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from querytruth.backends.files.durable_files import make_staging_folder
 from querytruth.cli import set_commands
 from querytruth.errors import UserError
-from querytruth.sets.staging_folders import find_leftovers, make_staging_folder
+from querytruth.sets.published_files import find_leftovers
 from tests.small_sets import publish_small_set, small_tables
 
 DAY = 86_400

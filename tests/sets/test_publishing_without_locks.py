@@ -15,10 +15,10 @@ import pytest
 
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
+from querytruth.backends.files.durable_files import is_abandoned, make_staging_folder, remove_abandoned_folders
 from querytruth.errors import UserError
 from querytruth.sets import set_publishing
 from querytruth.sets.set_files import read_set, verify_set
-from querytruth.sets.staging_folders import is_abandoned, make_staging_folder, remove_abandoned_folders
 from tests.flows.test_gallery_set import definition, photo
 from tests.sets.test_set_files import put, tables
 
@@ -91,7 +91,8 @@ def test_where_locks_fail_a_build_ends_before_the_work(
 
 def test_a_staging_folder_is_abandoned_when_its_process_has_ended_and_not_before(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from querytruth.sets.staging_folders import make_staging_folder\n"
+        "import sys; from pathlib import Path\n"
+        "from querytruth.backends.files.durable_files import make_staging_folder\n"
         "print(make_staging_folder(Path(sys.argv[1])), flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(

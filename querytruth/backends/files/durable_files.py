@@ -1,9 +1,13 @@
-"""Durable writes: files that are replaced atomically, logs and journals of lines, folders that a task leaves clean.
+"""Durable writes: files that are replaced atomically, logs and journals of lines, folders that a run leaves clean.
 
 Every line of a log is on disk before the call returns. Lines that were appended together are separated by a carriage
 return, and the last one ends with a line feed, written when everything before it is on disk. Whatever follows the last
 line feed is an unfinished write, after a power failure, too: readers skip it, and the next write replaces it. A journal
 has a line per step, for one process at a time.
+
+Where a result is a folder, each run writes it in a staging folder of its own before it puts it in place. The name holds
+the machine and the process. A folder is abandoned when its process has ended, or, where that is on another machine,
+after a day.
 """
 
 import atexit
@@ -15,18 +19,22 @@ import re
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
 
+from querytruth.backends.environment import process_start, this_machine
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, open_regular, require_regular
 from querytruth.errors import UserError, translate_write_errors
 
 _BLOCK_BYTES = 1 << 20
 _LINE_END = re.compile(rb"\r\n?|\n")  # CRLF: of an editor
 _STAGE = "keep journal"
+_STAGING_NAME = re.compile(r"([0-9a-f]{12})-([0-9]+)-[0-9a-f]{8}")  # machine and process
+_ABANDONED = 24 * 3600  # seconds
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
@@ -208,6 +216,46 @@ def _make_root(process: int) -> Path:
 def _remove(root: Path, process: int) -> None:
     if os.getpid() == process:  # a fork of the process has its own
         shutil.rmtree(root, ignore_errors=True)
+
+
+def make_staging_folder(parent: Path) -> Path:
+    """Creates a folder of this process below `parent`, which is created if missing."""
+    folder = parent / f"{_hash_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+    for _ in range(9):
+        with suppress(FileNotFoundError):  # another run removed the empty parent at this moment
+            folder.mkdir(parents=True)
+            return folder
+    folder.mkdir(parents=True)
+    return folder
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether no run writes to the folder any more. One that has no name of ours is."""
+    if not (named := _STAGING_NAME.fullmatch(folder.name)):
+        return True
+    if named[1] == _hash_machine() and not process_start(int(named[2])):
+        return True
+    try:
+        return time.time() - folder.stat().st_mtime > _ABANDONED
+    except FileNotFoundError:
+        return False
+
+
+def remove_abandoned_folders(parent: Path) -> None:
+    """Removes what ended runs left below `parent`, and `parent` where it is empty then."""
+    with suppress(OSError):
+        for path in parent.iterdir():
+            if not is_abandoned(path):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+        parent.rmdir()
+
+
+def _hash_machine() -> str:
+    return hashlib.sha256(this_machine().encode()).hexdigest()[:12]
 
 
 class LineJournal:

@@ -7,11 +7,11 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from querytruth.backends.files.durable_files import make_staging_folder, remove_abandoned_folders
 from querytruth.backends.plugins import PluginPackage
 from querytruth.errors import UserError
 from querytruth.formats.set_description import DESCRIPTION_FILE, write_description
 from querytruth.sets.set_files import StoredSet
-from querytruth.sets.staging_folders import make_staging_folder, remove_abandoned_folders
 
 EXPORTERS = PluginPackage("querytruth.formats.exporters", "format", "export")
 

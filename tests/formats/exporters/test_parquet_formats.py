@@ -15,10 +15,10 @@ import pytest
 import yaml
 from PIL import Image
 
+from querytruth.backends.files.durable_files import make_staging_folder
 from querytruth.errors import UserError
 from querytruth.formats import exporters, parquet_shards
 from querytruth.sets.set_files import StoredSet
-from querytruth.sets.staging_folders import make_staging_folder
 from tests.small_sets import publish_small_set, small_tables
 
 

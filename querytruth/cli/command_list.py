@@ -39,14 +39,17 @@ COMMANDS = {
     "Measure": {
         "evaluate": ("evaluate_command:evaluate", "Measure how well systems find a set's images."),
         "compare": ("comparison_commands:compare", "Compare systems on the same queries."),
-        "gate": ("gate_commands:gate", "Decide whether a candidate may replace a baseline."),
-        "plan-size": ("gate_commands:plan_size", "Plan the number of queries that find a difference of two systems."),
+        "gate": ("comparison_commands:gate", "Decide whether a candidate may replace a baseline."),
+        "plan-size": (
+            "comparison_commands:plan_size",
+            "Plan the number of queries that find a difference of two systems.",
+        ),
         "leaderboard": ("comparison_commands:leaderboard", "Order all systems that were evaluated on a set."),
     },
     "Trust": {
         "audit": ("trust_commands:app", "Estimate how much of a set's truth is missing or wrong."),
-        "overlap": ("check_commands:overlap", "Find what a set shares with training data or with another set."),
-        "shortcuts": ("check_commands:shortcuts", "Test whether queries are answered without a look at the images."),
+        "overlap": ("trust_commands:overlap", "Find what a set shares with training data or with another set."),
+        "shortcuts": ("trust_commands:shortcuts", "Test whether queries are answered without a look at the images."),
         "verify": ("set_commands:verify", "Compute every checksum again, and follow the decision logs."),
         "rebuild": ("set_commands:rebuild", "Build a version again from its manifest, and compare."),
         "gc": ("set_commands:gc", "Remove the unfinished writes that interrupted runs left."),

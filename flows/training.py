@@ -11,7 +11,7 @@ from typing import Any
 from builders.publication import cut_from_set, publish_built
 from querytruth.backends.files.durable_files import open_journal, write_atomically
 from querytruth.backends.files.text_formats import parse_json
-from querytruth.backends.models.model_devices import choose_device
+from querytruth.backends.models.hub_models import choose_device
 from querytruth.backends.steps import current_run
 from querytruth.definitions import SetDefinition
 from querytruth.dual_encoder import retrieval_scores

@@ -13,8 +13,8 @@ from PIL import Image
 
 from querytruth.array_types import Vectors
 from querytruth.backends.environment import translate_environment_faults
-from querytruth.backends.models.embedders import EmbedderOptions
-from querytruth.backends.models.model_devices import choose_device, encode_in_batches, to_rgb
+from querytruth.backends.models.embedders import EmbedderOptions, encode_in_batches, to_rgb
+from querytruth.backends.models.hub_models import choose_device
 from querytruth.dual_encoder.checkpoints import DESCRIPTION, create_tower, read_checkpoint
 from querytruth.errors import UserError
 from querytruth.sets.benchmark_set import canonical_json

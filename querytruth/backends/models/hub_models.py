@@ -1,4 +1,4 @@
-"""Models by a folder or a name on the Hugging Face hub: their files and revisions."""
+"""Models that this process loads: their files and revisions, by a folder or a name on the hub, and their device."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 from querytruth.backends import environment
 from querytruth.backends.files.text_formats import parse_json
+from querytruth.backends.plugins import missing_library_error
 from querytruth.backends.web.offline import is_offline
 from querytruth.errors import UserError, first_line
 
@@ -177,6 +178,23 @@ def _folder_digest(folder: Path) -> str:
                 file.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
                 digest.update(file.read(_SAMPLE))
     return digest.hexdigest()
+
+
+def choose_device(device: str | None, stage: str, next_step: str = "give the device cpu") -> Any:
+    """Returns the torch device of that name; for None a GPU if there is one. Raises UserError where it cannot be
+    used, or torch is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise missing_library_error(stage, "a local model", error) from None
+
+    name = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
+        reason = f"cannot be used ({first_line(error)}; {environment.library_of(error, torch)})"
+        raise UserError(stage, name, reason, next_step) from None
+    return torch.device(name)
 
 
 def silence_transformers() -> None:

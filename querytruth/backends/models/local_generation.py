@@ -19,7 +19,6 @@ from pydantic import Field
 from querytruth.backends import environment
 from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import chat, chat_completion, hub_models
-from querytruth.backends.models.model_devices import choose_device
 from querytruth.backends.models.stored_answers import canonical_json_text
 from querytruth.backends.plugins import ModelIdentity, PluginOptions, missing_library_error
 from querytruth.errors import UserError
@@ -266,7 +265,7 @@ def load_weights(name: str, revision: str, options: LocalGenerationOptions, auto
         transformers.utils.logging.disable_progress_bar()
     device = options.device
     if device != "auto":
-        choose_device(device, "load chat model")  # before weights are read, for minutes
+        hub_models.choose_device(device, "load chat model")  # before weights are read, for minutes
     else:
         device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     dtype = options.dtype

@@ -18,7 +18,6 @@ from querytruth.backends.environment import translate_environment_faults
 from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import chat, hub_models
 from querytruth.backends.models.chat import captions_file
-from querytruth.backends.models.model_devices import choose_device
 from querytruth.backends.models.request_images import open_upright
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.errors import UserError
@@ -114,7 +113,7 @@ class CrossEncoderModel(PairModel):
         name = self.options.name
         folder = hub_models.find_model_folder(name, _STAGE)
         hub_models.silence_transformers()
-        device, weights = str(choose_device(self.options.device, _STAGE)), {"use_safetensors": True}
+        device, weights = str(hub_models.choose_device(self.options.device, _STAGE)), {"use_safetensors": True}
         try:
             model = CrossEncoder(
                 str(folder), device=device, local_files_only=True, model_kwargs=weights, **hub_models.WITHOUT_CODE

@@ -5,10 +5,14 @@ dot product of two is their cosine. A model that is named without an embedder is
 is in the model's folder. A YAML file in place of a name describes an embedder with its options.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 from pydantic import Field
 
 from querytruth.array_types import Vectors
@@ -17,6 +21,7 @@ from querytruth.backends.models.hub_models import find_model_folder, must_downlo
 from querytruth.backends.plugins import PluginOptions, PluginPackage
 from querytruth.errors import UserError
 
+T = TypeVar("T")
 _FILE_SUFFIXES = (".yaml", ".yml")
 EMBEDDERS = PluginPackage(
     "querytruth.backends.models.embedders",
@@ -128,3 +133,16 @@ def _load(name: str, default: str) -> Any:
     if name in EMBEDDERS.list_plugins() and not Path(name).is_dir():
         return EMBEDDERS.load_plugin(name, {})
     return EMBEDDERS.load_plugin(detect_embedder(name, default), {"name": name})
+
+
+def encode_in_batches(items: Iterable[T], size: int, encode: Callable[[list[T]], Vectors], dimensions: int) -> Vectors:
+    """Returns the vectors of all items, (n, dimensions). `size` items are read and encoded at a time."""
+    rest, parts = iter(items), [np.empty((0, dimensions), np.float32)]
+    while part := list(islice(rest, size)):
+        parts.append(encode(part))
+    return np.concatenate(parts)
+
+
+def to_rgb(image: Image.Image | NDArray[np.uint8]) -> Image.Image:
+    """Returns a Pillow image in RGB; an array has the shape (height, width, 3)."""
+    return image.convert("RGB") if isinstance(image, Image.Image) else Image.fromarray(image)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from querytruth.array_types import Hashes, Vectors
-from querytruth.backends.models.model_devices import encode_in_batches
+from querytruth.backends.models.embedders import encode_in_batches
 from querytruth.backends.plugins import PluginOptions
 from querytruth.records import mix_bits
 

@@ -18,8 +18,7 @@ from querytruth.array_types import Vectors
 from querytruth.backends.environment import translate_environment_faults
 from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import hub_models
-from querytruth.backends.models.embedders import EmbedderOptions
-from querytruth.backends.models.model_devices import choose_device, encode_in_batches, to_rgb
+from querytruth.backends.models.embedders import EmbedderOptions, encode_in_batches, to_rgb
 from querytruth.errors import UserError
 
 DEFAULT_MODEL = "OFA-Sys/chinese-clip-vit-base-patch16"
@@ -36,7 +35,7 @@ def load(options: ClipOptions) -> ClipEmbedder:
     folder = hub_models.find_model_folder(options.name, "load embedder")
     display_name, revision = hub_models.resolve_model_revision(options.name, folder.name)
     model, processor, tokenizer = _load_parts(options.name, folder)
-    model = model.to(choose_device(options.device, "load embedder"))
+    model = model.to(hub_models.choose_device(options.device, "load embedder"))
     return ClipEmbedder(model, processor, tokenizer, display_name, revision, options.batch)
 
 

@@ -20,8 +20,7 @@ from PIL import Image
 from pydantic import Field
 
 from querytruth.array_types import Vectors
-from querytruth.backends.models.embedders import EMBEDDERS
-from querytruth.backends.models.model_devices import encode_in_batches
+from querytruth.backends.models.embedders import EMBEDDERS, encode_in_batches
 from querytruth.backends.plugins import PluginOptions
 from querytruth.backends.search_systems import SearchFailure
 from querytruth.backends.web.json_calls import JsonService, check_service_url

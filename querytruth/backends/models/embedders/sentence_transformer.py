@@ -19,8 +19,7 @@ from querytruth.array_types import Vectors
 from querytruth.backends.environment import translate_environment_faults
 from querytruth.backends.files.option_paths import PathOrName
 from querytruth.backends.models import hub_models
-from querytruth.backends.models.embedders import EmbedderOptions
-from querytruth.backends.models.model_devices import choose_device, encode_in_batches
+from querytruth.backends.models.embedders import EmbedderOptions, encode_in_batches
 from querytruth.errors import UserError
 
 MARKER_FILE = "modules.json"
@@ -115,7 +114,7 @@ def _load_model(name: str, folder: Path, device: str | None) -> Any:
     from sentence_transformers import SentenceTransformer
 
     hub_models.silence_transformers()
-    target = str(choose_device(device, _STAGE))
+    target = str(hub_models.choose_device(device, _STAGE))
     try:
         weights = {"dtype": torch.float32, "use_safetensors": True}
         model = SentenceTransformer(

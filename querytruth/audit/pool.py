@@ -40,7 +40,7 @@ _EXPECTED_OF_PART = {YES: 0.5, NO: 0.02}
 _EXPECTED_OF_JUDGED_PART = {YES: 0.95, NO: 0.5}
 SAMPLE_COLUMNS = [*PAIR, "stratum", "probability", "order"]
 AUDIT_STAGE = "audit"
-_NO_RUN = "give --run RUN, or runs in the definition"
+_NO_RUN = "give --run RUN, or runs in the definition, or evaluate a search on this version"
 
 
 @dataclass(frozen=True, slots=True)

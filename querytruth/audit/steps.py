@@ -47,10 +47,12 @@ from querytruth.backends.models.chat import ChatImage, ChatModel, ChatRequest
 from querytruth.backends.steps import step
 from querytruth.definitions import PriceOptions
 from querytruth.errors import UserError
+from querytruth.evaluation.steps import load_stored_results
 from querytruth.questions import forecast_calls, guess_tokens
 from querytruth.records import content_id
 from querytruth.sets import decision_log, decision_records, set_files
 from querytruth.sets.benchmark_set import canonical_json
+from querytruth.sets.published_files import RESULTS_FOLDER
 
 ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
 _SCHEMA_VERSION = 1
@@ -173,7 +175,15 @@ def find_audited_version(definition: AuditDefinition) -> Path:
 
 
 def prepare_audit(definition: AuditDefinition, path: Path) -> PreparedAudit:
-    """Returns the audit of the version at `path` with its pool. Raises UserError for wrong runs or a wrong judge."""
+    """Returns the audit of the version at `path` with its pool: of the runs that the definition names, or else of what
+    was evaluated on this version, but for baselines. Raises UserError for wrong runs or a wrong judge."""
+    if not definition.runs:
+        beside = [
+            path.parent / RESULTS_FOLDER / path.name / name
+            for name, (result, _) in load_stored_results(path).items()
+            if result["system"]["kind"] != "baseline"
+        ]
+        definition = definition.model_copy(update={"runs": beside})
     pooled = pool_set(path, definition.runs, definition.depth)
     if definition.judge is None:
         return PreparedAudit(definition, path, pooled, None)

@@ -34,23 +34,50 @@ LabelsArgument = Annotated[
 ]
 
 
-class TypedGallery(GalleryBuild):
-    """A gallery as it is typed: without a definition, of a folder of images."""
+class Typed(BuildRequest):
+    """A build as it is typed: of a definition, or of keys alone, named after the file or folder of the first of
+    `sources`."""
+
+    sources: ClassVar[tuple[str, ...]]
 
     definition: Annotated[Path | None, ByPlace("[DEFINITION.yaml]")] = Field(
         None, description="The definition, a YAML file."
     )
 
     @model_validator(mode="after")
-    def _name_images(self) -> Self:
+    def _name_by_source(self) -> Self:
         if self.definition is None:
-            images = dict(override.partition("=")[::2] for override in self.overrides).get("images")
-            if images is None:
-                raise WrongRequestError("DEFINITION.yaml", "is missing", "give it, or --set images=FOLDER")
+            keys = dict(override.partition("=")[::2] for override in self.overrides)
+            if (given := next((keys[source] for source in self.sources if source in keys), None)) is None:
+                raise WrongRequestError("DEFINITION.yaml", "is missing", f"give it, or --set {self.sources[0]}=…")
             from flows.definition_checks import derive_set_name
 
-            self.overrides.insert(0, f"name={derive_set_name(images)}")
+            self.overrides.insert(0, f"name={derive_set_name(given.strip('[]').partition(',')[0])}")
         return self
+
+
+class TypedGallery(Typed, GalleryBuild):
+    """A gallery as it is typed."""
+
+    sources = ("images",)
+
+
+class TypedPrecision(Typed, PrecisionBuild):
+    """A precision set as it is typed."""
+
+    sources = ("annotations",)
+
+
+class TypedRecall(Typed, RecallBuild):
+    """A recall set as it is typed."""
+
+    sources = ("images", "gallery")
+
+
+class TypedQueries(Typed, QueriesBuild):
+    """A set of own queries as it is typed."""
+
+    sources = ("queries",)
 
 
 @app.command
@@ -68,7 +95,7 @@ def gallery(
 @app.command
 @command
 def precision(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: PrecisionBuild
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedPrecision
 ) -> None:
     """Build a precision set from detection labels: queries with many relevant images each.
 
@@ -80,7 +107,7 @@ def precision(
 @app.command
 @command
 def recall(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: RecallBuild
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedRecall
 ) -> None:
     """Build a recall set from captions, each a query for its image; ambiguous captions are resolved.
 
@@ -103,7 +130,7 @@ def generated(
 @app.command
 @command
 def queries(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: QueriesBuild
+    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedQueries
 ) -> None:
     """Build a set of your own queries from a search log: drawn by how often they were asked, without judgments.
 

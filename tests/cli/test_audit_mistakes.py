@@ -82,3 +82,10 @@ def test_a_run_of_another_set_is_refused(run: Run, audited: AuditedSet) -> None:
     other.write_text("q_elsewhere Q0 img_elsewhere 0 1 x\n")
     error = run("audit", "plan", "small", "--run", other, "--depth", 1, "--out", "sets", code=1)[1]
     assert "1 of 1 results are not of small" in error and "give a run of small/v1" in error
+
+
+def test_what_was_evaluated_is_audited_where_no_run_is_named(run: Run, tmp_path: Path) -> None:
+    audited = make_audited_set(tmp_path)
+    assert "evaluate a search on this version" in run("audit", "start", "small", "--out", "sets", code=1)[1]
+    run("evaluate", "small", "--run", audited.run, "--out", "sets", "--no-page")
+    assert "Audit of small/v1" in run("audit", "plan", "small", "--depth", 4, "--out", "sets")[0]

@@ -12,7 +12,7 @@ from flows.definition_loader import load_definition
 from querytruth.backends.models.chat import Failure
 from querytruth.backends.models.chat_completion import explain_failure
 from tests.cli.conftest import Run
-from tests.images import make_jpeg
+from tests.images import draw_scene, make_jpeg
 from tests.loopback import CannedResponse, loopback, unused_url
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 
@@ -176,3 +176,16 @@ def test_an_index_of_all_files_may_answer_with_copies_that_the_gallery_lists_onc
         (result,) = json.loads(run(*words, "--metrics", "rr@2", "--json")[0])["results"]
         values[name] = result["figures"][0]["value"]
     assert values["original"] == values["crop"] == values["bare"] == 2 * values["copy"] > 0
+
+
+def test_a_set_of_keys_alone_is_named_after_its_file(run: Run, tmp_path: Path) -> None:
+    """What `labels facts` prints as the next step."""
+    (tmp_path / "photos").mkdir()
+    for number in range(3):
+        draw_scene(number).save(tmp_path / f"photos/p{number}.png")
+    (tmp_path / "facts.csv").write_text("file_name,tag\np0.png,red\np1.png,red\n")
+    keys = ["annotations=facts.csv", "images=photos", "searchable.min_images=1", "mixes.levels=1", "languages=[en]"]
+    out, _ = run("build", "precision", *(part for key in keys for part in ("--set", key)))
+    assert "facts/v1" in out
+    _, told = run("build", "precision", code=2)
+    assert "Next: give it, or --set annotations=…" in told

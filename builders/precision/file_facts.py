@@ -2,13 +2,14 @@
 are facts, which no annotator and no model had to find.
 
 A photo has the tags of its day, month and year in the camera's own time. One without a date has none, and is no answer
-to a date; so it is for places and cameras.
+to a date; so it is for places and cameras. No date is a clock that was reset, one that runs ahead of today, and that of
+satellites, whose day is not the local one.
 """
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 import pandas as pd
@@ -20,6 +21,7 @@ _MONTHS = (
 )
 
 _EARTH_KILOMETRES = 6371.0088
+_RESET_YEARS = (1904, 1970, 1980, 2000, 2001)  # whose first day cameras and file systems count from
 _DATED = ("year", "month", "day")
 _PHRASES = {  # by language: of a fact, of a fact and an object, of a text
     "en": (
@@ -48,11 +50,15 @@ def list_date_tags(images: pd.DataFrame, language: Literal["zh", "en"]) -> Itera
 
 
 def _day_of(taken_at: Any) -> date | None:
-    """The day of a time in ISO 8601; None for null and for what cannot be one."""
+    """The local day of a time in ISO 8601; None for null and for what cannot be one."""
     try:
-        return date.fromisoformat(taken_at[:10]) if isinstance(taken_at, str) else None
+        day = date.fromisoformat(taken_at[:10]) if isinstance(taken_at, str) and taken_at[-1:] != "Z" else None
     except ValueError:
         return None
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    if day is None or day > tomorrow or (day.month, day.day, day.year in _RESET_YEARS) == (1, 1, True):
+        return None
+    return None if (day.month, day.day, taken_at[11:19]) == (1, 1, "00:00:00") else day  # the year alone was known
 
 
 def _name(day: date, language: Literal["zh", "en"]) -> tuple[str, str, str]:

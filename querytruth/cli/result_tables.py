@@ -232,14 +232,14 @@ def _notes(result: EvaluationResult) -> list[str]:
     if traffic := describe_traffic(result):
         notes.append(traffic)
     if absent := result.counts.get("absent"):
-        told = f"{absent['queries']:,} queries have no answer in the gallery, and count in no mean"
+        words = f"{absent['queries']:,} queries have no answer in the gallery, and count in no mean"
         if "auroc" in absent:
             empty = [f"{share:.0%} show nothing at {wanted}" for wanted, share in absent["shows_nothing"].items()]
-            told += (
+            words += (
                 f": their best scores are below those of the others in {absent['auroc']:.0%} of the pairs (AUROC "
                 f"[{absent['low']:.3f}, {absent['high']:.3f}]){'; ' if empty else ''}{', '.join(empty)}"
             )
-        notes.append(told)
+        notes.append(words)
     if len(result.phrasings):
         row = result.phrasings.iloc[0]
         notes.append(

@@ -53,7 +53,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class Exif(NamedTuple):
-    """`taken_at` is ISO 8601, with offset and fraction of a second where the camera wrote them. Coordinates are in
+    """`taken_at` is ISO 8601, with offset and fraction of a second where the camera wrote them; it ends in Z where the
+    satellites' clock is all that is known, and the local day is not. Coordinates are in
     degrees."""
 
     orientation: int = 1
@@ -170,7 +171,7 @@ def _gps_time(gps: dict[int, _Field], order: str) -> str | None:
         return None
     hour, minute, second = f"{seconds // 3600:02}", f"{seconds // 60 % 60:02}", f"{seconds % 60:02}"
     moment = _moment(date[1], date[2], date[3], hour, minute, second)
-    return moment and moment + (f".{fraction:03}".rstrip("0") if fraction else "") + "+00:00"
+    return moment and moment + (f".{fraction:03}".rstrip("0") if fraction else "") + "Z"
 
 
 def _place(gps: dict[int, _Field], order: str) -> tuple[float | None, float | None]:

@@ -196,7 +196,9 @@ def test_facts_of_real_photos_have_the_truth_that_sql_finds(tmp_path: Path, monk
     tables = read_set(build_set(load_definition(None, keys, "precision")).path).tables
 
     photo = read_set(tmp_path / "datasets/album/v1").tables.images[["file_name", "taken_at", "latitude", "longitude"]]
-    dated = photo[photo["taken_at"].str[:4] > "0000"].assign(t=lambda rows: rows["taken_at"].str[:10])
+    dated = photo[(photo["taken_at"].str[:4] > "0000") & (photo["taken_at"].str[-1:] != "Z")].assign(
+        t=lambda rows: rows["taken_at"].str[:10]
+    )
     place = pd.DataFrame([(name, *of) for name, of in PLACES.items()], columns=["name", "latitude", "longitude", "km"])
     thing, camera = pd.read_csv("things.csv"), read_cameras(tmp_path / "photos")
     camera = camera[camera["file_name"].isin(photo["file_name"])]
@@ -218,3 +220,22 @@ def test_facts_of_real_photos_have_the_truth_that_sql_finds(tmp_path: Path, monk
     assert {text: mine.get(text) for text, _ in rows} == dict(rows)
     assert len([text for text, _ in rows if "taken with" in text]) >= 5
     assert len([text for text, _ in rows if "taken in" in text]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("taken_at", "days"),
+    [
+        ("2024-05-03T10:00:00+02:00", 1),
+        ("2024-01-01T00:20:00", 1),
+        ("2000-01-01T03:12:00", 0),
+        ("1980-01-01T00:00:05", 0),
+        ("2098-07-01T10:00:00", 0),
+        ("2024-05-03T10:00:00Z", 0),
+        ("1985-01-01T00:00:00", 0),
+        ("1985-07-12T00:00:00", 1),
+    ],
+)
+def test_a_clock_that_cannot_be_right_says_no_day(taken_at: str, days: int) -> None:
+    """A reset clock, one ahead of today, that of satellites, and a scan of which the year alone is known."""
+    images = pd.DataFrame({"file_name": ["a.jpg"], "taken_at": [taken_at]})
+    assert len(list(list_date_tags(images, "en"))) == 3 * days

@@ -46,15 +46,15 @@ def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
     bounds = {name: (one["at_least"], one["at_most"]) for name, one in described.items()}
     about, counts = (next(iter(results.values()))[0][part] for part in ("set", "counts"))
     is_pooled = judged_sets.is_pooled(stored.qrels)
-    board = leaderboard.rank_systems(figures, clusters=clusters, bounds=bounds if is_pooled else {})
+    ranks, groups = leaderboard.rank_systems(figures, clusters=clusters, bounds=bounds if is_pooled else {})
     return {
         "schema_version": 1,
         "set": about,
         "metric": chosen,
         "queries": len(common),
         "queries_of_set": counts.get("queries_of_set"),
-        "systems": [asdict(rank) | described[rank.name] for rank in board.ranks],
-        "groups": board.groups,
+        "systems": [asdict(rank) | described[rank.name] for rank in ranks],
+        "groups": groups,
     }
 
 

@@ -85,14 +85,14 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     to_caption = load_shown_images(images, gallery.rendered_folder)
     chat_session = open_chat_session(definition)
     overrides = decision_log.load_decisions(definition.out / definition.name, decision_records.Override)
-    captioned = caption_images(to_caption, definition, chat_session, overrides, ledger)
-    captions, caption_notes = clean_captions(captioned, ledger)
+    asked, answers, wanted = caption_images(to_caption, definition, chat_session, overrides, ledger)
+    captions, caption_notes = clean_captions(asked, answers, wanted, definition, ledger)
     queries, qrels = build_caption_queries(captions, definition)
     descriptions = describe_images(to_caption, definition, chat_session)
     shown = {image.image_id: image for image in to_caption}
     in_table_order = [shown[image_id] for image_id in images["image_id"]]
     similarity_models = load_similarity_models(definition, queries, in_table_order)
-    duplicates, wanted = gallery.tables.duplicates, captioned.wanted
+    duplicates = gallery.tables.duplicates
     context = ConfusionContext(images, duplicates, descriptions, similarity_models)
     resolved, ambiguity, judged = resolve_caption_ambiguity(queries, qrels, context, shown, chat_session, wanted)
     if judged is not None:

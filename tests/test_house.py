@@ -168,9 +168,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 433,
-    "lines": 74_598,
+    "lines": 74_637,
     "lines of imports": 5_798,
-    "carriers that are built at one place": 111,
+    "carriers that are built at one place": 88,
     "functions with seven parameters or more": 15,
     "Any": 1479,
     "folders of audit": 2,

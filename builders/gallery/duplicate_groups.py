@@ -13,7 +13,6 @@ not count: they change whenever files are copied.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -29,14 +28,6 @@ RelationFinder = Callable[[RowIndices, RowIndices], Relations]
 _ALL_PAIRS = 64  # images up to which all pairs of a component are compared, above only those with representatives
 
 
-@dataclass(frozen=True, slots=True)
-class StarGroups:
-    """Per row (n,) the first row of its group, and the representative of that group."""
-
-    group: RowIndices
-    representative: RowIndices
-
-
 def divide_into_stars(
     components: RowIndices,
     same: RowIndices,
@@ -44,8 +35,9 @@ def divide_into_stars(
     is_damaged: BoolArray,
     is_mute: BoolArray,
     relate: RelationFinder,
-) -> StarGroups:
-    """Divides components (per row its name). `same`: per row the name of those with the same bytes or pixels;
+) -> tuple[RowIndices, RowIndices]:
+    """Divides components (per row its name); returns per row (n,) the first row of its group, and the representative of
+    that group. `same`: per row the name of those with the same bytes or pixels;
     `preference`: per row its place in the order of preference (0 the first); a damaged row represents only damaged
     ones, and a mute row has no colours. `relate` returns TIED, UNRELATED or CONTRADICTING per pair of rows."""
     leaders = _best_of_each(same, preference)
@@ -63,7 +55,7 @@ def divide_into_stars(
     representative = star[leaders]
     firsts = np.full(len(components), len(components), dtype=np.int64)
     np.minimum.at(firsts, representative, np.arange(len(components)))
-    return StarGroups(firsts[representative], representative)
+    return firsts[representative], representative
 
 
 def _best_of_each(names: RowIndices, preference: RowIndices) -> RowIndices:

@@ -50,14 +50,6 @@ class PatchAlignment(NamedTuple):
         return points @ self.matrix.T + self.shift
 
 
-class EditEvidence(NamedTuple):
-    """How two images agree: the share of matching blocks among those that both show, and what was edited: border, crop,
-    overlay, joined by +; "copy" where none of these shows."""
-
-    matching_share: float
-    edit: str
-
-
 def patch_distances(ones: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """Returns the distances in bits (..., patches, patches, sizes * sizes) of hashes (..., patches, sizes); 255 where a
     hash is 0."""
@@ -106,9 +98,10 @@ def _fit(points: FloatArray, targets: FloatArray, known: PatchAlignment) -> Patc
 
 def compare_thumbnails(
     one: ImagePatches, other: ImagePatches, alignment: PatchAlignment
-) -> tuple[EditEvidence, BoolArray] | None:
-    """Returns the evidence that aligned images are edited copies, and the pixels of the first thumbnail (height, width)
-    where both show the same; None where they are not."""
+) -> tuple[float, str, BoolArray] | None:
+    """Returns how aligned images agree, None where they are no edited copies: the share of matching blocks among those
+    that both show; what was edited (border, crop, overlay, joined by +, or "copy"); and the pixels of the first
+    thumbnail (height, width) where both show the same."""
     scale, middle = float(np.sqrt(abs(np.linalg.det(alignment.matrix)))), (THUMBNAIL_FACTOR - 1) / 2
     if not 0.5 < scale < 2:
         return None
@@ -138,7 +131,7 @@ def compare_thumbnails(
         ("crop", min(shares) < 0.95),
         ("overlay", share < 0.97),
     ]
-    return EditEvidence(share, "+".join(name for name, applies in edits if applies) or "copy"), is_same
+    return share, "+".join(name for name, applies in edits if applies) or "copy", is_same
 
 
 def find_places(

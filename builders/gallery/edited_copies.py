@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from builders.gallery.edit_alignment import EditEvidence, ImagePatches, align_patches, compare_thumbnails, find_places
+from builders.gallery.edit_alignment import ImagePatches, align_patches, compare_thumbnails, find_places
 from builders.gallery.hash_checks import HashChecks
 from querytruth.array_types import BoolArray, RowIndices
 from querytruth.backends.images.hash_neighbours import Components, equal_code_pairs, join_near_hashes
@@ -32,7 +32,7 @@ class EditableImages:
     patches: pd.Series
     thumbnails: pd.Series
     checks: HashChecks
-    _compared: dict[tuple[int, int], EditEvidence | None] = field(default_factory=dict)
+    _compared: dict[tuple[int, int], tuple[float, str] | None] = field(default_factory=dict)
 
     def find_pairs(self, groups: RowIndices) -> RowIndices:
         """Returns pairs of rows (n, 2) that are edited copies and connect all groups (per row its name) that have such
@@ -55,23 +55,24 @@ class EditableImages:
         join_near_hashes(hashes, PATCH_DISTANCE, components)
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
-    def compare(self, one: int, other: int) -> EditEvidence | None:
-        """Returns the evidence that two rows are edited copies; None where they are not."""
+    def compare(self, one: int, other: int) -> tuple[float, str] | None:
+        """Returns the share of matching blocks of two rows and what was edited (`compare_thumbnails`); None where they
+        are no edited copies."""
         key = min(one, other), max(one, other)
         if key not in self._compared:
             self._compared[key] = self._compare(*key)
         return self._compared[key]
 
-    def _compare(self, one: int, other: int) -> EditEvidence | None:
+    def _compare(self, one: int, other: int) -> tuple[float, str] | None:
         first, second = self._image(one), self._image(other)
         alignment = align_patches(first, second) if first and second else None
         found = compare_thumbnails(first, second, alignment) if first and second and alignment else None
         if not (first and second and alignment and found) or self.checks.are_different_pages(one, other):
             return None
-        evidence, is_same = found
+        share, edit, is_same = found
         places = find_places(first, second, alignment, is_same, CELLS)
         has_borders = first.has_borders != second.has_borders
-        return evidence if self.checks.aligned_colours_agree(one, other, places, has_borders) else None
+        return (share, edit) if self.checks.aligned_colours_agree(one, other, places, has_borders) else None
 
     def _distinct_rows(self, groups: RowIndices) -> RowIndices:
         """Returns the first rows of each group that differ in their patches, up to _ROWS of them."""

@@ -15,10 +15,9 @@ import pandas as pd
 
 from builders.gallery import duplicate_groups
 from builders.gallery.duplicate_overrides import UNTIED_DISTANCE, apply_duplicate_overrides
-from builders.gallery.edit_alignment import EditEvidence
 from builders.gallery.edited_copies import EditableImages
 from builders.gallery.hash_checks import HashChecks
-from querytruth.array_types import BoolArray, Hashes, RowIndices
+from querytruth.array_types import BoolArray, FloatArray, Hashes, RowIndices
 from querytruth.backends.images import hash_similarity
 from querytruth.backends.images.hash_neighbours import Components, equal_code_pairs
 from querytruth.records import DUPLICATES_SCHEMA, content_id
@@ -77,28 +76,28 @@ def find_duplicates(
     preference = duplicate_groups.rank_by_preference(frame, components, muteness)
     same = ties.same_pixels()
     relate = partial(ties.relate, same)
-    stars = duplicate_groups.divide_into_stars(components, same, preference, is_damaged, muteness > 0, relate)
-    overridden = apply_duplicate_overrides(stars.group, frame["image_id"], decisions, ties.tie_distances)
+    star, centre = duplicate_groups.divide_into_stars(components, same, preference, is_damaged, muteness > 0, relate)
+    overridden = apply_duplicate_overrides(star, frame["image_id"], decisions, ties.tie_distances)
     group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)
     members = frame.iloc[rows][["image_id", "item", "width", "height"]].reset_index(drop=True)
-    is_centre = stars.representative[rows] == rows
-    representatives = _representatives(group[rows], is_damaged[rows], is_centre, preference[rows])
+    representatives = _representatives(group[rows], is_damaged[rows], centre[rows] == rows, preference[rows])
     names = members["image_id"].to_numpy(dtype=object)
     ids = {lead: content_id("dup", names[lead]) for lead in np.unique(representatives).tolist()}
-    members = members.assign(duplicate_group=[ids[lead] for lead in representatives.tolist()])
     way, through = ties.strongest_tie_kinds(rows, rows[representatives])
     way = np.where(through & overridden.is_joined_by_person(rows, rows[representatives]), _TIE_BY_PERSON, way)
     bits = ties.hamming_distances(rows, rows[representatives])
     hash_bits = np.where(way == _TIE_BY_HASH, bits, -1)
-    evidence = ties.edit_evidence(rows, rows[representatives], way == _TIE_BY_PATCHES)
+    share, edited = ties.compare_edits(rows, rows[representatives], way == _TIE_BY_PATCHES)
+    group_ids = [ids[lead] for lead in representatives.tolist()]
+    members = members.assign(duplicate_group=group_ids, share=share, edit=pd.array(edited, dtype="str"))
     stays, named = np.ones(len(frame), dtype=bool), np.full(len(frame), None, dtype=object)
     stays[rows], named[rows] = way == 0, members["duplicate_group"]
     return DuplicateGroups(
         stays,
         named,
-        _table(members, way, hash_bits, evidence),
-        _rejections(members, representatives, way, ties.bytes[rows], hash_bits, evidence),
+        _table(members, way, hash_bits),
+        _rejections(members, representatives, way, ties.bytes[rows], hash_bits),
         _chains(members, representatives, through, bits),
         overridden.outcome,
     )
@@ -116,32 +115,22 @@ def _representatives(
     return leads
 
 
-def _table(
-    members: pd.DataFrame, way: RowIndices, bits: RowIndices, evidence: list[EditEvidence | None]
-) -> pd.DataFrame:
+def _table(members: pd.DataFrame, way: RowIndices, bits: RowIndices) -> pd.DataFrame:
     """Returns the table, group by group, the representative first. `distance` is that from the representative, which
     may be above the threshold where ties lead through others."""
     distance = pd.array(np.where(bits < 0, 0, bits), dtype="Int16")
     distance[bits < 0] = pd.NA
     matched_by = pd.array(_TIE_KINDS[way], dtype="str")
-    edit = pd.array([found.edit if found else None for found in evidence], dtype="str")
-    table = members.assign(is_representative=way == 0, matched_by=matched_by, distance=distance, edit=edit)
+    table = members.assign(is_representative=way == 0, matched_by=matched_by, distance=distance)
     order = ["duplicate_group", "is_representative", "item"]
     table = table.sort_values(order, ascending=[True, False, True], ignore_index=True)
     return table[DUPLICATES_SCHEMA.names]
 
 
 def _rejections(
-    members: pd.DataFrame,
-    leads: RowIndices,
-    way: RowIndices,
-    codes: RowIndices,
-    bits: RowIndices,
-    evidence: list[EditEvidence | None],
+    members: pd.DataFrame, leads: RowIndices, way: RowIndices, codes: RowIndices, bits: RowIndices
 ) -> pd.DataFrame:
-    is_rejected = way > 0
-    shares = pd.Series([round(found.matching_share, 3) if found else np.nan for found in evidence], members.index)
-    edits = pd.Series([found.edit if found else None for found in evidence], members.index, dtype="str")
+    is_rejected, share = way > 0, members["share"]
     exact = (codes == codes[leads]) & (codes >= 0)
     has_distance = is_rejected & (bits >= 0)
     return ledger.rejection_rows(
@@ -149,9 +138,9 @@ def _rejections(
         "rejected",
         np.where(exact, "exact_duplicate", "near_duplicate"),
         item_id=members["image_id"],
-        measure=pd.Series("hamming_distance", members.index).where(has_distance).mask(shares.notna(), "matching_share"),
-        value=pd.Series(bits, members.index).where(has_distance).fillna(shares),
-        detail=edits,
+        measure=pd.Series("hamming_distance", members.index).where(has_distance).mask(share.notna(), "matching_share"),
+        value=pd.Series(bits, members.index).where(has_distance, share),
+        detail=members["edit"],
         related_item=members["item"].iloc[leads].to_numpy(),
     )[is_rejected]
 
@@ -220,8 +209,7 @@ class _DuplicateTies:
         may_be_edited = ~tied & (ones != others)
         if len(ones) > _MANY_PAIRS:
             may_be_edited &= np.isin(ones, self.edited_pairs) & np.isin(others, self.edited_pairs)
-        found = self.edit_evidence(ones, others, may_be_edited)
-        tied |= np.array([one is not None for one in found], dtype=bool)
+        tied |= ~np.isnan(self.compare_edits(ones, others, may_be_edited)[0])
         relations: duplicate_groups.Relations = np.where(
             tied, duplicate_groups.TIED, np.where(similar, duplicate_groups.CONTRADICTING, duplicate_groups.UNRELATED)
         ).astype(np.int8)
@@ -236,19 +224,23 @@ class _DuplicateTies:
         direct = [*same, self._is_similar(rows, representatives)]
         stand_in = rows != representatives
         unknown = stand_in & ~np.logical_or.reduce([*direct, paired])
-        found = self.edit_evidence(rows, representatives, unknown)
-        direct.append(np.array([one is not None for one in found], dtype=bool))
+        direct.append(~np.isnan(self.compare_edits(rows, representatives, unknown)[0]))
         through = unknown & ~direct[-1]
         to_others = [*(_shared(some)[rows] for some in codes), np.isin(rows, self.edited_pairs)]
         way = np.where(through, _first_of(to_others), _first_of([*direct, paired]))
         return np.where(stand_in, way, 0), through
 
-    def edit_evidence(self, rows: RowIndices, others: RowIndices, wanted: BoolArray) -> list[EditEvidence | None]:
-        """Returns per pair (n,) the evidence that the rows are edited copies; None for those that are not wanted."""
-        return [
-            self.editable.compare(one, other) if self.editable is not None and is_wanted else None
-            for one, other, is_wanted in zip(rows.tolist(), others.tolist(), wanted.tolist(), strict=True)
-        ]
+    def compare_edits(
+        self, rows: RowIndices, others: RowIndices, wanted: BoolArray
+    ) -> tuple[FloatArray, list[str | None]]:
+        """Returns per wanted pair (n,) of edited copies the share of matching blocks and what was edited; NaN and None
+        for the other pairs."""
+        shares: FloatArray = np.full(len(rows), np.nan)
+        edits: list[str | None] = [None] * len(rows)
+        for place in np.flatnonzero(wanted).tolist():
+            if self.editable and (found := self.editable.compare(int(rows[place]), int(others[place]))):
+                shares[place], edits[place] = round(found[0], 3), found[1]
+        return shares, edits
 
     def hamming_distances(self, rows: RowIndices, others: RowIndices) -> RowIndices:
         """Returns the Hamming distance of each pair (n,) in bits, -1 where a row has no hash."""
@@ -265,7 +257,7 @@ class _DuplicateTies:
         far = np.where(bits >= 0, bits, _BITS) + 2
         paired = np.isin(self._keys(rows, others), self._keys(self.pairs[:, 0], self.pairs[:, 1]))
         tied = self._is_similar(rows, others) | paired
-        tied |= np.array([found is not None for found in self.edit_evidence(rows, others, ~tied)], dtype=bool)
+        tied |= ~np.isnan(self.compare_edits(rows, others, ~tied)[0])
         far = np.where(tied, far, far + UNTIED_DISTANCE)
         same_pixels = _same(self.pixels, rows, others)
         return np.where(_same(self.bytes, rows, others) | (rows == others), 0, np.where(same_pixels, 1, far))

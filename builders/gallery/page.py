@@ -34,6 +34,7 @@ _OPEN = 12  # groups shown without unfolding
 _BAND = 20  # images side by side, wider than any screen
 _MAX_ROWS = 6  # of places, days, sizes: the most frequent
 _TemplateData = dict[str, Any]
+_Row = Any  # of a table, as itertuples gives it
 
 
 class ThumbnailKey(NamedTuple):
@@ -45,35 +46,13 @@ class ThumbnailKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMember:
-    """An image of a duplicate group; `matched_by` is None on the representative, `edit` without a match by patches."""
-
-    key: ThumbnailKey
-    item: str
-    width: int
-    height: int
-    is_representative: bool
-    matched_by: str | None
-    distance: int | None
-    edit: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DuplicateGroupSample:
-    """A duplicate group of `size` members: some as images, more by name."""
-
-    size: int
-    members: tuple[GroupMember, ...]
-    further_names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class GallerySelection:
-    """The content of the page, and the number of all groups. A reason has no examples where the groups show all of its
-    items."""
+    """The content of the page, and the number of all groups. Of a duplicate group its size, some of its rows in the
+    table of duplicates, with the `key` of their thumbnail, and the names of more members. A reason has no examples
+    where the groups show all of its items."""
 
     image_ids: list[str]
-    groups: list[DuplicateGroupSample]
+    groups: list[tuple[int, list[_Row], list[str]]]
     group_total: int
     rejection_reasons: list[RejectionReason]
 
@@ -81,7 +60,7 @@ class GallerySelection:
     def thumbnail_keys(self) -> list[ThumbnailKey]:
         """The keys of all images with a thumbnail, once, in the order of the page."""
         shown = [ThumbnailKey("image", image_id) for image_id in self.image_ids]
-        shown += [member.key for group in self.groups for member in group.members]
+        shown += [row.key for _, rows, _ in self.groups for row in rows]
         shown += [ThumbnailKey("item", one.item) for reason in self.rejection_reasons for one in reason.examples]
         return list(dict.fromkeys(shown))
 
@@ -103,35 +82,24 @@ def select_gallery(
     )
 
 
-def _groups(tables: Tables, sizes: pd.Series, groups: int, members: int) -> Iterator[DuplicateGroupSample]:
+def _groups(tables: Tables, sizes: pd.Series, groups: int, members: int) -> Iterator[tuple[int, list[_Row], list[str]]]:
     least = sizes.iloc[min(groups, len(sizes)) - 1] if len(sizes) else 0
     largest = sorted(sizes[sizes >= least].items(), key=lambda pair: (-pair[1], str(pair[0])))[:groups]
     rows = tables.duplicates[tables.duplicates["duplicate_group"].isin([name for name, _ in largest])]
-    image_ids_in_set = set(tables.images["image_id"][tables.images["image_id"].isin(rows["image_id"])])
-    by_group = dict(list(rows.groupby("duplicate_group", observed=True)))
+    ids = tables.images["image_id"]
+    in_set = rows["is_representative"].astype(bool) & rows["image_id"].isin(ids[ids.isin(rows["image_id"])])
+    names = rows["image_id"].where(in_set, rows["item"])
+    keys = [ThumbnailKey("image" if inside else "item", name) for inside, name in zip(in_set, names, strict=True)]
+    plain = rows.astype(object).where(rows.notna(), None).assign(key=keys)
+    by_group = dict(list(plain.groupby("duplicate_group")))
     for name, size in largest:
-        every = sorted((_group_member(row, image_ids_in_set) for row in by_group[name].itertuples()), key=_match_order)
-        further = tuple(member.item for member in every[members : members + _NAMED])
-        yield DuplicateGroupSample(int(size), tuple(every[:members]), further)
+        every = sorted(by_group[name].itertuples(index=False), key=_match_order)
+        yield int(size), every[:members], [row.item for row in every[members : members + _NAMED]]
 
 
-def _group_member(row: Any, image_ids_in_set: set[str]) -> GroupMember:
-    in_set = bool(row.is_representative) and row.image_id in image_ids_in_set
-    return GroupMember(
-        ThumbnailKey("image", row.image_id) if in_set else ThumbnailKey("item", row.item),
-        row.item,
-        int(row.width),
-        int(row.height),
-        bool(row.is_representative),
-        row.matched_by if isinstance(row.matched_by, str) else None,
-        None if pd.isna(row.distance) else int(row.distance),
-        row.edit if isinstance(row.edit, str) else None,
-    )
-
-
-def _match_order(member: GroupMember) -> tuple[bool, int, int, str]:
-    matches = [*MATCH_NAMES, member.matched_by]
-    return not member.is_representative, matches.index(member.matched_by), member.distance or 0, member.item
+def _match_order(row: _Row) -> tuple[bool, int, int, str]:
+    matches = [*MATCH_NAMES, row.matched_by]
+    return not row.is_representative, matches.index(row.matched_by), row.distance or 0, row.item
 
 
 def _rejection_reasons(tables: Tables, examples: int) -> Iterator[RejectionReason]:
@@ -169,7 +137,7 @@ def render_gallery_page(
         sheet=sheet,
         band=_band(sheet),
         image_total=len(tables.images),
-        groups=[_group(one, classes, render) for one in selection.groups],
+        groups=[_group(*one, classes, render) for one in selection.groups],
         group_total=selection.group_total,
         open=_OPEN,
         rejection_reasons=rejection_reasons,
@@ -298,13 +266,14 @@ def _band(sheet: list[_TemplateData]) -> list[_TemplateData]:
     return [available[n * len(available) // _BAND] for n in range(_BAND)] if len(available) >= _BAND else []
 
 
-def _group(group: DuplicateGroupSample, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
-    members = [_member(member, classes, render) for member in group.members]
-    further = group.size - len(members)
-    return {"record": group, "members": members, "further": further, "unnamed": further - len(group.further_names)}
+def _group(
+    size: int, rows: list[_Row], names: list[str], classes: dict[ThumbnailKey, str], render: str | None
+) -> _TemplateData:
+    members, further = [_member(row, classes, render) for row in rows], size - len(rows)
+    return {"size": size, "names": names, "members": members, "further": further, "unnamed": further - len(names)}
 
 
-def _member(member: GroupMember, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
+def _member(member: _Row, classes: dict[ThumbnailKey, str], render: str | None) -> _TemplateData:
     match = MATCH_NAMES.get(member.matched_by or "", member.matched_by or "")
     if member.distance is not None:
         match = page_parts.translate(match) + page_parts.translate(", %(bits)s bits apart", bits=member.distance)

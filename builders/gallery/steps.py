@@ -269,7 +269,7 @@ def render_images_page(stored: StoredSet) -> str:
 
 def _locate_thumbnails(stored: StoredSet, shown: GallerySelection) -> dict[ThumbnailKey, str]:
     """The locations of the thumbnails, in the page's order, so that the same page has the same thumbnails."""
-    grouped = {member.key.name for group in shown.groups for member in group.members}
+    grouped = {row.key.name for _, rows, _ in shown.groups for row in rows}
     # A build opens no file that was rejected as it was listed: a page does not either.
     reasons = [reason for reason in shown.rejection_reasons if reason.stage != "list"]
     readable_items = {example.item for reason in reasons for example in reason.examples}

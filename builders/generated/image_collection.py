@@ -44,15 +44,6 @@ class CollectionResult:
     figures: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _BatchSelection:
-    """A batch by rank: the first good images, the results to fetch for enough images, and the rejections."""
-
-    kept: list[_Record]
-    unknown: list[_Record]
-    rejected: list[Rejection]
-
-
 class _FetchedImages:
     """The outcome of fetched URLs: the problem of each, or the image that it shows."""
 
@@ -113,9 +104,9 @@ def list_urls_to_fetch(
     known = _FetchedImages(fetched_images, batches, rules, group_duplicates, overridden)
     needed: set[str] = set()
     for query_id, batch in _by_query(batches):
-        chosen = _choose(batch, known, rules.keep)
-        if query_id in overridden or len(chosen.kept) + len(chosen.unknown) >= rules.keep:
-            needed |= {row["url"] for row in chosen.unknown}
+        good, unknown, _ = _choose(batch, known, rules.keep)
+        if query_id in overridden or len(good) + len(unknown) >= rules.keep:
+            needed |= {row["url"] for row in unknown}
     return sorted(needed)
 
 
@@ -143,20 +134,19 @@ def assign_images(
     entered = 0
     for query_id, batch in _by_query(batches):
         entered += 1
-        chosen = _choose(batch, fetched, rules.keep)
-        rejected += chosen.rejected
+        good, unknown, dismissed = _choose(batch, fetched, rules.keep)
+        rejected += dismissed
         is_overridden = query_id in overridden
-        problem = _too_few(chosen, rules.keep, is_overridden)
-        without_override = [row for row in chosen.kept if row["url"] not in overridden]
+        waiting = [rejection.reason for rejection in dismissed if rejection.bucket == "pending"]
+        problem = _too_few(len(good), len(unknown), waiting, rules.keep, is_overridden)
+        without_override = [row for row in good if row["url"] not in overridden]
         if not problem and not is_overridden:
             problem = _find_reuse(batch, without_override, fetched, rules, used_urls, used_images)
         if problem:
             rejected_queries.append(result_screening.reject_query(batch[0], **problem))
-            rejected += [
-                result_screening.reject_result(row, "query_dropped") for row in (*chosen.kept, *chosen.unknown)
-            ]
+            rejected += [result_screening.reject_result(row, "query_dropped") for row in (*good, *unknown)]
             continue
-        kept += chosen.kept
+        kept += good
         for row in () if is_overridden else without_override:
             used_urls.setdefault(row["url"], row["text"])
             used_images.setdefault(fetched.group_by_url[row["url"]], row["text"])
@@ -166,7 +156,10 @@ def assign_images(
     return _merge_shared_images(kept, fetched, group_duplicates, ledger, placeholders)
 
 
-def _choose(batch: list[_Record], fetched: _FetchedImages, keep: int) -> _BatchSelection:
+def _choose(
+    batch: list[_Record], fetched: _FetchedImages, keep: int
+) -> tuple[list[_Record], list[_Record], list[Rejection]]:
+    """Returns of a batch by rank the first good images, the results to fetch for enough images, and the rejections."""
     kept: list[_Record] = []
     unknown: list[_Record] = []
     rejected: list[Rejection] = []
@@ -185,7 +178,7 @@ def _choose(batch: list[_Record], fetched: _FetchedImages, keep: int) -> _BatchS
         else:
             first_by_group[fetched.group_by_url[row["url"]]] = row
             kept.append(row)
-    return _BatchSelection(kept, unknown, rejected)
+    return kept, unknown, rejected
 
 
 def _find_image_problem(
@@ -203,19 +196,19 @@ def _find_image_problem(
     )
 
 
-def _too_few(chosen: _BatchSelection, keep: int, is_overridden: bool) -> _Problem | None:
-    """Returns a problem if the batch has too few images; pending where a later run may fetch enough. A query with an
+def _too_few(good: int, unknown: int, waiting: list[str], keep: int, is_overridden: bool) -> _Problem | None:
+    """Returns a problem if a batch has too few good images, by the number of results that are unknown yet and the
+    reasons for which others wait; pending where a later run may fetch enough. A query with an
     override may have fewer once all its images were requested."""
-    if len(chosen.kept) >= keep:
+    if good >= keep:
         return None
-    waiting = [rejection.reason for rejection in chosen.rejected if rejection.bucket == "pending"]
-    may_come = len(chosen.unknown) + len(waiting)
-    is_pending = len(chosen.kept) + may_come >= keep
+    may_come = unknown + len(waiting)
+    is_pending = good + may_come >= keep
     if is_overridden and not is_pending:
-        is_pending = bool(may_come and not chosen.kept) or bool(chosen.unknown) or _NOT_ASKED in waiting
-        if chosen.kept and not is_pending:
+        is_pending = bool(may_come and not good) or bool(unknown) or _NOT_ASKED in waiting
+        if good and not is_pending:
             return None
-    counts = {"measure": "good_images", "value": len(chosen.kept), "threshold": keep}
+    counts = {"measure": "good_images", "value": good, "threshold": keep}
     return {"bucket": "pending" if is_pending else "rejected", "reason": "too_few_images", **counts}
 
 

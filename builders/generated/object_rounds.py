@@ -166,21 +166,20 @@ def _wave(
 
 def _question(setup: ObjectStage, pool: object_pools.ObjectPool) -> RoundQuestion:
     wanted, number = setup.definition.objects, pool.rounds + 1
-    size = topic_pools.SampleSize(wanted.from_people, wanted.from_model, wanted.per_prompt)
     seed = setup.definition.seed
     if not setup.strategy.asks_for_thoughts:
         mark = _MARKS[setup.definition.language]
         described = {text: f"{mark}{note}" for text, note in pool.thoughts.items()}
         described |= {text: "".join(mark + note for note in _describing(setup, text)) for text in pool.human_objects}
         asking = topic_pools.build_object_prompt(
-            setup.prompt, pool.topic, pool.human_objects, pool.model_objects, size, seed, number, described
+            setup.prompt, pool.topic, pool.human_objects, pool.model_objects, wanted, seed, number, described
         )
     else:
         topics = {
             text: topic for topic in sorted(setup.human_objects, reverse=True) for text in setup.human_objects[topic]
         }
         of_people = {text: _thought_sample(setup, topics[text], text) for text in pool.human_objects}
-        asking = topic_pools.build_phrase_prompt(setup.prompt, of_people, pool.thoughts, size, seed, number)
+        asking = topic_pools.build_phrase_prompt(setup.prompt, of_people, pool.thoughts, wanted, seed, number)
     return RoundQuestion(pool.topic, number, asking)
 
 

@@ -7,6 +7,7 @@ drawn by hash and put into the prompt verbatim, in the way of the strategy (thos
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from builders.generated.definition import ObjectOptions
 from builders.generated.generation_journal import ReplyRecord, ReplyRow
 from builders.generated.reply_grammar import ParsedAnswer, parse_described_objects, parse_objects, parse_phrase_reply
 from builders.generated.row_rules import RowRules, normalize_text
@@ -37,15 +38,6 @@ STRATEGIES = {
     "visual_elements": GenerationStrategy(False, True, "visual_elements", parse_phrase_reply),
 }
 SINGLE_POOL_TOPIC = {"zh": "视觉元素", "en": "visual elements"}  # the topic of all queries where none is given
-
-
-@dataclass(frozen=True, slots=True)
-class SampleSize:
-    """How many objects a prompt shows, of people's and of the model's own, and how many new ones it asks for."""
-
-    from_human: int = 7
-    from_model: int = 3
-    requested: int = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +75,21 @@ def build_object_prompt(
     topic: str,
     human_objects: Sequence[str],
     model_objects: Sequence[str],
-    size: SampleSize,
+    wanted: ObjectOptions,
     seed: int,
     number: int,
     notes: Mapping[str, str] | None = None,
 ) -> SampledPrompt:
     """The prompt of a round for one topic: objects that people chose and some that the model found, as one numbered
-    list in an order that the round's hash gives. `notes`: what follows an object there."""
+    list in an order that the round's hash gives. `wanted`: how many of both it shows and how many new ones it asks for;
+    `notes`: what follows an object there."""
     hash_key = (str(seed), "objects", str(number), normalize_text(topic))
-    chosen = sample_by_hash(human_objects, size.from_human, *hash_key) + sample_by_hash(
-        model_objects, size.from_model, *hash_key
+    chosen = sample_by_hash(human_objects, wanted.from_people, *hash_key) + sample_by_hash(
+        model_objects, wanted.from_model, *hash_key
     )
     mixed = sample_by_hash(chosen, len(chosen), *hash_key, "order")
     listed = "\n".join(f"{place}. {text}{(notes or {}).get(text, '')}" for place, text in enumerate(mixed, start=1))
-    text = prompt.fill(topic=topic, object_samples=listed, count=str(size.requested))
+    text = prompt.fill(topic=topic, object_samples=listed, count=str(wanted.per_prompt))
     return SampledPrompt(text, frozenset(normalize_text(text) for text in chosen))
 
 
@@ -104,21 +97,21 @@ def build_phrase_prompt(
     prompt: PromptTemplate,
     human_samples: Mapping[str, str],
     model_thoughts: Mapping[str, str],
-    size: SampleSize,
+    wanted: ObjectOptions,
     seed: int,
     number: int,
 ) -> SampledPrompt:
     """The prompt of a round that asks for thoughts and phrases. `human_samples`: how each object that people chose
     reads; `model_thoughts`: its own thoughts by phrase, which go back to it as it wrote them."""
     hash_key = (str(seed), "phrases", str(number))
-    chosen = sample_by_hash(human_samples, size.from_human, *hash_key) + sample_by_hash(
-        model_thoughts, size.from_model, *hash_key
+    chosen = sample_by_hash(human_samples, wanted.from_people, *hash_key) + sample_by_hash(
+        model_thoughts, wanted.from_model, *hash_key
     )
     samples = [
         human_samples[text] if text in human_samples else _THOUGHT[prompt.language].format(model_thoughts[text], text)
         for text in sample_by_hash(chosen, len(chosen), *hash_key, "order")
     ]
-    text = prompt.fill(object_samples="\n\n".join(samples), count=str(size.requested))
+    text = prompt.fill(object_samples="\n\n".join(samples), count=str(wanted.per_prompt))
     return SampledPrompt(text, frozenset(normalize_text(text) for text in chosen))
 
 

@@ -50,13 +50,8 @@ class SeedJudgments:
     witnesses: list[tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedQuery:
-    """A query that is judged elsewhere. `query`: its row; `evidence`: a text per pattern of `judged`."""
-
-    query: dict[str, Any]
-    judged: SeedJudgments
-    evidence: tuple[str, ...]
+# A query that is judged elsewhere: its row, and a text of evidence per pattern.
+JudgedQuery = tuple[dict[str, Any], SeedJudgments, tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -165,10 +160,10 @@ def build_queries_and_qrels(
             for query in list_seed_queries(concepts, level, judge.tree, language, wording):
                 queries.append(query)
                 blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
-    for other in others:
-        queries.append(other.query)
-        codes = [evidence.setdefault(text, (len(evidence), False))[0] for text in other.evidence]
-        blocks[other.query["query_id"]] = (other.judged, np.array(codes, dtype=np.int32))
+    for query, judged, texts in others:
+        queries.append(query)
+        codes = [evidence.setdefault(text, (len(evidence), False))[0] for text in texts]
+        blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
     queries.sort(key=lambda query: str(query["query_id"]))
     columns = ["query_id", "text", "language", "style", "level", "labels", *(["family", "twin"] if others else [])]
     table = pd.DataFrame(queries, columns=columns)

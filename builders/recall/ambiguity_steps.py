@@ -51,14 +51,13 @@ class ConfusionContext:
     @step("find rivals")
     def find_confusable_images(self, queries: pd.DataFrame, qrels: pd.DataFrame) -> QueryConfusions:
         """Returns the confusable images of every query."""
-        images = self.models.image_vectors
         confusable = confusable_images.find_confusable_images(
             queries,
             qrels,
             self.images,
             self.models.choose_rules(),
             self.models.encode_queries(queries),
-            None if images is None else images.vectors,
+            self.models.image_vectors,
             descriptions=self.descriptions,
             duplicates=self.duplicates,
         )
@@ -172,7 +171,7 @@ def _describe_models(context: ConfusionContext) -> dict[str, str | None]:
     models, described = context.models, context.models.definition.descriptions
     return {
         "captions": models.text_embedder.name,
-        "pictures": models.image_vectors.embedder.name if models.image_vectors else None,
+        "pictures": models.image_embedder.name if models.image_embedder else None,
         "descriptions": None if described is None else described.model or context.models.definition.captions.model,
     }
 

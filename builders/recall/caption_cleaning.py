@@ -7,8 +7,6 @@ left out of account.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -264,27 +262,3 @@ def _not_a_caption(text: str, prompt_template: str, rules: CaptionCleaningRules)
     if reply_markup.has_prompt_echo(text, prompt_template):
         return "echo"
     return "refusal" if rules.refusal.search(text.replace("’", "'")) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class OpeningCount:
-    """The count of an opening, its share of the examined captions, and an example."""
-
-    text: str
-    count: int
-    share: float
-    example: str
-
-
-def frequent_openings(captions: Iterable[CleanedCaption], language: str, most: int = 20) -> list[OpeningCount]:
-    """Returns the most frequent openings of the captions from which no opening was stripped: the first 4 characters in
-    Chinese, the first 3 casefolded words in English."""
-    untouched = [caption.text for caption in captions if caption.text and not caption.openings]
-    starts: Counter[str] = Counter()
-    examples: dict[str, str] = {}
-    for text in untouched:
-        start = text[:4] if language == "zh" else " ".join(text.casefold().split()[:3])
-        starts[start] += 1
-        examples[start] = min(text, examples.get(start, text), key=lambda e: (len(e), e))
-    ranked = sorted(starts.items(), key=lambda item: (-item[1], item[0]))[:most]
-    return [OpeningCount(start, count, count / len(untouched), examples[start]) for start, count in ranked]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import pandas as pd
@@ -28,7 +28,7 @@ from querytruth.questions import ChatSession, choose_ledger_bucket, load_prompt,
 from querytruth.sets.decision_records import Override
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Threshold, describe_threshold
-from querytruth.sets.manifest_notes import Captions
+from querytruth.sets.manifest_notes import Captions, CommonStart
 
 _ARTICLE_MIN_TOKENS, _ARTICLE_MAX_TOKENS = 46, 48
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
@@ -129,17 +129,6 @@ def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationP
     return GenerationParameters(max_tokens=max_tokens, min_tokens=0)
 
 
-@dataclass(frozen=True, slots=True)
-class CaptionReplies:
-    """A row per request that has a reply, or a caption that a person wrote instead, with the answers; `definition` has
-    the prompts and the rules of cleaning."""
-
-    rows: pd.DataFrame
-    answers: list[ChatAnswer]
-    wanted: caption_rules.CaptionOverrides
-    definition: RecallDefinition
-
-
 @step("caption images")
 def caption_images(
     images: Sequence[ChatImage],
@@ -147,8 +136,9 @@ def caption_images(
     chat_session: ChatSession,
     overrides: Mapping[str, Override],
     ledger: Ledger,
-) -> CaptionReplies:
-    """Asks about every image. Requests that failed for good are rejected; those that may still be answered are
+) -> tuple[pd.DataFrame, list[ChatAnswer], caption_rules.CaptionOverrides]:
+    """Asks about every image. Returns a row per request that has a reply, or a caption that a person wrote instead; the
+    answers; and what people wrote. Requests that failed for good are rejected; those that may still be answered are
     pending."""
     rows, requests = build_caption_requests(images, definition)
     wanted = caption_rules.select_caption_overrides(rows, overrides)
@@ -163,8 +153,7 @@ def caption_images(
     reasons, details = [one.reason for one in without_caption], [one.detail for one in without_caption]
     rejections = _caption_rejections(rows[~has_caption], buckets, reasons, detail=details)
     ledger.record_stage("caption", "caption", len(rows), int(has_caption.sum()), rejections)
-    rows_with_caption = rows[has_caption].reset_index(drop=True)
-    return CaptionReplies(rows_with_caption, answers_with_caption, wanted, definition)
+    return rows[has_caption].reset_index(drop=True), answers_with_caption, wanted
 
 
 def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, Reply], str]:
@@ -188,14 +177,18 @@ def _caption_rejections(
 
 
 @step("clean captions")
-def clean_captions(replies: CaptionReplies, ledger: Ledger) -> tuple[pd.DataFrame, Captions]:
+def clean_captions(
+    rows: pd.DataFrame,
+    answers: Sequence[ChatAnswer],
+    wanted: caption_rules.CaptionOverrides,
+    definition: RecallDefinition,
+    ledger: Ledger,
+) -> tuple[pd.DataFrame, Captions]:
     """Returns the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
     was rejected, what was stripped, and the frequent openings of captions that no rule changed."""
-    rows, answers, wanted = replies.rows, replies.answers, replies.wanted
-    rules, _ = caption_rules.load_cleaning_rules(replies.definition.cleaning_files)
-    own_files = replies.definition.prompt_files
-    templates = {name: load_prompt(name, own_files).text for name in rows["prompt"].unique()}
-    max_lengths = find_max_lengths(replies.definition.captions)
+    rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
+    templates = {name: load_prompt(name, definition.prompt_files).text for name in rows["prompt"].unique()}
+    max_lengths = find_max_lengths(definition.captions)
     cleaned = []
     for row, answer in zip(rows.itertuples(index=False), answers, strict=True):
         if row.query_id in wanted.texts or isinstance(answer, Failure):
@@ -244,11 +237,27 @@ def _openings(texts: pd.DataFrame, cleaned: list[caption_cleaning.CleanedCaption
         counts = Counter(opening for one in own for opening in one.openings)
         ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MAX_OPENINGS]
         stripped[language] = [{"text": text, "count": count} for text, count in ranked]
-        openings[language] = [
-            {"text": o.text, "count": o.count, "share": round(o.share, 4), "example": o.example}
-            for o in caption_cleaning.frequent_openings(own, language, most=_MAX_OPENINGS)
-        ]
+        openings[language] = frequent_openings(own, language)
     return {"stripped": stripped, "openings": openings}
+
+
+def frequent_openings(
+    captions: Sequence[caption_cleaning.CleanedCaption], language: str, most: int = _MAX_OPENINGS
+) -> list[CommonStart]:
+    """Returns the most frequent openings of the captions from which no opening was stripped (the first 4 characters in
+    Chinese, the first 3 casefolded words in English), with their share of these captions and an example."""
+    untouched = [caption.text for caption in captions if caption.text and not caption.openings]
+    starts: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    for text in untouched:
+        start = text[:4] if language == "zh" else " ".join(text.casefold().split()[:3])
+        starts[start] += 1
+        examples[start] = min(text, examples.get(start, text), key=lambda e: (len(e), e))
+    ranked = sorted(starts.items(), key=lambda item: (-item[1], item[0]))[:most]
+    return [
+        {"text": start, "count": count, "share": round(count / len(untouched), 4), "example": examples[start]}
+        for start, count in ranked
+    ]
 
 
 @step("describe images")

@@ -21,7 +21,7 @@ from querytruth.backends.models.embedders import (
     must_download,
 )
 from querytruth.backends.steps import current_run, step
-from querytruth.sets.image_vectors import ImageToEmbed, ImageVectors, embed_images, embed_texts
+from querytruth.sets.image_vectors import ImageToEmbed, embed_images, embed_texts
 from querytruth.sets.manifest import Input, Model, Provenance, describe_threshold
 
 _SAMPLE_TEXTS = {"zh": "一只狗", "en": "a dog"}  # of the captions' languages
@@ -79,11 +79,12 @@ def check_recall_models(definition: RecallDefinition, *, is_plan: bool = False) 
 
 @dataclass(frozen=True, slots=True)
 class SimilarityModels:
-    """The embedder of captions, the vectors of images, and the fitted lines."""
+    """The embedders of captions and of images, the vectors of the images, and the fitted lines."""
 
     definition: RecallDefinition
     text_embedder: TextEmbedder
-    image_vectors: ImageVectors | None
+    image_embedder: Embedder | None
+    image_vectors: Vectors | None
     lines: list[FittedLine]
     lines_sha256: str
 
@@ -111,8 +112,8 @@ class SimilarityModels:
         """Returns the embedders, the fitted lines, and the thresholds from which a caption counts as ambiguous."""
         rules = self.definition.ambiguity
         embedders: list[tuple[str, Embedder]] = [("caption rivals", self.text_embedder)]
-        if self.image_vectors is not None:
-            embedders.append(("image rivals", self.image_vectors.embedder))
+        if self.image_embedder is not None:
+            embedders.append(("image rivals", self.image_embedder))
         return Provenance(
             inputs=[Input(file=LINES_FILE.name, sha256=self.lines_sha256, counts={"lines": len(self.lines)})],
             models=[Model(role=role, name=one.name, revision=one.revision, parameters={}) for role, one in embedders],
@@ -130,12 +131,11 @@ def load_similarity_models(
 ) -> SimilarityModels:
     """Loads the embedders that the definition names, and encodes the images. Raises UserError for a text embedder that
     does not cover the language of the captions."""
-    rules, vectors = definition.ambiguity, None
+    rules, of_images, vectors = definition.ambiguity, None, None
     embedder = load_text_embedder(rules.text_embedder)
     embedder.check_language(queries["text"])
     if rules.image_embedder is not None:
         sources = [ImageToEmbed(image.image_id, str(image.path), image.sha256) for image in images]
-        vectors = embed_images(
-            load_image_text_embedder(rules.image_embedder), sources, definition.out / definition.name
-        )
-    return SimilarityModels(definition, embedder, vectors, *read_lines())
+        of_images = load_image_text_embedder(rules.image_embedder)
+        vectors, _ = embed_images(of_images, sources, definition.out / definition.name)
+    return SimilarityModels(definition, embedder, of_images, vectors, *read_lines())

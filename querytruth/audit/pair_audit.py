@@ -92,16 +92,10 @@ class StratumCounts:
         return StratumCounts(*(np.asarray(part)[..., chosen] for part in (self.size, self.drawn, self.relevant)))
 
 
-@dataclass(frozen=True, slots=True)
-class TruthEstimates:
-    """What an audit says of a set's judgments. `wrong_share`: of the pairs that the set calls relevant, those that are
-    not; `missing`: the number of relevant pairs that it does not call relevant; `missing_share`: of all relevant pairs,
-    these; `multiplier`: relevant pairs for each that the set calls relevant."""
-
-    wrong_share: IntervalEstimate
-    missing: IntervalEstimate
-    missing_share: IntervalEstimate
-    multiplier: IntervalEstimate
+# What an audit says of a set's judgments, by measure. `wrong_share`: of the pairs that the set calls relevant, those
+# that are not; `missing`: the number of relevant pairs that it does not call relevant; `missing_share`: of all relevant
+# pairs, these; `multiplier`: relevant pairs for each that the set calls relevant.
+TruthEstimates = Mapping[str, IntervalEstimate]
 
 
 def estimate_total(counts: StratumCounts) -> IntervalEstimate:
@@ -119,12 +113,12 @@ def estimate_truth(judged_relevant: StratumCounts, others: StratumCounts) -> Tru
     positives = np.where(positives > 0, positives, np.nan)
     ratio = divide_estimates(missing, right)
     both = [np.stack(ends, axis=-1) for ends in zip(_ends(right), _ends(missing), strict=True)]
-    return TruthEstimates(
-        wrong_share=right.scale(1 / positives).complement().clip(0, 1),
-        missing=missing,
-        missing_share=IntervalEstimate(*(share_of_ratio(end) for end in _ends(ratio))),
-        multiplier=sum_estimates(IntervalEstimate(*both)).scale(1 / positives),
-    )
+    return {
+        "wrong_share": right.scale(1 / positives).complement().clip(0, 1),
+        "missing": missing,
+        "missing_share": IntervalEstimate(*(share_of_ratio(end) for end in _ends(ratio))),
+        "multiplier": sum_estimates(IntervalEstimate(*both)).scale(1 / positives),
+    }
 
 
 def _ends(estimate: IntervalEstimate) -> tuple[Any, Any, Any]:
@@ -225,7 +219,7 @@ def estimate_slices(
             truth = audit.estimate_truth(chosen)
             answered = int((audit.is_answered & chosen).sum())
             rows += [
-                (aspect, name, measure, answered, *_numbers(getattr(truth, measure)))
+                (aspect, name, measure, answered, *_numbers(truth[measure]))
                 for measure in ("missing_share", "wrong_share")
             ]
     return pd.DataFrame(rows, columns=["aspect", "value", "measure", "answered", "estimate", "low", "high"])
@@ -237,8 +231,7 @@ def bound_undetermined(
     """Returns by measure the estimates if all pairs of which people could not tell were not relevant, and if all
     were."""
     ends = [estimate(pd.concat([relevant, pd.Series(value, undetermined, dtype=bool)])) for value in (False, True)]
-    measures = ("wrong_share", "missing", "missing_share", "multiplier")
-    return {name: (float(getattr(ends[0], name).value), float(getattr(ends[1], name).value)) for name in measures}
+    return {name: (float(ends[0][name].value), float(ends[1][name].value)) for name in ends[0]}
 
 
 def _numbers(estimate: IntervalEstimate) -> tuple[float, float, float]:
@@ -267,5 +260,5 @@ def allocate_more(counts: StratumCounts, more: int) -> RowIndices:
 def expected_width(sizes: FloatArray, drawn: FloatArray, shares: FloatArray, is_judged: BoolArray) -> float:
     """Returns the width that the interval of the missing share has where the drawn pairs are relevant as expected."""
     counts = StratumCounts(sizes, drawn, np.asarray(drawn) * shares)
-    missing = estimate_truth(counts.pick(is_judged), counts.pick(~is_judged)).missing_share
+    missing = estimate_truth(counts.pick(is_judged), counts.pick(~is_judged))["missing_share"]
     return float(missing.high - missing.low)

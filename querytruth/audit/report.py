@@ -157,7 +157,7 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
 
     systems = pair_audit.estimate_systems(estimates, audit.ranks, audit.manifest["queries"], audit.manifest["depth"])
     truth = estimates.estimate_truth()
-    width = float(truth.missing_share.high - truth.missing_share.low)
+    width = float(truth["missing_share"].high - truth["missing_share"].low)
     shrinks = pair_audit.forecast_width(estimates, _MORE) / max(pair_audit.forecast_width(estimates, 0), _NARROWEST)
     return {
         "truth": _tabulate_truth(truth, pair_audit.bound_undetermined(estimate, answered, undetermined)),
@@ -210,7 +210,7 @@ def _tabulate_truth(truth: pair_audit.TruthEstimates, bounds: Mapping[str, tuple
     return [
         {
             "measure": name,
-            **{end: float(getattr(getattr(truth, name), end)) for end in ("value", "low", "high")},
+            **{end: float(getattr(truth[name], end)) for end in ("value", "low", "high")},
             "if_undetermined": sorted(bounds[name]),
         }
         for name in _MEASURES

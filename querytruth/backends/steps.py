@@ -20,7 +20,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from querytruth.backends.files.bucket_urls import BucketFolder
@@ -121,29 +121,22 @@ def finish_part(future: Future[Any], advance: Advance) -> Any:
         result = future.result()
     except (Exception, CancelledError) as error:
         raise describe_lost_part(error) or error from None
-    if isinstance(result, _FailedPart):
-        raise result.error from result.cause
     counted, answer = result
+    if isinstance(counted, UserError):
+        raise counted from answer
     advance(counted)
     return answer
 
 
-class _FailedPart(NamedTuple):
-    """An error for people, which a worker would log with a traceback if it were raised there, and the fault of a system
-    behind it, by which it may be tried again."""
-
-    error: UserError
-    cause: OSError | None
-
-
-def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | _FailedPart:
-    """Return the number of units in the part, for the bar, and its result."""
+def _count_and_work(work: PartWork[T, R], part: T) -> tuple[int, R] | tuple[UserError, OSError | None]:
+    """Return the number of units in the part, for the bar, and its result; or an error for people, which a worker would
+    log with a traceback if it were raised there, and the system's fault behind it, by which it may be tried again."""
     counts: list[int] = []
     try:
         result = work(part, counts.append)
     except UserError as error:
         cause = error.__cause__ or error.__context__
-        return _FailedPart(error, cause if isinstance(cause, OSError) else None)
+        return error, cause if isinstance(cause, OSError) else None
     return sum(counts), result
 
 

@@ -138,11 +138,11 @@ def _ask_search_services(version: Path, texts: Path, out: Path) -> Path:
     from querytruth.sample_album.demo_search import evaluate_sample_search
 
     with terminal.reported_run():
-        search = evaluate_sample_search(version, texts, out / "search")
-    for gate in search.gates:
+        _, gates, board = evaluate_sample_search(version, texts, out / "search")
+    for gate in gates:
         decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
         terminal.out.print(f"{decided} ({describe_check(gate.checks[0])})", soft_wrap=True, markup=False)
-    return search.board
+    return board
 
 
 @contextmanager

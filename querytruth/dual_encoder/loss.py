@@ -120,15 +120,6 @@ class StepRules:
     clip: float
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What a step came to: the loss, and the shares of texts and of images whose own one is the nearest."""
-
-    loss: float
-    text_accuracy: float
-    image_accuracy: float
-
-
 def create_optimizer(model: DualEncoder, rate: float, decay: float) -> torch.optim.AdamW:
     """AdamW over all parameters; a frozen one has no gradient, and is left alone, its decay included."""
     return torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
@@ -144,9 +135,10 @@ def train_step(
     rate: float,
     weight: float,
     seed: int,
-) -> StepResult:
-    """Learn from a batch at the learning rate `rate`. All chance in it comes from the seed, so that a step that is
-    done again comes to the same. Mixed precision where the scaler is on."""
+) -> list[float]:
+    """Learn from a batch at the learning rate `rate`. Return the loss, and the shares of texts and of images whose own
+    one is the nearest. All chance in it comes from the seed, so that a step that is done again comes to the same. Mixed
+    precision where the scaler is on."""
     torch.manual_seed(seed)  # dropout
     device = next(model.parameters()).device
     shown = _augment_or_crop(batch, rules, seed, device)
@@ -194,10 +186,11 @@ def _augment_or_crop(batch: TrainingBatch, rules: StepRules, seed: int, device: 
 
 
 @torch.no_grad()
-def _step_result(loss: Tensor, images: Tensor, texts: Tensor, is_relevant: Tensor) -> StepResult:
+def _step_result(loss: Tensor, images: Tensor, texts: Tensor, is_relevant: Tensor) -> list[float]:
     cosines = texts @ images.T
     rows = torch.arange(len(cosines), device=cosines.device)
     of_texts = is_relevant[rows, cosines.argmax(dim=1)].float().mean()
     of_images = is_relevant[cosines.argmax(dim=0), rows].float().mean()
     # One wait for the device, not three.
-    return StepResult(*torch.stack([loss.detach(), of_texts, of_images]).tolist())
+    means: list[float] = torch.stack([loss.detach(), of_texts, of_images]).tolist()
+    return means

@@ -221,12 +221,11 @@ def _epoch(job: TrainingJob, trainables: dict[str, Any], progress: TrainingProgr
         started = time.monotonic()
         at = (epoch - 1) * len(order) + number
         factor = learning_rate_factor(at, round(rules.warm_up * len(order)), rules.epochs * len(order))
-        result = _step(job, trainables, epoch, number, rules.rate * stage.rate_factor * factor, order[number])
-        if not math.isfinite(result.loss):
-            reason = f"has the loss {result.loss} in batch {number + 1}"
+        means = _step(job, trainables, epoch, number, rules.rate * stage.rate_factor * factor, order[number])
+        if not math.isfinite(means[0]):
+            reason = f"has the loss {means[0]} in batch {number + 1}"
             raise UserError("train", f"epoch {epoch}", reason, "remove the folder and give a lower steps.rate")
         size = len(order[number])
-        means = (result.loss, result.text_accuracy, result.image_accuracy)
         added = [*(mean * size for mean in means), size, time.monotonic() - started]
         progress.sums = [total + more for total, more in zip(progress.sums, added, strict=True)]
         progress.batch = number + 1

@@ -29,22 +29,15 @@ class SystemRank:
     worst_rank: int
 
 
-@dataclass(frozen=True, slots=True)
-class Leaderboard:
-    """Systems by mean, the best first, and the largest groups of neighbours of which no pair differs by the test."""
-
-    ranks: list[SystemRank]
-    groups: list[list[str]]
-
-
 def rank_systems(
     figures: Mapping[str, FloatArray],
     *,
     clusters: Any = None,
     bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
-) -> Leaderboard:
-    """Returns the board of systems from their figures on the same queries (queries,). Systems of equal mean stand in
-    the order of their names. `bounds`: by system what its mean is at least and at most, where judgments are missing."""
+) -> tuple[list[SystemRank], list[list[str]]]:
+    """Returns systems by the mean of their figures on the same queries (queries,), the best first, those of equal mean
+    in the order of their names; and the largest groups of neighbours of which no pair differs by the test. `bounds`: by
+    system what its mean is at least and at most, where judgments are missing."""
     names = sorted(figures, key=lambda name: (-float(np.mean(figures[name])), name))
     is_better = _find_better([figures[name] for name in names], clusters)
     ends = np.array([bounds.get(name, (np.inf, -np.inf)) for name in names])
@@ -54,7 +47,7 @@ def rank_systems(
         SystemRank(name, float(np.mean(figures[name])), 1 + int(is_better[:, n].sum()), count - int(is_better[n].sum()))
         for n, name in enumerate(names)
     ]
-    return Leaderboard(ranks, _find_groups(names, is_better))
+    return ranks, _find_groups(names, is_better)
 
 
 def _find_better(values: list[FloatArray], clusters: Any) -> NDArray[np.bool_]:

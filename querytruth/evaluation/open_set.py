@@ -149,12 +149,8 @@ def _held_out_precision(ranked: RankedRun, precision: float) -> float:
     return right / shown if shown else float("nan")
 
 
-@dataclass(frozen=True, slots=True)
-class ReversedScores:
-    """The mean share of the other images that a relevant one stands before (AUC), and the number of queries."""
-
-    auc: float
-    queries: int
+# The mean share of the other images that a relevant one stands before (AUC), and the number of queries.
+ReversedScores = tuple[float, int]
 
 
 def find_reversed_scores(ranked: RankedRun) -> ReversedScores | None:
@@ -177,7 +173,7 @@ def judge_direction(pairs_in_order: FloatArray, relevant: FloatArray, others: Fl
     difference = (pairs_in_order - pairs / 2)[counted].sum()
     variance = (pairs * (relevant + others + 1) / 12)[counted].sum()
     is_reversed = auc <= _HIGHEST_AUC and difference / np.sqrt(variance) <= _HIGHEST_Z
-    return ReversedScores(auc, int(counted.sum())) if is_reversed else None
+    return (auc, int(counted.sum())) if is_reversed else None
 
 
 def find_reversed_matrix(

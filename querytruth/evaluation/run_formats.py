@@ -6,7 +6,6 @@ search.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +60,9 @@ def read_plain_trec(path: Path) -> pd.DataFrame | None:
     return frame if (frame["rank"] % 1 == 0).all() else None
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarityMatrix:
-    """The matrix (rows, columns), mapped from the file, and the ids of its rows and columns."""
-
-    matrix: NDArray[Any]
-    row_ids: list[str]
-    column_ids: list[str]
-
-
-def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> SimilarityMatrix:
-    """Reads a matrix of any number type. Raises UserError for another shape than the lists' and for repeated ids."""
+def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> tuple[NDArray[Any], list[str], list[str]]:
+    """Returns a matrix (rows, columns) of any number type, mapped from the file, and the ids of its rows and columns.
+    Raises UserError for another shape than the lists' and for repeated ids."""
     next_step = "write it with numpy.save"
     with translate_read_errors(_STAGE, matrix), open_regular(matrix) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
@@ -87,7 +78,7 @@ def read_similarity_matrix(matrix: Path, row_ids: Path, column_ids: Path) -> Sim
     if values.shape != (len(rows), len(columns)):
         reason = f"is {values.shape[0]} x {values.shape[1]}, the lists have {len(rows)} and {len(columns)} ids"
         raise UserError(_STAGE, matrix, reason, "give an id per row and per column, in their order")
-    return SimilarityMatrix(values, rows, columns)
+    return values, rows, columns
 
 
 def _ids(path: Path) -> list[str]:

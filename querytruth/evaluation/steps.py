@@ -244,8 +244,9 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
 
 
 def _reversed_scores(found: open_set.ReversedScores, system: EvaluatedSystem, *, by_rank: bool) -> UserError:
+    auc, queries = found
     reason = (
-        f"puts relevant images last: in {found.queries:,} queries they stand before {found.auc:.0%} of the others, as "
+        f"puts relevant images last: in {queries:,} queries they stand before {auc:.0%} of the others, as "
         f"where {'the worst stands first, at rank 1' if by_rank else 'scores are distances'}"
     )
     next_step = "give --scores distance to read the lowest as the best, or --scores likeness to keep this order"

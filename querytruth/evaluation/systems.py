@@ -21,7 +21,7 @@ from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_na
 from querytruth.evaluation.open_set import ReversedScores, find_reversed_matrix, find_reversed_scores
 from querytruth.evaluation.result_files import RESULT_FILE, RUN_FILE, check_result_table, read_result
 from querytruth.evaluation.result_types import SystemDescription
-from querytruth.evaluation.run_formats import SimilarityMatrix, read_image_texts, read_similarity_matrix
+from querytruth.evaluation.run_formats import read_image_texts, read_similarity_matrix
 from querytruth.evaluation.vector_search import INDEXES, search_with_index
 from querytruth.sets.ledger import Ledger
 
@@ -163,12 +163,12 @@ def rename_system(system: EvaluatedSystem, name: str) -> EvaluatedSystem:
 def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str | None = None) -> EvaluatedSystem:
     """Loads a matrix whose rows are texts and columns images, or the reverse: the ids decide. `scores`: what its
     numbers are, one of SCORES."""
-    similarities = read_similarity_matrix(matrix, rows, columns)
+    similarities, row_ids, column_ids = read_similarity_matrix(matrix, rows, columns)
 
     def produce_run(view: EvaluationView, k: int) -> SystemRun:
-        sides = (similarities.matrix, similarities.row_ids, similarities.column_ids)
-        if _is_transposed(similarities, view):
-            sides = (similarities.matrix.T, similarities.column_ids, similarities.row_ids)
+        sides = similarities, row_ids, column_ids
+        if _is_transposed(row_ids, column_ids, view):
+            sides = similarities.T, column_ids, row_ids
         copies = view.judged_set.representatives.index  # whose results are folded: the others fill their ranks
         depth, is_distance = k + int(pd.Index(sides[2]).isin(copies).sum()), scores == "distance"
         reversed_scores = find_reversed_matrix(*sides, view.qrels) if scores is None else None
@@ -182,8 +182,8 @@ def load_similarity_system(matrix: Path, rows: Path, columns: Path, scores: str 
         "name": matrix.stem,
         "file": matrix.name,
         "sha256": _digest(matrix),
-        "rows": len(similarities.row_ids),
-        "columns": len(similarities.column_ids),
+        "rows": len(row_ids),
+        "columns": len(column_ids),
     }
     if scores is not None:
         described["scores"] = scores
@@ -252,9 +252,9 @@ def _search_vectors(
     return run, {"search": {"index": index, **measured, "results": k}}
 
 
-def _is_transposed(read: SimilarityMatrix, view: EvaluationView) -> bool:
+def _is_transposed(row_ids: list[str], column_ids: list[str], view: EvaluationView) -> bool:
     """Whether the columns of a matrix are the queries of this view."""
-    rows, columns = (set(ids) & set(view.query_ids.to_pylist()) for ids in (read.row_ids, read.column_ids))
+    rows, columns = (set(ids) & set(view.query_ids.to_pylist()) for ids in (row_ids, column_ids))
     if not rows and not columns:
         what = "text" if view.spec.direction == evaluation_result.TEXT_TO_IMAGE else "image"
         raise UserError("read similarities", what, "is named by neither rows nor columns", "check the two lists of ids")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -35,26 +34,14 @@ def csv_routes(stored: StoredSet, reviewer: str) -> APIRouter:
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionSummary:
-    """The reviewer of each effective decision, by the kind's name on the page. Of decisions that only a build can
-    apply: how many are in the version, how many wait for the next build, and the stale ones as table rows."""
-
-    reviewers_by_kind: dict[str, list[str]]
-    in_version: int
-    waiting: int
-    stale: list[dict[str, str]]
-
-
-def summarize_decisions(
-    pairs: list[decision_records.ImagePairDecision],
-    overrides: list[decision_records.Override],
-    captions: list[decision_records.HumanCaption],
-    record: Mapping[str, Any],
-    image_names: Mapping[str, str],
-) -> DecisionSummary:
-    """Summarize the logs of a set. `record`: the `decisions` of the version's manifest; `image_names`: file names by
-    image_id."""
+def _build_summary(stored: StoredSet) -> dict[str, Any]:
+    """Return the reviewers of the effective decisions on images and rejections, and of the captions that people wrote,
+    by the kind's name on the page. Of those that only a build can apply: how many are in the version, how many wait for
+    the next build, and the stale ones as table rows."""
+    folder = stored.path.parent
+    pairs, overrides = read_decisions(folder, ImagePairDecision), read_decisions(folder, Override)
+    captions = read_decisions(folder, HumanCaption)
+    image_names = _image_names(stored, {image_id for pair in pairs for image_id in pair.images})
     reviewers_by_kind = {
         "Captions": [
             caption.reviewer for caption in decision_records.latest_by_target(captions).values() if caption.lines
@@ -62,22 +49,22 @@ def summarize_decisions(
         "Near-duplicates": [one.reviewer for one in decision_records.effective(pairs) if one.undoes is None],
         "Rejects": [one.reviewer for one in decision_records.effective(overrides) if one.undoes is None],
     }
-    outcome, waiting_ids = decision_outcomes.carry_over([*pairs, *overrides], record)
+    outcome, waiting_ids = decision_outcomes.carry_over([*pairs, *overrides], stored.manifest["decisions"])
     latest_ids = {
         one.decision_id for log in (pairs, overrides) for one in decision_records.latest_by_target(log).values()
     }
     stale = []
     for decision, reason in outcome.stale:
         text = decision.text
-        if isinstance(decision, decision_records.ImagePairDecision):
+        if isinstance(decision, ImagePairDecision):
             text = " and ".join(image_names.get(image_id, image_id) for image_id in decision.images)
         stale.append({"decision": decision.decision, "text": text, "why": reason})
-    return DecisionSummary(
-        {kind: reviewers for kind, reviewers in reviewers_by_kind.items() if reviewers},
-        len(latest_ids.intersection(outcome.in_effect)),
-        len(waiting_ids),
-        stale,
-    )
+    return {
+        "reviewers_by_kind": {kind: reviewers for kind, reviewers in reviewers_by_kind.items() if reviewers},
+        "in_version": len(latest_ids.intersection(outcome.in_effect)),
+        "waiting": len(waiting_ids),
+        "stale": stale,
+    }
 
 
 def count_by_reviewer(reviewers_by_kind: Mapping[str, Iterable[str]]) -> list[tuple[str, list[int]]]:
@@ -92,9 +79,9 @@ def decision_routes(stored: StoredSet, about: dict[str, Any], session: ReviewSes
 
     @routes.get("/decisions", response_class=HTMLResponse)
     def decisions() -> str:
-        summary, judging = _read_summary(stored), {} if session is None else _judging_summary(stored, session)
-        reviewers_by_kind = judging.pop("reviewers_by_kind", {}) | summary.reviewers_by_kind
-        stale = judging.pop("stale", []) + summary.stale
+        summary, judging = _build_summary(stored), {} if session is None else _judging_summary(stored, session)
+        reviewers_by_kind = judging.pop("reviewers_by_kind", {}) | summary["reviewers_by_kind"]
+        stale = judging.pop("stale", []) + summary["stale"]
         return render_template(
             "review_decisions.html",
             about=about,
@@ -127,19 +114,6 @@ def _judging_summary(stored: StoredSet, session: ReviewSession) -> dict[str, Any
         "agreements": compute_agreements(latest_decisions(effective)),
         "disputed": len(cards.list_disputed_targets()),
     }
-
-
-def _read_summary(stored: StoredSet) -> DecisionSummary:
-    """Counts the decisions on images and rejections, and the captions that people wrote, as the logs are now."""
-    folder = stored.path.parent
-    pairs = read_decisions(folder, ImagePairDecision)
-    return summarize_decisions(
-        pairs,
-        read_decisions(folder, Override),
-        read_decisions(folder, HumanCaption),
-        stored.manifest["decisions"],
-        _image_names(stored, {image_id for pair in pairs for image_id in pair.images}),
-    )
 
 
 def _image_names(stored: StoredSet, image_ids: set[str]) -> dict[str, str]:

@@ -132,23 +132,15 @@ def _answers(decisions: Iterable[QueryDecision]) -> AnswersByRow:
     return {one.query_id: RowAnswer(one.decision, one.new_text or "", one.note) for one in decisions}
 
 
-@dataclass(frozen=True, slots=True)
-class PoolFileContent:
-    """A table on disk: the digest of its bytes, the export it was filled in from, and its decisions."""
-
-    digest: str
-    export: ReviewExport
-    decisions: list[QueryDecision]
-
-
 class PoolFile:
     """The file of a table that a stage exported, as `querytruth review TABLE.csv` reads and replaces it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self, known_digest: str) -> PoolFileContent | None:
-        """Return the table checked cell by cell, as the next stage will; None while its bytes have the known digest."""
+    def read(self, known_digest: str) -> tuple[str, PoolTable] | None:
+        """Return the digest of the file's bytes, and the table checked cell by cell, as the next stage will; None while
+        they have the known digest."""
         while True:
             digest = compute_table_digest(self.path)
             if digest == known_digest:
@@ -161,7 +153,7 @@ class PoolFile:
             if reading.problems:
                 reason = f"{len(reading.problems)} problems, the first: {reading.problems[0]}"
                 raise UserError(REVIEW_STAGE, self.path, reason, "fix those cells in a spreadsheet")
-            return PoolFileContent(digest, export, reading.decisions)
+            return digest, PoolTable(export, reading.decisions)
 
     def write(self, export: ReviewExport, known_digest: str) -> str:
         """Put the table in place of the one with the known digest, durably, and return the new digest. Raises
@@ -214,11 +206,10 @@ class PoolSession:
         self._lock = Lock()
         content = file.read("")
         assert content is not None, "no file has an empty digest"
-        self._load(content)
+        self._load(*content)
 
-    def _load(self, content: PoolFileContent) -> None:
-        self._digest = content.digest
-        self.table = PoolTable(content.export, content.decisions)
+    def _load(self, digest: str, table: PoolTable) -> None:
+        self._digest, self.table = digest, table
         self.epoch = secrets.token_hex(8)  # names this reading of the file
         self._before: list[AnswersByRow] = []  # the answers that each action replaced
 
@@ -256,9 +247,8 @@ class PoolSession:
         self.table.answers = answers
 
     def _refresh(self) -> None:
-        content = self.file.read(self._digest)
-        if content is not None:
-            self._load(content)
+        if (content := self.file.read(self._digest)) is not None:
+            self._load(*content)
 
 
 CONFLICT_MESSAGE = "another program wrote the table meanwhile: nothing was changed, and the page now shows what it says"

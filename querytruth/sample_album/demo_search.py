@@ -5,7 +5,6 @@ systems, gated against each other, and put on the leaderboard.
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -33,20 +32,14 @@ _SERVICES = {"search": 1, "stale-search": 5}  # by name: every n-th image is mis
 _GATE = release_gate.GateSpec({"ndcg@10": 0.02})
 
 
-@dataclass(frozen=True, slots=True)
-class SampleSearch:
-    """The results of the whole and of the stale service; the gates of the stale one against the whole one, and the
-    other way round; the page of the leaderboard."""
-
-    results: list[StoredResult]
-    gates: list[release_gate.GateReport]
-    board: Path
-
-
 @step("sample search services")
-def evaluate_sample_search(version: Path, texts: Path, folder: Path) -> SampleSearch:
+def evaluate_sample_search(
+    version: Path, texts: Path, folder: Path
+) -> tuple[list[StoredResult], list[release_gate.GateReport], Path]:
     """Serves the album's search by `texts`, the CSV with texts of the images, and evaluates it on the version of a set.
-    Writes the files that describe the services and leaderboard.html into `folder`."""
+    Writes the files that describe the services and leaderboard.html into `folder`. Returns the results of the whole and
+    of the stale service; the gates of the stale one against the whole one, and the other way round; and the page of the
+    leaderboard."""
     judged = judged_sets.load_judged_set(version)
     assert judged.images is not None
     image_texts = run_formats.read_image_texts(texts, judged.images)
@@ -72,7 +65,7 @@ def evaluate_sample_search(version: Path, texts: Path, folder: Path) -> SampleSe
     ]
     board = folder / "leaderboard.html"
     leaderboard.write_leaderboard(leaderboard.build_leaderboard(version), board)
-    return SampleSearch(results, gates, board)
+    return results, gates, board
 
 
 def _make_search(

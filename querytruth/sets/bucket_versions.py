@@ -82,7 +82,7 @@ def _list_files(path: Path, manifest: Manifest) -> list[PublishedFile]:
 
 def _find_missing(bucket: BucketObjects, files: list[PublishedFile]) -> list[PublishedFile]:
     """Returns the files that are not stored, or with another size."""
-    sizes = {name: listed.size for name, listed in bucket.list_objects("objects/").items()}
+    sizes = {name: size for name, (size, _) in bucket.list_objects("objects/").items()}
     return [file for file in files if sizes.get(object_name(file.sha256)) != file.size]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from querytruth.array_types import RowIndices, Vectors
+from querytruth.array_types import BoolArray, RowIndices, Vectors
 from querytruth.backends.files import bucket, bucket_urls, durable_files, parquet_files, safe_paths
 from querytruth.backends.images.rendering import PixelsJob, ThumbnailJob, run_pixels_job, run_thumbnail_job
 from querytruth.backends.images.worker_processes import map_in_parallel, map_in_workers
@@ -153,16 +153,6 @@ class DecodedImages:
                     self.failures[number] = decoded
 
 
-@dataclass(frozen=True, slots=True)
-class ImageVectors:
-    """A row per image. An image that is gone or cannot be decoded is not `is_known`, and its row is zeros: similar to
-    no other."""
-
-    embedder: ImageTextEmbedder
-    vectors: Vectors
-    is_known: np.ndarray[Any, np.dtype[np.bool_]]
-
-
 class ImageToEmbed(NamedTuple):
     """An image: its id, its path or URL (None: it has none), and the sha256, or its first digits, that its bytes must
     have."""
@@ -185,12 +175,12 @@ def find_similar_pairs(
     for row, image_id in zip(rows.tolist(), frame["image_id"].iloc[rows].tolist(), strict=True):
         location = locations[row] if isinstance(locations[row], str) else None
         images.append(ImageToEmbed(image_id, location, digest_start_of_image_id(image_id)))
-    image_vectors = _embed_with_cache(embedder, images, folder)
-    known = image_vectors.vectors[image_vectors.is_known]
+    vectors, is_known = _embed_with_cache(embedder, images, folder)
+    known = vectors[is_known]
     thresholds = choose_image_cut("near_duplicates.cosine", cosine, embedder, known)
     pairs = find_pairs_above(known, thresholds[0]["value"], threads=current_run().workers)[0]
     model = Model(role="near-duplicates", name=embedder.name, revision=embedder.revision, parameters={})
-    return rows[image_vectors.is_known][pairs], Provenance(models=[model], thresholds=thresholds)
+    return rows[is_known][pairs], Provenance(models=[model], thresholds=thresholds)
 
 
 def choose_image_cut(key: str, given: float | None, embedder: ImageTextEmbedder, vectors: Vectors) -> list[Threshold]:
@@ -201,12 +191,6 @@ def choose_image_cut(key: str, given: float | None, embedder: ImageTextEmbedder,
         cut = max(cut, background.derive_cut())
     check_cosine_cut("embed images", key, cut, background, embedder.name)
     return [describe_threshold(key, "at least", cut), *(background.as_thresholds(key) if background else [])]
-
-
-@step("embed images")
-def embed_images(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path) -> ImageVectors:
-    """Returns the vectors of images with ids of their own, stored below the set's `folder`."""
-    return _embed_with_cache(embedder, images, folder)
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vectors:
@@ -226,7 +210,11 @@ def embed_texts(embedder: Embedder, texts: Sequence[str], folder: Path) -> Vecto
     return vectors[[row[text] for text in texts]]
 
 
-def _embed_with_cache(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path) -> ImageVectors:
+def _embed_with_cache(
+    embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], folder: Path
+) -> tuple[Vectors, BoolArray]:
+    """Returns the vectors of images with ids of their own, stored below the set's `folder`, and which are known. An
+    image that is gone or cannot be decoded is not, and its row is zeros: similar to no other."""
     by_id = {image.image_id: image for image in images}
 
     def encode(new_ids: list[str], advance: Advance) -> tuple[list[int], Vectors]:
@@ -235,7 +223,10 @@ def _embed_with_cache(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed
     ids = [image.image_id for image in images]
     store = safe_paths.contained_path(folder, ".vectors", "embed images")
     vectors, known = encode_with_cache(ids, embedder.dimensions, encode, store, embedder.fingerprint, "images")
-    return ImageVectors(embedder, np.where(known[:, None], vectors, np.float32(0)), known)
+    return np.where(known[:, None], vectors, np.float32(0)), known
+
+
+embed_images = step("embed images")(_embed_with_cache)
 
 
 def _encode(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], advance: Advance) -> tuple[list[int], Vectors]:
@@ -255,7 +246,7 @@ def _encode(embedder: ImageTextEmbedder, images: Sequence[ImageToEmbed], advance
 
 def encode_with_cache(
     keys: Sequence[str], dimensions: int, encode: Encode, folder: Path, fingerprint: str, unit: str
-) -> tuple[Vectors, np.ndarray[Any, np.dtype[np.bool_]]]:
+) -> tuple[Vectors, BoolArray]:
     """Returns the vectors (n, dimensions) of different keys, and which are known. `encode` gets the new keys and
     returns the positions of those that it could encode, and their vectors. A folder that cannot be written is reported
     once."""

@@ -34,8 +34,8 @@ def test_three_hundred_pairs_hold_what_eccv_says_and_the_recall_of_a_system(
     for audit in draw_audits(pooled, relevant):
         truth = audit.estimate_truth()
         figures = estimate_systems(audit, ranks, len(eccv.truth), 10).set_index(["system", "metric"])
-        held.setdefault("missing share", []).append(holds(truth.missing_share, 9947 / 11_279))
-        held.setdefault("multiplier", []).append(holds(truth.multiplier, 11_279 / 1332))
+        held.setdefault("missing share", []).append(holds(truth["missing_share"], 9947 / 11_279))
+        held.setdefault("multiplier", []).append(holds(truth["multiplier"], 11_279 / 1332))
         for system, count in hits.items():
             row = figures.loc[(system, "found@10")]
             held.setdefault(f"{system} found@10", []).append(row["low"] <= count / 11_279 <= row["high"])

@@ -69,7 +69,7 @@ def test_a_census_gives_the_true_figures_and_the_sets_own_stand_beside_them() ->
     marked = set(map(tuple, pool.pairs.loc[pool.pairs["relevance"] > 0, ["query_id", "image_id"]].to_numpy()))
     assert row["before"] == pytest.approx(len(marked & tops["a"][10]) / (10 * QUERIES))
     assert figures.loc[("a", "found@10"), "value"] == pytest.approx(hits / int(truth.sum()))
-    wrong = audit.estimate_truth().wrong_share
+    wrong = audit.estimate_truth()["wrong_share"]
     assert wrong.value == pytest.approx(1 - np.mean([truth[pair] for pair in marked]))
 
 

@@ -40,13 +40,13 @@ def test_intervals_hold_the_truth_of_planted_worlds(
         truth = estimate_truth(sample_judged(samples, rng), counts)
         for name, estimate, planted in (
             ("alone", estimate_total(alone), total),
-            ("missing", truth.missing, total),
-            ("wrong_share", truth.wrong_share, WRONG / JUDGED),
-            ("missing_share", truth.missing_share, total / (total + right)),
-            ("multiplier", truth.multiplier, (total + right) / JUDGED),
+            ("missing", truth["missing"], total),
+            ("wrong_share", truth["wrong_share"], WRONG / JUDGED),
+            ("missing_share", truth["missing_share"], total / (total + right)),
+            ("multiplier", truth["multiplier"], (total + right) / JUDGED),
         ):
             covered.setdefault(name, []).append(coverage(estimate, planted))
-        widths.append(mean_width(truth.missing) / mean_width(estimate_total(alone)))
+        widths.append(mean_width(truth["missing"]) / mean_width(estimate_total(alone)))
     means = {name: float(np.mean(values)) for name, values in covered.items()}
     assert all(0.93 - slack <= value <= 0.97 + slack for value in means.values()), means
     assert np.mean(widths) <= 1.05 + slack, widths

@@ -203,7 +203,7 @@ def _holds_ranks(rng: Rng, quality: list[float], sizes: RowIndices, clusters: Ro
     luck = rng.normal(0, 0.1, (len(quality), len(sizes)))[:, clusters]
     noise = 0.4 * (rng.random(len(clusters)) - 0.5) + luck + rng.normal(0, 0.2, shape)
     figures = {f"s{n}": np.clip(q + noise[n], 0, 1) for n, q in enumerate(true)}
-    ranks = {one.name: one for one in rank_systems(figures, clusters=clusters).ranks}
+    ranks = {one.name: one for one in rank_systems(figures, clusters=clusters)[0]}
     above, below = [(true > q).sum() for q in true], [(true < q).sum() for q in true]
     return all(
         ranks[f"s{n}"].best_rank <= 1 + above[n] and ranks[f"s{n}"].worst_rank >= len(true) - below[n]
@@ -264,12 +264,12 @@ def check_pair_audits(rng: Rng, draws: int) -> Iterator[Cell]:
                 right = pairs.JUDGED - pairs.WRONG
                 truth = estimate_truth(pairs.sample_judged(draws, rng), with_judge)
                 for name, estimate, planted in (
-                    ("missing", truth.missing, world.total),
-                    ("missing share", truth.missing_share, world.total / (world.total + right)),
-                    ("multiplier", truth.multiplier, (world.total + right) / pairs.JUDGED),
+                    ("missing", truth["missing"], world.total),
+                    ("missing share", truth["missing_share"], world.total / (world.total + right)),
+                    ("multiplier", truth["multiplier"], (world.total + right) / pairs.JUDGED),
                 ):
                     held.setdefault(name, []).append(pairs.coverage(estimate, planted))
-                widths.append(pairs.mean_width(truth.missing) / pairs.mean_width(alone))
+                widths.append(pairs.mean_width(truth["missing"]) / pairs.mean_width(alone))
             for name, rates in held.items():
                 world_name = f"{prevalence:.0%} relevant, {judge} judge, {name}"
                 yield Cell("audit.pairs", world_name, float(np.mean(rates)), 0.93, 0.97, 0, 20 * draws)

@@ -358,12 +358,12 @@ def test_a_matrix_is_mapped_with_its_ids(tmp_path: Path) -> None:
     matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.save(tmp_path / "s.npy", matrix)
     rows, columns = listed(tmp_path / "rows.txt", ["一", "b"]), listed(tmp_path / "columns.txt", ["x", "y", "z z"])
-    found = read_similarity_matrix(tmp_path / "s.npy", rows, columns)
-    assert isinstance(found.matrix, np.memmap)
-    assert found.matrix.tolist() == matrix.tolist()
-    assert (found.row_ids, found.column_ids) == (["一", "b"], ["x", "y", "z z"])
+    found, *ids = read_similarity_matrix(tmp_path / "s.npy", rows, columns)
+    assert isinstance(found, np.memmap)
+    assert found.tolist() == matrix.tolist()
+    assert ids == [["一", "b"], ["x", "y", "z z"]]
     columns.write_bytes(b"x\r\ny\r\nz z")
-    assert read_similarity_matrix(tmp_path / "s.npy", rows, columns).column_ids == ["x", "y", "z z"]
+    assert read_similarity_matrix(tmp_path / "s.npy", rows, columns)[2] == ["x", "y", "z z"]
 
 
 def npy_header(shape: str) -> bytes:

@@ -45,16 +45,14 @@ def test_the_whole_service_is_ahead_of_the_stale_one_and_a_second_demo_replaces_
     rows = "".join(f'"holiday/{name} 1.jpg","{text}"\n' for name, text in texts.items())
     (tmp_path / "texts.csv").write_text(f"file_name,text\n{rows}", encoding="utf-8")
     for _ in range(2):
-        search = evaluate_sample_search(version, tmp_path / "texts.csv", tmp_path / "search")
-    whole, stale = (result.scored.result for result in search.results)
+        results, gates, page = evaluate_sample_search(version, tmp_path / "texts.csv", tmp_path / "search")
+    whole, stale = (result.scored.result for result in results)
     assert whole.per_query["hit@1"].mean() == 1.0 > stale.per_query["hit@1"].mean()
     assert whole.counts["search_system"]["failures"] == {} and whole.counts["latency_ms"]["p50"] > 0
-    assert [(gate.candidate, gate.baseline) for gate in search.gates] == [
+    assert [(gate.candidate, gate.baseline) for gate in gates] == [
         ("stale-search", "search"),
         ("search", "stale-search"),
     ]
-    assert search.gates[0].checks[0].difference == -search.gates[1].checks[0].difference < 0
+    assert gates[0].checks[0].difference == -gates[1].checks[0].difference < 0
     board = list(csv.DictReader((tmp_path / "search/leaderboard.csv").open(encoding="utf-8-sig")))
-    assert [row["system"] for row in board] == ["search", "stale-search"] and "stale-search" in search.board.read_text(
-        "utf-8"
-    )
+    assert [row["system"] for row in board] == ["search", "stale-search"] and "stale-search" in page.read_text("utf-8")

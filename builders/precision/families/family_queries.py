@@ -97,7 +97,7 @@ def judge_family_questions(
         for query in list_question_queries(question, world, wording, asked):
             names = [world.concepts[label].name(query["language"]) for label in question.labels]
             evidence = question.why_relevant.format(*names), question.why_wrong.format(*names)
-            out.append(judgments.JudgedQuery(query, judged, evidence))
+            out.append((query, judged, evidence))
     return out
 
 

@@ -65,13 +65,6 @@ class ObjectTooLargeError(UserError):
     """Raised for an object that has more bytes than it may have."""
 
 
-class ListedObject(NamedTuple):
-    """An object's bytes, and when it was stored, in seconds since 1970 by the service's clock."""
-
-    size: int
-    stored_at: float
-
-
 class Stored(NamedTuple):
     """An object's bytes, and the tag of this content."""
 
@@ -106,14 +99,14 @@ class BucketObjects:
         """Returns the URL of an object."""
         return f"{self.folder}/{name}" if name else str(self.folder)
 
-    def list_objects(self, prefix: str = "") -> dict[str, ListedObject]:
-        """Returns what the service states of each object whose name begins with the prefix, which is "" or ends with a
-        slash, by name."""
+    def list_objects(self, prefix: str = "") -> dict[str, tuple[int, float]]:
+        """Returns by name the bytes of each object whose name begins with the prefix, which is "" or ends with a slash,
+        and when it was stored, in seconds since 1970 by the service's clock."""
         above, start = self._key(prefix), len(self._key(""))
 
-        def list_all() -> dict[str, ListedObject]:
+        def list_all() -> dict[str, tuple[int, float]]:
             found = (one for page in obstore.list(self._stores[0], above or None) for one in page)
-            return {one["path"][start:]: ListedObject(one["size"], one["last_modified"].timestamp()) for one in found}
+            return {one["path"][start:]: (one["size"], one["last_modified"].timestamp()) for one in found}
 
         return self._try(prefix, list_all)
 

@@ -170,9 +170,9 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
         if not plain.has_one_scan:
             _limit_scans(data, size, plain.layers, plain.coded_from, most)
         digest.update(jpeg_files.checksum_coded_data(data, plain.layers, plain.coded_from, plain.tables))
-        reduced = jpeg_files.decode_reduced(data, plain)
-        digest.update(reduced.grey)
-        return DecodedFrame(size, plain.exif, *reduced)
+        grey, samples, damage = jpeg_files.decode_reduced(data, plain)
+        digest.update(grey)
+        return DecodedFrame(size, plain.exif, grey, samples, damage)
     image, frames = open_limited(kind, data, most)
     size, shown = image.size, image.tell() if kind == "TIFF" else 0
     _load_first(kind, data, image)

@@ -197,7 +197,8 @@ def _compute_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
         boxes.append((left / wide, top / high, right / wide, bottom / high) if has_borders else None)
         places.append(place)
     found = dict(zip(places, perceptual_hashes.compute_patch_features(guides, boxes), strict=True))
-    return [found[place]._asdict() if place in found else {} for place in range(len(decoded))]
+    names = "patches", "thumbnail"
+    return [dict(zip(names, found[one], strict=True)) if one in found else {} for one in range(len(decoded))]
 
 
 def _compute_colours(decoded: list[DecodedImage]) -> list[bytes]:

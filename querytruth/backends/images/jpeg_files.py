@@ -154,18 +154,10 @@ def _frame(data: bytes, place: int, length: int) -> tuple[int, int, int] | None:
     return (width, height, layers) if is_plain else None
 
 
-class ReducedJpeg(NamedTuple):
-    """A JPEG in grey, its colours at SAMPLES x SAMPLES places (None for a grey file), and libjpeg's message if pixels
-    of it are lost ("" if none)."""
-
-    grey: GreyImage
-    samples: NDArray[np.uint8] | None
-    damage: str
-
-
-def decode_reduced(data: bytes, header: JpegHeader) -> ReducedJpeg:
-    """Decodes a plain JPEG at the scale of `choose_reduction`, its longer side at most GREY_SIDE pixels. Raises
-    ValueError for a file that ends early."""
+def decode_reduced(data: bytes, header: JpegHeader) -> tuple[GreyImage, NDArray[np.uint8] | None, str]:
+    """Decodes a plain JPEG at the scale of `choose_reduction`, its longer side at most GREY_SIDE pixels. Returns it in
+    grey, its colours at SAMPLES x SAMPLES places (None for a grey file), and libjpeg's message if pixels of it are lost
+    ("" if none). Raises ValueError for a file that ends early."""
     size, damage, is_grey = (header.width, header.height), "", header.layers == 1
     scale = choose_reduction(size)
     width, height = -(-size[0] // scale), -(-size[1] // scale)
@@ -179,7 +171,7 @@ def decode_reduced(data: bytes, header: JpegHeader) -> ReducedJpeg:
         damage = _describe_damage(str(error))
     samples = None if is_grey else sample_colours(image)
     grey, factor = image if is_grey else image.convert("L"), -(-max(image.size) // GREY_SIDE)
-    return ReducedJpeg(np.asarray(grey.reduce(factor) if factor > 1 else grey), samples, damage)
+    return np.asarray(grey.reduce(factor) if factor > 1 else grey), samples, damage
 
 
 def sample_colours(image: Image.Image) -> NDArray[np.uint8]:

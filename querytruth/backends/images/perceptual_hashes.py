@@ -140,19 +140,15 @@ def _outlines(grey_levels: DctCoefficients) -> NDArray[np.int8]:
     return rounded
 
 
-class PatchFeatures(NamedTuple):
-    """`patches`: records of PATCH_TYPE, as bytes: the point in the guide image and the hashes of the three sizes, 0 for
-    one without structure. `thumbnail`: whether borders were removed, height and width, a byte each; left, top, right
-    and bottom of what is inside them, in 255ths of the image's sides; then the pixels of the guide image reduced by
+def compute_patch_features(guides: list[GreyImage], boxes: list[ContentShares | None]) -> list[tuple[bytes, bytes]]:
+    """Returns the patches and the thumbnail of guide images: grey images without their borders, the longer side
+    GUIDE_SIDE px. `boxes`: which shares of the image lie inside the borders (left, top, right, bottom); None without
+    borders.
+
+    Patches are records of PATCH_TYPE: the point in the guide image and the hashes of the three sizes, 0 for one without
+    structure. A thumbnail is whether borders were removed, height and width, a byte each; left, top, right and bottom
+    of what is inside them, in 255ths of the image's sides; then the pixels of the guide image reduced by
     THUMBNAIL_FACTOR."""
-
-    patches: bytes
-    thumbnail: bytes
-
-
-def compute_patch_features(guides: list[GreyImage], boxes: list[ContentShares | None]) -> list[PatchFeatures]:
-    """Returns the features of guide images: grey images without their borders, the longer side GUIDE_SIDE px. `boxes`:
-    which shares of the image lie inside the borders (left, top, right, bottom); None without borders."""
     stacked = np.zeros((len(guides), GUIDE_SIDE, GUIDE_SIDE), np.uint8)
     for number, guide in enumerate(guides):
         stacked[number, : guide.shape[0], : guide.shape[1]] = guide
@@ -163,7 +159,7 @@ def compute_patch_features(guides: list[GreyImage], boxes: list[ContentShares | 
     ends = np.searchsorted(owners, np.arange(len(guides) + 1)).tolist()
     thumbnails = zip(_reduce(stacked), guides, boxes, strict=True)
     return [
-        PatchFeatures(patches[first:last].tobytes(), _thumbnail(reduced, guide.shape, box))
+        (patches[first:last].tobytes(), _thumbnail(reduced, guide.shape, box))
         for (first, last), (reduced, guide, box) in zip(pairwise(ends), thumbnails, strict=True)
     ]
 

@@ -55,7 +55,7 @@ def test_objects_are_listed_read_in_parts_and_removed(folder: BucketFolder, tmp_
     (tmp_path / "large").write_bytes(large := bytes(range(256)) * (17 << 12))
     objects.put_file("deep/large", tmp_path / "large")
     objects.put({"b 1": b"abc", "ü": b"abc", "empty": b""})
-    sizes = {name: one.size for name, one in objects.list_objects().items()}
+    sizes = {name: size for name, (size, _) in objects.list_objects().items()}
     assert sizes == {"deep/large": len(large), "b 1": 3, "ü": 3, "empty": 0}
     assert objects.list_below("deep/") == ["deep/large"]
     assert sorted(objects.list_level()) == ["b 1", "deep", "empty", "ü"]

@@ -159,7 +159,7 @@ def test_features_do_not_depend_on_the_images_beside(originals: dict[str, Scanne
     guides = [np.asarray(photo(seed, (96, 60 + seed)).convert("L")) for seed in range(9)]
     together = compute_patch_features(guides, [None] * 9)
     assert together == [compute_patch_features([guide], [None])[0] for guide in guides]
-    assert all(one.patches for one in together) and compute_patch_features([], []) == []
+    assert all(patches for patches, _ in together) and compute_patch_features([], []) == []
 
 
 def test_small_and_plain_images_have_no_patches(tmp_path: Path) -> None:

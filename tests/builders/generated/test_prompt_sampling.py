@@ -3,12 +3,11 @@
 import pytest
 
 import prompts
-from builders.generated.definition import CollectOptions, TopicOptions
+from builders.generated.definition import CollectOptions, ObjectOptions, TopicOptions
 from builders.generated.reply_grammar import parse_objects, parse_topics
 from builders.generated.topic_pools import (
     MAX_OBJECTS_PER_TOPIC,
     MAX_TOPICS,
-    SampleSize,
     build_object_prompt,
     build_topic_prompt,
     sample_by_hash,
@@ -48,17 +47,17 @@ def test_every_round_draws_anew_the_order_of_the_pools_is_no_matter() -> None:
 
 def test_seven_objects_of_people_and_three_of_the_model_are_listed_and_five_asked_for() -> None:
     people, model = [f"人选{n}号" for n in range(20)], [f"模型{n}号" for n in range(20)]
-    asking = build_object_prompt(prompts.load_template("zh/objects"), "食物", people, model, SampleSize(), 0, 1)
+    asking = build_object_prompt(prompts.load_template("zh/objects"), "食物", people, model, ObjectOptions(), 0, 1)
     listed = parse_objects(asking.text.rpartition("想象力：")[2], False).objects
     assert (len(set(listed) & set(people)), len(set(listed) & set(model)), len(listed)) == (7, 3, 10)
     assert asking.shown_objects == set(listed)
     assert asking.text.count("食物") == 2 and "额外的5个答案" in asking.text
     other = build_object_prompt(
-        prompts.load_template("zh/objects"), "食物", people[::-1], model[::-1], SampleSize(), 0, 1
+        prompts.load_template("zh/objects"), "食物", people[::-1], model[::-1], ObjectOptions(), 0, 1
     )
     assert other == asking
     askings = [
-        build_object_prompt(prompts.load_template("zh/objects"), "食物", people, model, SampleSize(), 0, n)
+        build_object_prompt(prompts.load_template("zh/objects"), "食物", people, model, ObjectOptions(), 0, n)
         for n in range(5)
     ]
     assert any(a.text.index("模型") < a.text.rindex("人选") for a in askings), "people's do not always come first"
@@ -66,7 +65,9 @@ def test_seven_objects_of_people_and_three_of_the_model_are_listed_and_five_aske
 
 def test_with_few_objects_all_are_shown_in_an_order_of_the_round() -> None:
     prompt, people = prompts.load_template("en/objects"), ["harp", "violin", "drum kit", "banjo"]
-    askings = [build_object_prompt(prompt, "instruments", people, [], SampleSize(7, 3, 8), 0, n) for n in range(8)]
+    askings = [
+        build_object_prompt(prompt, "instruments", people, [], ObjectOptions(per_prompt=8), 0, n) for n in range(8)
+    ]
     assert {asking.shown_objects for asking in askings} == {frozenset(people)}
     assert len({asking.text for asking in askings}) > 3
     assert "give 8 more answers" in askings[0].text
@@ -77,7 +78,7 @@ def test_with_few_objects_all_are_shown_in_an_order_of_the_round() -> None:
 )
 def test_what_a_pool_holds_is_never_read_as_a_template(hostile: str) -> None:
     prompt = prompts.load_template("zh/objects")
-    text = build_object_prompt(prompt, hostile, [hostile + "1"], [], SampleSize(), 0, 1).text
+    text = build_object_prompt(prompt, hostile, [hostile + "1"], [], ObjectOptions(), 0, 1).text
     before, between, _ = prompt.text.split("{topic}")
     assert text.startswith(f"{before}{hostile}{between}{hostile}")
     assert text.endswith(f"\n\n1. {hostile}1")

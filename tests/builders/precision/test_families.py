@@ -162,11 +162,11 @@ SECOND_DOG = Box("dog", 0.1, 0.5, 0.3, 0.7)
 def judged_texts(queries: list[JudgedQuery]) -> dict[str, dict[int, tuple[int, str]]]:
     """Per text the grade and the evidence of each image."""
     return {
-        one.query["text"]: {
-            int(row): (int(grade), one.evidence[pattern])
-            for row, grade, pattern in zip(one.judged.image_row, one.judged.relevance, one.judged.pattern, strict=True)
+        query["text"]: {
+            int(row): (int(grade), evidence[pattern])
+            for row, grade, pattern in zip(judged.image_row, judged.relevance, judged.pattern, strict=True)
         }
-        for one in queries
+        for query, judged, evidence in queries
     }
 
 
@@ -200,7 +200,7 @@ def test_texts_of_each_family_in_both_languages() -> None:
 def test_no_text_has_a_second_reading_that_its_explicit_negatives_satisfy() -> None:
     """A table without a bowl may stand beside one; three dogs are also two; a small dog may fill the picture."""
     images = [[DOG, SECOND_DOG, BENCH], [DOG, BENCH], [DOG], [BENCH], [Box("dog", 0, 0, 0.9, 0.9)], [DOG] * 3]
-    for query in (one.query for one in build(images)[1]):
+    for query in (query for query, *_ in build(images)[1]):
         text, kind = query["text"], query["family"]
         assert "without" not in text and not text.startswith(("two", "两", "large", "small", "画面中很"))
         assert kind != "count/2" or "exactly" in text or "正好" in text

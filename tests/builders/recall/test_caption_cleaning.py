@@ -12,9 +12,9 @@ from builders.recall.caption_cleaning import (
     MAX_CAPTION_CHARS,
     CleanedCaption,
     clean_caption,
-    frequent_openings,
 )
 from builders.recall.caption_rules import parse_cleaning_rules
+from builders.recall.captions import frequent_openings
 from querytruth.errors import UserError
 
 SOURCES = {language: prompts.load_template(f"{language}/cleaning.yaml").text for language in ("zh", "en")}
@@ -254,10 +254,10 @@ def test_the_openings_that_no_rule_touched_are_counted() -> None:
         for raw in ["画册里是一只猫", "画册里是狗", "图中一只猫", "抱歉", "两只狗"]
     ]
     first, second = frequent_openings(cleaned, "zh")
-    assert (first.text, first.count, first.share, first.example) == ("画册里是", 2, pytest.approx(2 / 3), "画册里是狗")
-    assert (second.text, second.count) == ("两只狗", 1)
+    assert first == {"text": "画册里是", "count": 2, "share": 0.6667, "example": "画册里是狗"}
+    assert (second["text"], second["count"]) == ("两只狗", 1)
     english = [CleanedCaption("Shown here is a dog"), CleanedCaption("shown here is a red cat")]
-    assert [(o.text, o.count) for o in frequent_openings(english, "en", most=1)] == [("shown here is", 2)]
+    assert [(o["text"], o["count"]) for o in frequent_openings(english, "en", most=1)] == [("shown here is", 2)]
     assert frequent_openings([], "zh") == []
 
 

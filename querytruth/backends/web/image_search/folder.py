@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ _UNSPACED = re.compile(  # Thai, Lao, Burmese, Khmer; kana and Chinese character
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _WORD = re.compile(r"\w+")
+Entries = dict[str, tuple[dict[str, Any], list[str]]]
 
 
 class FolderSearchOptions(PluginOptions):
@@ -41,55 +41,50 @@ class FolderSearchOptions(PluginOptions):
         return self.images or self.index.parent
 
 
-@dataclass(slots=True)
-class _Entry:
-    name: str
-    captions: list[str] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-
 def load(options: FolderSearchOptions) -> FolderSearch:
     """Reads the index. Raises UserError where it cannot be read, lacks a column, or has no image in the folder."""
     with translate_read_errors(_STAGE, options.index, "give a file that names images and captions"):
         entries = _read_entries(options.index, options.encoding)
         sha256, _ = file_sha256(options.index)
     folder = ImageFolder(options.image_folder)
-    if entries and not any(isinstance(folder.find(entry.name), Path) for entry in entries):
-        reason = f"{options.image_folder} has none of its {len(entries):,} images, such as {entries[0].name}"
+    if entries and not any(isinstance(folder.find(name), Path) for name in entries):
+        reason = f"{options.image_folder} has none of its {len(entries):,} images, such as {next(iter(entries))}"
         raise UserError(_STAGE, options.index, reason, "give their folder as collect.options.images")
     return FolderSearch(ModelIdentity("folder", sha256), entries, folder)
 
 
 class FolderSearch:
-    """Finds images by their captions."""
+    """Finds images by their captions. `entries`: of each image its metadata and captions, by file name."""
 
-    def __init__(self, identity: ModelIdentity, entries: list[_Entry], folder: ImageFolder) -> None:
-        self.identity, self._folder = identity, folder
-        self._entries = [(entry, [(_normalize_text(text), text) for text in entry.captions]) for entry in entries]
+    def __init__(self, identity: ModelIdentity, entries: Entries, folder: ImageFolder) -> None:
+        self.identity, self._folder, self._entries = identity, folder, entries
+        self._captions = {
+            name: [(_normalize_text(text), text) for text in captions] for name, (_, captions) in entries.items()
+        }
 
     def search(self, query: str, limit: int, fetch: FetchPage) -> SearchResult:
         """Returns the images whose captions fit; fetches nothing."""
         terms = _normalize_text(query).split()
         matches = [
-            (len(normalized), entry.name, entry, text)
-            for entry, captions in self._entries
+            (len(normalized), name, text)
+            for name, captions in self._captions.items()
             for normalized, text in [_shortest(captions, terms)]
             if normalized
         ]
         matches.sort(key=lambda one: one[:2])
-        return SearchResult(len(matches), tuple(self._candidate(entry, text) for _, _, entry, text in matches[:limit]))
+        return SearchResult(len(matches), tuple(self._candidate(name, text) for _, name, text in matches[:limit]))
 
-    def _candidate(self, entry: _Entry, caption: str) -> ImageCandidate:
-        path = self._folder.find(entry.name)
+    def _candidate(self, name: str, caption: str) -> ImageCandidate:
+        path, (metadata, _) = self._folder.find(name), self._entries[name]
         return ImageCandidate(
-            entry.name,
+            name,
             caption=visible_text(caption),
             path=str(path) if isinstance(path, Path) else None,
-            page_url=visible_text(entry.metadata.get("page_url")),
-            licence=visible_text(entry.metadata.get("licence")),
-            creator=visible_text(entry.metadata.get("creator")),
-            width=parse_side(entry.metadata.get("width")),
-            height=parse_side(entry.metadata.get("height")),
+            page_url=visible_text(metadata.get("page_url")),
+            licence=visible_text(metadata.get("licence")),
+            creator=visible_text(metadata.get("creator")),
+            width=parse_side(metadata.get("width")),
+            height=parse_side(metadata.get("height")),
         )
 
 
@@ -113,10 +108,9 @@ def _normalize_text(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def _read_entries(path: Path, encoding: str) -> list[_Entry]:
+def _read_entries(path: Path, encoding: str) -> Entries:
     """Reads rows of an image and a caption, or of an image and a list of captions."""
-    entries: dict[str, _Entry] = {}
+    entries: Entries = {}
     for caption, row in read_caption_file(path, encoding, _METADATA_COLUMNS):
-        name = caption.names[0]
-        entries.setdefault(name, _Entry(name, metadata=row)).captions.append(caption.text)
-    return list(entries.values())
+        entries.setdefault(caption.names[0], (row, []))[1].append(caption.text)
+    return entries

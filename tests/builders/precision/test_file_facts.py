@@ -196,9 +196,8 @@ def test_facts_of_real_photos_have_the_truth_that_sql_finds(tmp_path: Path, monk
     tables = read_set(build_set(load_definition(None, keys, "precision")).path).tables
 
     photo = read_set(tmp_path / "datasets/album/v1").tables.images[["file_name", "taken_at", "latitude", "longitude"]]
-    dated = photo[(photo["taken_at"].str[:4] > "0000") & (photo["taken_at"].str[-1:] != "Z")].assign(
-        t=lambda rows: rows["taken_at"].str[:10]
-    )
+    is_clock = (photo["taken_at"].str[-1:] != "Z") & (photo["taken_at"].str[5:19] != "01-01T00:00:00")
+    dated = photo[(photo["taken_at"].str[:4] > "0000") & is_clock].assign(t=lambda rows: rows["taken_at"].str[:10])
     place = pd.DataFrame([(name, *of) for name, of in PLACES.items()], columns=["name", "latitude", "longitude", "km"])
     thing, camera = pd.read_csv("things.csv"), read_cameras(tmp_path / "photos")
     camera = camera[camera["file_name"].isin(photo["file_name"])]

@@ -134,10 +134,6 @@ def _end_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-if __name__ == "__main__":
-    _serve(int(sys.argv[1]), int(sys.argv[2]))
-
-
 @app.default
 def run(
     entrypoint: Annotated[
@@ -223,3 +219,7 @@ def _validate_parameters(model: type[BaseModel], given: dict[str, Any]) -> BaseM
         if fault["type"] == "missing":
             raise UserError(_STAGE, "-p", f"parameter {key!r} is missing", f"add -p {key}=…") from None
         raise UserError(_STAGE, f"-p {key}", fault["msg"], "fix the value") from None
+
+
+if __name__ == "__main__":  # the process of the server
+    _serve(int(sys.argv[1]), int(sys.argv[2]))

@@ -30,7 +30,7 @@ def find_questions(
         if not (world.concepts[one].article and world.concepts[other].article):
             continue
         first, second = world.evidence(one), world.evidence(other)
-        both, at_first, at_second = np.intersect1d(first.image, second.image, True, return_indices=True)
+        both, at_first, at_second = np.intersect1d(first.image, second.image, assume_unique=True, return_indices=True)
         if len(both) < rules.min_images:
             continue
         known = certain[one][both] & certain[other][both]
@@ -55,21 +55,14 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     one, other = concepts
     place = kind.removeprefix("spatial/")
     english, chinese, _ = _RELATIONS[place]
-    if place in _HEIGHTS:
-        return {
-            ("en", "word"): (
-                higher := f"{box_evidence.with_article(one)} {_HEIGHTS[place]} {box_evidence.with_article(other)}"
-            ),
-            ("en", "sentence"): f"a picture with {higher}",
-            ("zh", "word"): f"画面中有{one.zh}在{other.zh}的{chinese}",
-            ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
-        }
-    beside = f"{box_evidence.with_article(one)} {english} {box_evidence.with_article(other)}"
+    is_height = place in _HEIGHTS
+    words = f"{box_evidence.with_article(one)} {_HEIGHTS.get(place, english)} {box_evidence.with_article(other)}"
+    named = f"{one.zh}在{other.zh}的{chinese}"
     return {
-        ("en", "word"): beside,
-        ("en", "sentence"): f"a picture of {beside}",
-        ("zh", "word"): f"{one.zh}在{other.zh}的{chinese}",
-        ("zh", "sentence"): f"一张图片，画面中有{one.zh}在{other.zh}的{chinese}",
+        ("en", "word"): words,
+        ("en", "sentence"): f"a picture {'with' if is_height else 'of'} {words}",
+        ("zh", "word"): f"画面中有{named}" if is_height else named,
+        ("zh", "sentence"): f"一张图片，画面中有{named}",
     }
 
 

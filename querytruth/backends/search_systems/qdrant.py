@@ -52,7 +52,7 @@ class QdrantIndex:
     def __init__(self, options: QdrantOptions) -> None:
         self.options, self._encoder = options, QueryEncoder(options.embedder)
         self._lock = threading.RLock()
-        self._client_or_none: Any = None
+        self._client: Any = None
         self._is_local = options.path is not None
 
     @property
@@ -89,17 +89,17 @@ class QdrantIndex:
             raise SearchFailure("qdrant_error", type(error).__name__, 0.0) from None
 
     def _open_client(self) -> Any:
-        if self._client_or_none is None:
+        if self._client is None:
             from qdrant_client import QdrantClient
 
             options = self.options
             if options.path is not None:
-                self._client_or_none = QdrantClient(path=str(options.path))
+                self._client = QdrantClient(path=str(options.path))
             else:
                 key = read_secret(options.key_env, SEARCH_SYSTEMS.stage) if options.key_env else None
                 seconds = max(1, round(options.deadline))
-                self._client_or_none = QdrantClient(url=options.url, api_key=key, timeout=seconds)
-        return self._client_or_none
+                self._client = QdrantClient(url=options.url, api_key=key, timeout=seconds)
+        return self._client
 
 
 def _find_id(point: Any, field: str | None) -> str:

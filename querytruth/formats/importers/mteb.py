@@ -14,8 +14,12 @@ from querytruth.backends.files.text_files import detect_language, import_error
 from querytruth.formats import import_layouts, importers, parquet_shards, set_description, set_images
 from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA, empty_frame
 
-_SCORES = pa.schema([("query-id", pa.string()), ("corpus-id", pa.string()), ("score", pa.int64())])
-_SCORES = pa.schema([field.with_nullable(False) for field in _SCORES])
+_CONFIGS = (("corpus",), ("queries", "query"), ("qrels", "default"))
+_SCORES = [
+    pa.field("query-id", pa.string(), nullable=False),
+    pa.field("corpus-id", pa.string(), nullable=False),
+    pa.field("score", pa.int64(), nullable=False),
+]
 _QRELS_SCHEMA = pa.schema([*_SCORES, ("judged-by", pa.string()), ("evidence", pa.string())])
 _QRELS_COLUMNS = {"query-id": "query_id", "corpus-id": "image_id", "score": "relevance", "judged-by": "judged_by"}
 
@@ -29,7 +33,11 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
     batches = _ids(corpus, ["image"])
     images = _table(parquet_shards.extract_images(batches, image_store.put, places), "image_id", corpus[0])
     query_frame = _table(_ids(queries, ["text"]), "query_id", queries[0])
-    judged = parquet_shards.read_shards(qrels, _SCORES.names, ["judged-by", "evidence"]) if qrels else iter(())
+    judged = (
+        parquet_shards.read_shards(qrels, [field.name for field in _SCORES], ["judged-by", "evidence"])
+        if qrels
+        else iter(())
+    )
     qrels_table = parquet_shards.table_from_batches(judged, _QRELS_SCHEMA, qrels[0] if qrels else source)
     scores = qrels_table.to_pandas().rename(columns=_QRELS_COLUMNS)
     details = [files.get(name, []) for name in ("image-details", "query-details")]
@@ -41,9 +49,6 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
     }
     files_read = [*corpus, *queries, *qrels, *details[0], *details[1]]
     return import_layouts.restore_tables(tables, places, source, files_read, source.resolve().name)
-
-
-_CONFIGS = (("corpus",), ("queries", "query"), ("qrels", "default"))
 
 
 def _config(files: dict[str, list[Path]], source: Path, *names: str) -> list[Path]:

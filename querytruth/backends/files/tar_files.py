@@ -19,7 +19,7 @@ _PADDING = 1 << 20  # bytes after the last member that are looked at; tar fills 
 
 
 class TarMember(NamedTuple):
-    """A member that is wanted: its name and its bytes, or why they were not read (`too_large`, `sparse`,
+    """A member: its name and its bytes, or why they were not read (`unread`, `too_large`, `sparse`,
     `not_a_regular_file`) and the bytes that it is said to have."""
 
     name: str
@@ -49,17 +49,16 @@ class _BoundedReads(io.RawIOBase):
 def iterate_members(
     path: Path, limit_of: Callable[[str], int | None], error: Callable[[object, str], UserError]
 ) -> Iterator[TarMember]:
-    """Yields the members of an uncompressed tar for whose name `limit_of` returns the most bytes that it may have, and
-    no folders; the others are skipped unread. Raises `error(file, reason)` where the tar is cut or damaged, or
+    """Yields the members of an uncompressed tar, but for folders; `limit_of` returns the most bytes that one of a name
+    may have, None for one that is not read (`unread`). Raises `error(file, reason)` where the tar is cut or damaged, or
     another is appended to it."""
     at = "its first member"
     try:
         with open_regular(path) as opened, tarfile.open(fileobj=_BoundedReads(opened), mode="r:") as tar:
             for member in tar:
                 at = member.name.encode("utf-8", "backslashreplace").decode("utf-8")
-                limit = None if member.isdir() else limit_of(at)
-                if limit is not None:
-                    yield _read_member(tar, member, at, limit)
+                if not member.isdir():
+                    yield _read_member(tar, member, at, limit_of(at))
                 tar.members.clear()  # type: ignore[attr-defined]
             end = tar.offset
     except (tarfile.TarError, OSError, EOFError, ValueError) as reason:  # ValueError: numbers in headers
@@ -73,7 +72,9 @@ def iterate_members(
         raise error(path, f"has more after its end, which is after {at}")
 
 
-def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, limit: int) -> TarMember:
+def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, limit: int | None) -> TarMember:
+    if limit is None:
+        return TarMember(name, defect="unread", size=member.size)
     if not member.isreg():
         return TarMember(name, defect="not_a_regular_file")
     if member.issparse():

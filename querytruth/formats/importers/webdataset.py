@@ -4,9 +4,11 @@ Layout: LAION-AI/CLIP_benchmark 48de38c, clip_benchmark/datasets/builder.py (`bu
 a third file, .json, has the ids of the exported set.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -50,6 +52,9 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     contents = _ShardContents()
     for shard in shards:
         for name, files in _samples(shard):
+            if not files:
+                contents.rejections.append(("image", f"{shard.name} {name}", "unknown_member", ""))
+                continue
             _add_sample(contents, f"{shard.name} {name}", name, files, image_store)
     read_files = [folder / "nshards.txt", *shards]
     title = f"{source.resolve().name}, {split or 'test'}"
@@ -84,31 +89,64 @@ def _add_sample(
     contents.caption_lines += [(query, text.strip(), ids.image_id) for query, text in queries]
 
 
+class _Place(NamedTuple):
+    """The sample that a member belongs to, and its suffix."""
+
+    sample: str
+    suffix: str
+
+
 def _samples(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Yields name and files by suffix of consecutive members with one name up to the first dot."""
+    """Yields name and files by suffix of consecutive members of one sample; of a member that belongs to none its name
+    and no file."""
+    places = _find_places([member.name for member in iterate_members(path, lambda _name: None, import_error)])
     name, files = "", dict[str, bytes]()
-    for member, data in _members(path):
-        folder, slash, last = member.rpartition("/")
-        start, _, suffix = last.partition(".")
-        if folder + slash + start != name and files:
+    for member, data in _members(path, places):
+        place = places.get(member)
+        if place is None:
+            yield member, {}
+            continue
+        if place.sample != name and files:
             yield name, files
             files = {}
-        name = folder + slash + start
-        files[suffix.lower()] = data
+        name = place.sample
+        files[place.suffix] = data
     if files:
         yield name, files
 
 
-def _limit_of(member: str) -> int | None:
-    return _LIMITS.get(member.rpartition("/")[2].partition(".")[2].lower())
+def _find_places(members: list[str]) -> dict[str, _Place]:
+    """Returns by member what it is. As in WebDataset a name ends at its first dot: 1.jpg and 1.txt are a sample, and
+    1.mask.png is something else of it. But where an image and a text share more (trip.2024.jpg, trip.2024.txt), or no
+    sample has the shorter name, the name has dots."""
+    plain, dotted = dict[str, _Place](), dict[str, _Place]()
+    for member in members:
+        start, _, rest = member.rpartition("/")[2].partition(".")
+        folder, suffix = member[: member.rfind("/") + 1], rest.rpartition(".")[2].lower()
+        if rest.lower() in _LIMITS:
+            plain[member] = _Place(folder + start, rest.lower())
+        elif suffix in _LIMITS:
+            dotted[member] = _Place(member[: -len(suffix) - 1], suffix)
+    names, kinds = {place.sample for place in plain.values()}, defaultdict[str, set[bool]](set)
+    for place in dotted.values():
+        kinds[place.sample].add(place.suffix in _IMAGES)
+    for member, place in dotted.items():
+        folder, slash, last = place.sample.rpartition("/")
+        if len(kinds[place.sample]) == 2 or folder + slash + last.partition(".")[0] not in names:
+            plain[member] = place
+    return plain
 
 
-def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yields names and bytes of the images and texts of a shard. Raises UserError where it is cut or damaged, and for
-    one that is too large."""
-    for member in iterate_members(path, _limit_of, import_error):
+def _members(path: Path, places: Mapping[str, _Place]) -> Iterator[tuple[str, bytes]]:
+    """Yields names and bytes of the members of a shard, of those without a place no bytes. Raises UserError where it is
+    cut or damaged, and for an image or a text that is too large."""
+
+    def limit_of(member: str) -> int | None:
+        return _LIMITS[places[member].suffix] if member in places else None
+
+    for member in iterate_members(path, limit_of, import_error):
         if member.defect in ("sparse", "too_large"):
             size = "sparse" if member.defect == "sparse" else f"{member.size} bytes"
             raise import_error(f"{path} {member.name}", f"is no image or text of this layout ({size})")
-        if member.defect is None:
+        if member.defect is None or member.name not in places:
             yield member.name, member.data

@@ -155,10 +155,29 @@ def test_files_of_a_shard_that_nobody_reads_take_no_memory(tmp_path: Path) -> No
         add(tar, "s0.txt", "一只狗".encode())
 
     folder = write_shard(tmp_path, fill)
-    assert [sorted(files) for _, files in webdataset._samples(folder / "test" / "0.tar")] == [["jpg", "txt"]]
+    assert [sorted(files) for _, files in webdataset._samples(folder / "test" / "0.tar")] == [[], ["jpg", "txt"]]
     add_text = write_shard(tmp_path / "long", lambda tar: add(tar, "s0.txt", bytes(5 << 20)))
     with pytest.raises(UserError, match=r"s0\.txt"):
         read_shards(add_text)
+
+
+@pytest.mark.parametrize(
+    ("members", "samples"),
+    [
+        (["a.jpg", "a.txt", "a.mask.png", "b.jpg", "b.txt"], {"a": ["jpg", "txt"], "b": ["jpg", "txt"]}),
+        (["trip.2024.jpg", "trip.2024.txt"], {"trip.2024": ["jpg", "txt"]}),
+        (["a.jpg", "a.txt", "a.v2.jpg", "a.v2.txt"], {"a": ["jpg", "txt"], "a.v2": ["jpg", "txt"]}),
+        (["x/IMG.1.PNG", "x/IMG.1.txt", "x/IMG.2.webp"], {"x/IMG.1": ["png", "txt"], "x/IMG.2": ["webp"]}),
+        (["a.jpg", "a.cls", "README", "a.b.npy"], {"a": ["jpg"]}),
+    ],
+)
+def test_every_member_of_a_shard_is_of_a_sample_or_named(
+    members: list[str], samples: dict[str, list[str]], tmp_path: Path
+) -> None:
+    folder = write_shard(tmp_path, lambda tar: [add(tar, member, b"x") for member in members])
+    found = list(webdataset._samples(folder / "test" / "0.tar"))
+    assert {name: sorted(files) for name, files in found if files} == samples
+    assert sum(max(len(files), 1) for _, files in found) == len(members)
 
 
 def test_a_word_of_a_hundred_thousand_letters_takes_no_time() -> None:

@@ -14,6 +14,7 @@ from PIL import features
 
 from builders.publication_guards import check_not_empty, check_shrinkage
 from querytruth.audit.shortcuts import describe_shortcuts
+from querytruth.backends.files.column_profile import ReadingOptions
 from querytruth.backends.steps import current_run, describe_environment, step
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
@@ -342,9 +343,9 @@ def _carry_certificate(fields: BuildRecord, folder: Path, digest: str) -> tuple[
 
 def _configuration(definition: SetDefinition) -> Configuration:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
-    dumped = definition.model_dump(
-        mode="json", exclude={"out", "publish_to", "publish_places", "work", "replies", "lose_at_most", "page_language"}
-    )
+    unread = {"out", "publish_to", "publish_places", "work", "replies", "lose_at_most", "page_language"}
+    unread |= {"tables"} if definition.tables == ReadingOptions() else set()
+    dumped = definition.model_dump(mode="json", exclude=unread)
     resolved: Any = _strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()

@@ -12,6 +12,8 @@ from pathlib import Path, PurePosixPath
 from string import Template
 from typing import Literal, NamedTuple
 
+from pydantic import ValidationError
+
 from builders.gallery.definition import GalleryDefinition, GallerySource
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.generation_rounds import load_chat_model
@@ -20,7 +22,7 @@ from builders.precision.definition import PrecisionDefinition
 from builders.precision.label_files import SHIPPED_FOLDER, find_fitting_table, list_shipped_tables
 from builders.precision.phrasing_steps import load_phrasing_model, load_phrasing_prompts
 from builders.publication import propose_set_name
-from builders.queries.definition import QueriesDefinition
+from builders.queries.definition import LogColumnOptions, QueriesDefinition
 from builders.queries.log_files import check_log
 from builders.recall.caption_rules import load_recall_prompts
 from builders.recall.captions import load_caption_model, load_description_model
@@ -28,6 +30,7 @@ from builders.recall.definition import RecallDefinition
 from builders.recall.similarity_models import check_recall_models
 from prompts import PromptTemplate
 from querytruth.backends import environment, steps
+from querytruth.backends.files.column_profile import ReadingOptions, use_table_options
 from querytruth.backends.images import image_sources
 from querytruth.backends.models import chat
 from querytruth.backends.models.embedders import (
@@ -38,7 +41,7 @@ from querytruth.backends.models.embedders import (
 )
 from querytruth.backends.models.hub_models import check_download
 from querytruth.defaults import DATASETS_FOLDER
-from querytruth.definitions import SetDefinition
+from querytruth.definitions import SetDefinition, describe_definition_error
 from querytruth.errors import UserError
 from querytruth.questions import open_chat_session
 from querytruth.sets import set_files
@@ -58,7 +61,8 @@ class DefinitionCheck(NamedTuple):
 
 def check_definition(definition: SetDefinition) -> list[DefinitionCheck]:
     """Returns every check of a definition. Endpoints get one call that asks nothing."""
-    return [_run_check(name, check) for name, check in _list_checks(definition)]
+    with use_table_options(definition.tables):
+        return [_run_check(name, check) for name, check in _list_checks(definition)]
 
 
 def check_before_build(definition: SetDefinition) -> None:
@@ -227,12 +231,24 @@ def render_starter(
     images: str | None,
     folder: Path,
     writer: CaptionWriter = CaptionWriter(),
+    tables: Sequence[str] = (),
 ) -> str:
-    """The text of a starter definition, with paths relative to `folder`. `annotations`: of a set of queries, their log.
-    Raises UserError for a damaged annotation file."""
+    """The text of a starter definition, with paths relative to `folder`. `annotations`: of a set of queries, their log;
+    `tables`: how files are read, as KEY=VALUE. Raises UserError for a damaged annotation file."""
+    if tables:
+        try:
+            options = ReadingOptions.model_validate(dict(one.split("=", 1) for one in tables if "=" in one))
+        except ValidationError as error:
+            raise describe_definition_error(ReadingOptions, error, "--table") from None
+        with use_table_options(options):
+            text = render_starter(kind, annotations, images, folder, writer)
+        return f"{text}# How the files above are read.\ntables: {options.model_dump_json(exclude_defaults=True)}\n"
     if kind == "queries":
         log = str(annotations or "queries.csv")
         place = _quoted(images or "images", folder)
+        if Path(log).is_file():
+            found = _run_check("log", lambda: check_log(Path(log), LogColumnOptions()))
+            steps.current_run().reporter.log(found.found or str(found.problem))
         return _fill_template(kind, name=derive_set_name(log), queries=_quoted(log, folder), images=place)
     if isinstance(annotations, Path):
         raise ValueError(f"a set of kind {kind} has no search log")

@@ -13,6 +13,7 @@ from builders.recall.definition import RecallDefinition
 from builders.recall.nested_sets import rebuild_nested_set
 from flows.definition_loader import parse_definition
 from flows.set_kinds import SET_KINDS
+from querytruth.backends.files.column_profile import use_table_options
 from querytruth.backends.models.cached_replies import NOT_RECORDED
 from querytruth.backends.models.stored_answers import replies_as_of
 from querytruth.definitions import SetDefinition
@@ -88,7 +89,8 @@ def _build_again(definition: Any, manifest: Manifest, path: Path) -> BuiltTables
     try:
         if manifest["notes"].get("nested"):
             return rebuild_nested_set(definition, manifest, path.parent.parent)
-        return SET_KINDS[manifest["kind"]].build_tables(definition)
+        with use_table_options(definition.tables):
+            return SET_KINDS[manifest["kind"]].build_tables(definition)
     except UserError as error:
         if NOT_RECORDED.reason not in error.reason:
             raise

@@ -267,6 +267,9 @@ class ImportRequest(Request):
         0.2, ge=0, le=1, description="The share of the last version's queries that may be gone."
     )
     accept_loss: bool = Field(False, description="Go on where the decision log lost decisions of the newest version.")
+    tables: Annotated[list[str], BeforeValidator(list_overrides), ByName("--table", "KEY=VALUE")] = Field(
+        default_factory=list, description="How its tables are read, such as encoding=gb18030 or sheet=final."
+    )
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -275,4 +278,5 @@ class ImportRequest(Request):
         places = {"annotations": str(self.source.absolute()), "images": self.images and str(self.images.absolute())}
         named = {"name": self.to.name, "out": str(self.to.parent), "lose_at_most": self.lose_at_most}
         stated = {name: getattr(self, name) for name in ("format", "gallery", "split", "title", "licence")}
-        return {**places, **named, **stated}
+        tables = dict(one.split("=", 1) for one in self.tables if "=" in one)
+        return {**places, **named, **stated, "tables": tables}

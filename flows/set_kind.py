@@ -19,6 +19,7 @@ from flows.requests import BuildRequest
 from querytruth.backends.files import durable_files, safe_paths
 from querytruth.backends.files.bucket import BucketObjects
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl
+from querytruth.backends.files.column_profile import use_table_options
 from querytruth.backends.steps import current_run, keep_work_at, step
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
@@ -113,7 +114,7 @@ class SetKind:
 
     def build_set(self, definition: Any) -> BuildResult:
         """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
-        with keep_work_at(find_work_folder(definition)):
+        with keep_work_at(find_work_folder(definition)), use_table_options(definition.tables):
             return self._build_set(definition)
 
     def _build_set(self, definition: Any) -> BuildResult:

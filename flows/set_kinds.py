@@ -7,6 +7,7 @@ from typing import Any
 from builders.publication import BuildResult, check_set_name
 from flows import gallery_set, generated_set, import_set, precision_set, queries_set, recall_set
 from flows.set_kind import SetKind, fetch_gallery, find_work_folder
+from querytruth.backends.files.column_profile import use_table_options
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.steps import keep_work_at
 from querytruth.definitions import SetDefinition
@@ -43,7 +44,7 @@ def plan_set(definition: SetDefinition) -> dict[str, Any]:
     if plan is None:
         raise ValueError(f"a set of kind {definition.kind} has no plan")
     check_set_name(definition)
-    with keep_work_at(find_work_folder(definition)):
+    with keep_work_at(find_work_folder(definition)), use_table_options(definition.tables):
         fetch_gallery(definition)
         return plan(definition)
 

@@ -88,6 +88,7 @@ def plan_training(definition: TrainingDefinition) -> dict[str, Any]:
 
 _NOT_TRAINED_BY = {
     "out",
+    "tables",
     "publish_to",
     "publish_places",
     "work",

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from querytruth.backends.files import option_paths
 from querytruth.backends.files.bucket_urls import BucketFolder, is_object_url
+from querytruth.backends.files.column_profile import ReadingOptions
 from querytruth.backends.models.chat import CHAT_MODELS
 from querytruth.backends.web.image_search import IMAGE_SEARCHES
 from querytruth.defaults import DATASETS_FOLDER
@@ -138,7 +139,8 @@ class SetDefinition(Definition):
     `s3-work/`. `work`: a folder in object storage that keeps what was read from images, rendered and encoded: workers,
     and builds on other machines, need to share nothing else. `lose_at_most`: the share of the last version's queries
     (of its images, if it has no queries) that a build may lose without being stopped, besides what people dropped;
-    null: all of them. `page_language`: of the page that is written beside each version."""
+    null: all of them. `page_language`: of the page that is written beside each version. `tables`: how the files that
+    the definition names are read, where they do not show it themselves."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -151,6 +153,7 @@ class SetDefinition(Definition):
     work: BucketUrl | None = None
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
     page_language: Literal["en", "zh"] = "en"
+    tables: ReadingOptions = ReadingOptions()
 
     @model_validator(mode="before")
     @classmethod

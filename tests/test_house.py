@@ -57,7 +57,8 @@ DOING = {
 }
 # Of the backends, what only computes.
 PURE_BACKENDS = (
-    *("steps", "plugins", "files.text_formats", "models.nearest_neighbours", "models.reply_envelope"),
+    *("steps", "plugins", "files.text_formats", "files.column_profile", "models.nearest_neighbours"),
+    "models.reply_envelope",
     *("models.reply_markup", "images.perceptual_hashes", "images.image_quality", "images.hash_neighbours"),
     *("images.hash_similarity", "id_patterns"),
 )
@@ -167,12 +168,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 433,
-    "lines": 74_637,
-    "lines of imports": 5_798,
-    "carriers that are built at one place": 88,
+    "files": 436,
+    "lines": 75_070,
+    "lines of imports": 5_835,
+    "carriers that are built at one place": 89,
     "functions with seven parameters or more": 15,
-    "Any": 1479,
+    "Any": 1493,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

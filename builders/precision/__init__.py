@@ -6,7 +6,8 @@ evidence, and near misses.
 In reading order: `definition.py`, `steps.py`, `annotation_files.py` and `annotation_records.py`, `tag_files.py` (tags
 of whole images) with `file_facts.py` and `fact_files.py` (dates, places, cameras, texts), `label_files.py`,
 `tag_tree.py`, `compatibility.py` (which label accepts whose images), `label_steps.py`, `annotated_gallery.py`,
-`boxes.py`, `label_index.py`, `mixes.py` (what is asked), `judgments.py` (the truth), `families/` (numbers, sizes,
-places, absence, attributes), `attributes.py`, `detections.py` (what annotators left out), `phrasings.py` with
-`phrasing_steps.py` (a model words queries), `label_translations.py` (a crane is no bird).
+`box_forms.py` (what four numbers are), `boxes.py`, `label_index.py`, `mixes.py` (what is asked), `judgments.py` (the
+truth), `families/` (numbers, sizes, places, absence, attributes), `attributes.py`, `detections.py` (what annotators
+left out), `phrasings.py` with `phrasing_steps.py` (a model words queries), `label_translations.py` (a crane is no
+bird).
 """

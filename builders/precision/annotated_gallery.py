@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from querytruth.array_types import BoolArray, FloatArray
+from querytruth.backends.files.column_profile import check_bad_rows
 from querytruth.errors import UserError
 from querytruth.records import image_id_of_bytes, image_id_of_source
 from querytruth.sets.ledger import Ledger, rejection_rows
@@ -156,6 +157,10 @@ def join_annotations(
         good, rejected = accept_boxes(file, image_of[rows], images, codes, left_out, with_sides)
         parts += good
         rejected_boxes += rejected
+        bad = [
+            one[["reason", "item"]] for one in rejected if (one["bucket"] == "quarantined").any()
+        ]  # each of one reason
+        check_bad_rows("join gallery", file.name, (row for one in bad for row in one.to_numpy()), len(file.boxes))
     empty: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), np.empty((0, 4), np.float32))
     empty = (*empty, np.empty(0, np.int32))
     image, label_codes, share, sides, _ = (np.concatenate(column) for column in zip(empty, *parts, strict=True))

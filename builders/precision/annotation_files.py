@@ -17,18 +17,21 @@ import pandas as pd
 
 from builders.precision import annotation_records
 from builders.precision.annotated_gallery import AnnotationFile
+from builders.precision.box_forms import fit_boxes
 from builders.precision.detections import DetectionFile
 from builders.precision.tag_files import is_tag_file, read_tags
 from querytruth.array_types import AnyArray
 from querytruth.backends.environment import without_garbage_collection
+from querytruth.backends.files.column_profile import check_bad_rows, read_scores
 from querytruth.backends.files.json_stream import OTHER_FORM, JsonObjectReader
+from querytruth.backends.files.table_profile import report_profile
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Rejection, rejection_table
 
 _KEYS = ("images", "annotations", "categories", "licenses")
-_FIELDS = ("image_id", "category_id", "iscrowd", "isfake", "bbox")
+_FIELDS = ("image_id", "category_id", "iscrowd", "isfake", "bbox", "area")
 _COLUMN_TYPES: dict[str, Any] = {"image": np.int32, "category": np.int32, "crowd": bool, "fake": bool}
-_COLUMN_TYPES |= {"record": np.int32} | dict.fromkeys(("x", "y", "width", "height"), np.float64)
+_COLUMN_TYPES |= {"record": np.int32} | dict.fromkeys(("x", "y", "width", "height", "area"), np.float64)
 
 
 def read_annotations(
@@ -65,11 +68,15 @@ def read_annotations(
         has = ", ".join(repr(key) for key in sorted(seen)[:8]) or "nothing"
         reason = f"has no {missing[0]!r} (it has {has})"
         raise UserError("read annotations", name, reason, OTHER_FORM)
-    box_table = boxes.table()
+    image_table = images.table(_licence_names(other_values["licenses"]))
+    _check_records(name, boxes.rejections, boxes.entered)
+    _check_records(name, images.rejections, images.entered)
+    box_table, form = fit_boxes("read annotations", name, boxes.table(), image_table)
+    report_profile(path, f"{len(box_table):,} boxes of {len(image_table):,} images", f"read as {form}" if form else "")
     return AnnotationFile(
         name=name,
         sha256=digest,
-        images=images.table(_licence_names(other_values["licenses"])),
+        images=image_table,
         boxes=box_table,
         categories=_category_table(name, other_values["categories"], set(pd.unique(box_table["category"]))),
         images_entered=images.entered,
@@ -90,8 +97,19 @@ def read_results(path: Path, progress: Callable[[int], None] = lambda _bytes: No
         for batch in records.items(decoder, (*annotation_records.ANNOTATION_KEYS, "score")):
             collector.add(*batch)
         digest = records.sha256
-    rejected = rejection_table(collector.rejections)
-    return DetectionFile(name, digest, collector.table(), collector.entered, rejected)
+    boxes = collector.table()
+    scores, scale = read_scores("read detections", name, boxes["score"].to_numpy())
+    numbers = boxes["record"].to_numpy()[np.isnan(scores)]
+    collector.rejections += [Rejection(f"{name}#annotations[{one}]", "quarantined", "bad_score") for one in numbers]
+    _check_records(name, collector.rejections, collector.entered)
+    report_profile(path, f"{len(boxes):,} detections", f"scores {scale}")
+    boxes = boxes.assign(score=scores)[~np.isnan(scores)].reset_index(drop=True)
+    return DetectionFile(name, digest, boxes, collector.entered, rejection_table(collector.rejections))
+
+
+def _check_records(name: str, rejections: list[Rejection], total: int) -> None:
+    bad = ((one.reason, f"{one.item.rpartition('#')[2]}: {one.detail or ''}") for one in rejections)
+    check_bad_rows("read annotations", name, bad, total)
 
 
 class _AnnotationCollector:
@@ -115,7 +133,7 @@ class _AnnotationCollector:
 
     def _read_columns(self, records: list[Any], numbers: AnyArray, fits: bool) -> list[AnyArray]:
         count = len(records)
-        image, category, crowd, fake, sides_of = (map(attrgetter(name), records) for name in _FIELDS)
+        image, category, crowd, fake, sides_of, areas = (map(attrgetter(name), records) for name in _FIELDS)
         sides = np.fromiter(itertools.chain.from_iterable(sides_of), np.float64, 4 * count)
         return [
             _ids(list(image), are_integers=fits),
@@ -124,6 +142,7 @@ class _AnnotationCollector:
             np.fromiter(fake, bool, count),
             numbers,
             *sides.reshape(count, 4).T,
+            np.fromiter((np.nan if area is None else area for area in areas), np.float64, count),
         ]
 
     def _valid_records(self, first: int, records: list[Any]) -> tuple[list[Any], AnyArray]:

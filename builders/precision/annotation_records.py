@@ -35,12 +35,13 @@ class CocoAnnotation(msgspec.Struct, gc=False):
     bbox: tuple[float, float, float, float]
     iscrowd: int | bool | None = None
     isfake: int | bool | None = None
+    area: float | None = None
 
 
 class CocoDetection(CocoAnnotation, gc=False, kw_only=True):
     """A box of a detector's results."""
 
-    score: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    score: float
 
 
 _PixelSide = Annotated[int, msgspec.Meta(gt=0, lt=2**31)] | None
@@ -78,7 +79,8 @@ def parse_annotation(record: Any) -> CocoAnnotation | str:
     if not all(flag is None or isinstance(flag, int | float) for flag in flags):
         return "bad_flag"
     a, b, c, d = map(_float, bbox)
-    return CocoAnnotation(image, category, (a, b, c, d), *[flag and bool(flag) for flag in flags])  # type: ignore[arg-type]
+    area = _float(record["area"]) if _is_number(record.get("area")) else None
+    return CocoAnnotation(image, category, (a, b, c, d), *[flag and bool(flag) for flag in flags], area)  # type: ignore[arg-type, call-arg]
 
 
 def parse_detection(record: Any) -> CocoDetection | str:
@@ -87,7 +89,7 @@ def parse_detection(record: Any) -> CocoDetection | str:
     if isinstance(box, str):
         return box
     score = record.get("score")
-    if not _is_number(score) or not 0 <= _float(score) <= 1:
+    if not _is_number(score):
         return "bad_score"
     return CocoDetection(**msgspec.structs.asdict(box), score=_float(score))
 

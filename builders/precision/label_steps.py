@@ -22,6 +22,7 @@ from builders.precision import (
 )
 from builders.precision.annotated_gallery import AnnotatedGallery, AnnotationFile
 from builders.precision.attributes import BoxAttributes, choose_attributes, join_attributes
+from builders.precision.box_forms import fit_boxes
 from builders.precision.boxes import StoredFrames, turn_boxes
 from builders.precision.definition import PrecisionDefinition, TagOptions
 from builders.precision.detections import check_detections, name_images_by_id
@@ -206,7 +207,9 @@ def fit_results(
         if named is not one:
             log = current_run().reporter.log
             log(f"{one.name}: none of the image_ids is one of {file.name}; they are read as file names")
-        boxes = turn_boxes(named.boxes, file.images["id"].to_numpy(), rows, frames)
+        fitted, form = fit_boxes("read detections", named.name, named.boxes, file.images)
+        current_run().reporter.log(f"{named.name}: boxes read as {form or 'xywh'}")
+        boxes = turn_boxes(fitted, file.images["id"].to_numpy(), rows, frames)
         out.append(replace(named, boxes=boxes))
         check_detections(out[-1], file, at_least)
     return out

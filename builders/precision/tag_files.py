@@ -6,7 +6,6 @@ whose tags are a list of names, or names with scores. A tag says nothing of wher
 counts as a crowd that fills the image.
 """
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,19 +16,21 @@ import pandas as pd
 
 from builders.precision.annotated_gallery import AnnotationFile
 from builders.precision.detections import DetectionFile
+from querytruth.backends.files.column_profile import check_bad_rows, read_scores
 from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.files.table_profile import COLUMN_NAMES, fold_name, report_profile
 from querytruth.backends.files.table_rows import iterate_rows
 from querytruth.backends.files.text_files import import_error
 from querytruth.backends.files.text_formats import unescape_formula  # as `labels dates` writes a name such as -1.jpg
 from querytruth.sets.ledger import Rejection, rejection_table
 
 TAG_SUFFIXES = (".csv", ".tsv", ".jsonl")
-_IMAGE_NAMES = ("file_name", "filename", "image", "path", "文件名", "图片")
-_TAG_NAMES = ("tag", "tags", "label", "labels", "标签")
+_IMAGE_NAMES, _TAG_NAMES, _GROUP_NAMES, _SCORE_NAMES = (
+    COLUMN_NAMES[name] for name in ("tagged_image", "tag", "group", "score")
+)
 _PARTED_BY = {
     name: re.compile("[;|,；，、]" if name in ("tags", "labels", "标签") else "[;|；]") for name in _TAG_NAMES
 }
-_GROUP_NAMES = ("group", "supercategory")
 _MOST = 2.0**31  # pixels: more than an image has; boxes are clipped to their image
 _WHOLE_IMAGE = {"x": 0.0, "y": 0.0, "width": _MOST, "height": _MOST}
 
@@ -41,26 +42,27 @@ def is_tag_file(path: Path) -> bool:
 
 def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
     """Reads one file; tags with a score below `at_least` are rejected. Raises UserError for a file in another form."""
-    entered, rejections = 0, list[Rejection]()
+    rejections = list[Rejection]()
     image_of, tag_of = dict[str, int](), dict[str, int]()
     groups, rows = dict[str, str](), list[tuple[str, int, int]]()
-    for number, image, tag, score, group in _iterate_tags(path):
-        entered += 1
+    tags, scale = _read_all(path)
+    report_profile(path, f"scores {scale}" if scale else "no scores: each tag is sure")
+    for number, image, tag, score, group in tags:
         item = f"{path.name} line {number}"
-        if not image or not tag:
-            rejections.append(Rejection(item, "quarantined", "missing_tag" if image else "missing_file_name"))
-        elif not 0 <= score <= 1:
-            rejections.append(Rejection(item, "quarantined", "bad_score", detail=tag))
+        if not image or not tag or not score >= 0:
+            reason = "missing_file_name" if not image else "bad_score" if tag else "missing_tag"
+            rejections.append(Rejection(item, "quarantined", reason, detail=tag or None))
         elif score < at_least:
             rejections.append(Rejection(item, "rejected", "low_score", detail=f"{tag} {score:g}"))
         else:
             groups.setdefault(tag, group)
             image_of.setdefault(image, number)
             rows.append((image, tag_of.setdefault(tag, len(tag_of)), number))
+    bad = ((one.reason, f"{one.item}: {one.detail or ''}") for one in rejections if one.bucket == "quarantined")
+    check_bad_rows("import", path, bad, len(tags))
     if not rows:
-        raise import_error(
-            path, f"has no tag in {entered:,} rows", "name columns of images and tags, or lower tags.at_least"
-        )
+        reason = f"has no tag in {len(tags):,} rows"
+        raise import_error(path, reason, "name columns of images and tags, or lower tags.at_least")
     names = list(image_of)
     boxes = pd.DataFrame(rows, columns=["image", "category", "record"])
     return AnnotationFile(
@@ -72,7 +74,7 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
             {"id": [*tag_of.values()], "name": [*tag_of], "supercategory": [groups[one] for one in tag_of]}
         ),
         images_entered=len(names),
-        boxes_entered=entered,
+        boxes_entered=len(tags),
         rejected_images=rejection_table([]),
         rejected_boxes=rejection_table(rejections),
         path=str(path),
@@ -92,7 +94,7 @@ def read_unsure_tags(annotated: AnnotationFile, propose_from: float, at_least: f
     known = set(annotated.images["id"])
     rows = [
         (image, tag_of[tag], number, score)
-        for number, image, tag, score, _ in _iterate_tags(Path(annotated.path))
+        for number, image, tag, score, _ in _read_all(Path(annotated.path))[0]
         if propose_from <= score < at_least and image in known and tag in tag_of
     ]
     boxes = pd.DataFrame(rows, columns=["image", "category", "record", "score"]).astype({"image": object})
@@ -100,10 +102,20 @@ def read_unsure_tags(annotated: AnnotationFile, propose_from: float, at_least: f
     return DetectionFile(annotated.name, annotated.sha256, boxes, len(rows), rejection_table([]))
 
 
-def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:
-    """Yields line, image, tag, score (1 where none is given, nan for one that is no number) and group of each tag."""
-    for place, row in iterate_rows(path, ()):
-        cells = {name.strip().lower(): value for name, value in row.items()}
+def _read_all(path: Path) -> tuple[list[tuple[int, str, str, float, str]], str]:
+    """Returns line, image, tag, score from 0 to 1 (1 where none is given, nan for one that is none) and group of each
+    tag, and the scale of the scores, "" without any."""
+    rows = list(_iterate_tags(path))
+    scored = [row[3] for row in rows if row[3] not in ("", None)]
+    read, scale = read_scores("import", path, scored) if scored else ((), "")
+    values = iter(read)
+    return [(*row[:3], 1.0 if row[3] in ("", None) else float(next(values)), row[4]) for row in rows], scale
+
+
+def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, Any, str]]:
+    """Yields line, image, tag, score as it is written, and group of each tag."""
+    for place, row in iterate_rows(path, (), (*_IMAGE_NAMES, *_TAG_NAMES, *_GROUP_NAMES, *_SCORE_NAMES)):
+        cells = {fold_name(name): value for name, value in row.items()}
         if not cells.keys() & {*_IMAGE_NAMES} or not cells.keys() & {*_TAG_NAMES}:
             columns = ", ".join(row) or "none"
             next_step = f"name one of {', '.join(_IMAGE_NAMES)} and one of {', '.join(_TAG_NAMES)}"
@@ -113,24 +125,21 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, float, str]]:
         tags = cells[column]
         if isinstance(tags, str):
             tags = [one for one in _PARTED_BY[column].split(tags) if one.strip()] or [""]
-        scored = tags.items() if isinstance(tags, dict) else [(one, cells.get("score", "")) for one in tags or [""]]
+        score = _find(cells, _SCORE_NAMES)
+        scored = tags.items() if isinstance(tags, dict) else [(one, score) for one in tags or [""]]
         number = int(place.rpartition(" ")[2])
-        for tag, score in scored:
-            yield number, unescape_formula(str(image or "").strip()), _to_text(tag), _to_score(score), _to_text(group)
+        for tag, value in scored:
+            yield number, _read_name(image), _to_text(tag), value, _to_text(group)
 
 
-def _find(cells: dict[str, Any], names: tuple[str, ...]) -> Any:
+def _read_name(image: Any) -> str:
+    name = str(image or "")
+    return unescape_formula(name) if name.strip() else ""
+
+
+def _find(cells: dict[str, Any], names: list[str]) -> Any:
     return next((cells[name] for name in names if name in cells), "")
 
 
 def _to_text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
-
-
-def _to_score(value: Any) -> float:
-    if value in ("", None):
-        return 1.0
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan

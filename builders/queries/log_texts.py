@@ -5,9 +5,13 @@ cards, and secrets of machines. A text is tested after normalisation, so that fu
 looked private is never returned: a reason alone goes on.
 """
 
+import html
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from querytruth.sets.query_texts import is_placeholder
 
 _LONGEST = 300  # characters of a query
 _INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -18,6 +22,18 @@ _WIDE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _BLANK_BESIDE_WIDE = re.compile(f"(?<=[{_WIDE}]) | (?=[{_WIDE}])")
 _URL = re.compile(r"(?:https?|ftp|file)://|^www\.|^[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|cn|html?|php)(?:/|$)", re.I)
 _PATH = re.compile(r"^(?:[a-z]:\\|/[\w.-]+/[\w.-]+|\\\\)", re.I)
+_ESCAPES = re.compile(r"%u([0-9a-f]{4})|\\u([0-9a-f]{4})", re.IGNORECASE)
+_PERCENT = re.compile(r"(?:%[0-9a-f]{2})+", re.IGNORECASE)
+_ENCODED = re.compile(r"(?:%[0-9a-f]{2}){3}", re.IGNORECASE)
+_PLUS = re.compile(r"[^\W\d][\w'-]*(?:\+[^\W\d][\w'-]*)+")
+_ENTITY = re.compile(r"&(?:[a-z]{2,8}|#\d{2,6}|#x[0-9a-f]{2,6});", re.IGNORECASE)
+_INITIAL = "[bpmfdtnlgkhjqxrzcsyw]"
+_SYLLABLE = f"(?:[zcs]h|{_INITIAL})?(?:i?ang?|i?ong|[iu]?e[inr]?|[iu]?a[io]?|u?[aeiu]ng?|i[uno]?|ou?|u[eoin]?)"
+_COMPOSED = re.compile(rf"{_SYLLABLE}(?:'{_SYLLABLE})*'(?:{_SYLLABLE}|[zcs]h?|{_INITIAL})", re.IGNORECASE)
+_COMPOSING = re.compile(rf"{_SYLLABLE}(?:'{_SYLLABLE})*'(?:[zcs]h?|{_INITIAL})", re.IGNORECASE)
+_CONTRACTED = re.compile(r"'(?:[tsdm]|re|ve|ll)$", re.IGNORECASE)
+_HAN = re.compile("[\u3400-\u9fff]")
+_FEWEST_TYPED = 10  # texts by which a log shows that it holds every keystroke
 _REPEATED = re.compile(r"(.)\1{9,}|^(.{1,4}?)\2{7,}$")
 # The order decides for texts of several scripts: kana beside Chinese characters is Japanese.
 _SCRIPTS = (
@@ -62,10 +78,51 @@ _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)  # GB 11643-
 
 
 def normalise_query(text: str) -> str:
-    """Returns the text in form NFKC, on one line, without invisible characters, and with single blanks."""
+    """Returns the text in form NFKC, on one line, without invisible characters, and with single blanks; what a browser
+    or a page encoded is decoded."""
+    if "%" in text or "+" in text or "&" in text or "\\" in text:
+        text = _decode(text)
     if text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     return _BLANKS.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))).strip()
+
+
+def _decode(text: str) -> str:
+    """Returns the text without percent signs, pluses for blanks, and names of characters, also where these were encoded
+    twice. What fits no encoding stays."""
+    if " " not in text and (_PLUS.fullmatch(text) or _PERCENT.search(text)):
+        text = text.replace("+", " ")
+    for _ in range(2):
+        text = _ESCAPES.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
+        text = _PERCENT.sub(lambda found: _decode_bytes(found[0]), text)
+        text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+    return text
+
+
+def _decode_bytes(text: str) -> str:
+    data = bytes.fromhex(text.replace("%", ""))
+    for encoding in ("utf-8", "gb18030"):
+        with suppress(UnicodeDecodeError):
+            found = data.decode(encoding)
+            if encoding == "utf-8" or all(map(_HAN.match, found)):
+                return found
+    return text
+
+
+def find_unfinished(asked: Mapping[str, float]) -> set[str]:
+    """Returns the texts of a log, each with its searches, that were not finished: where most texts are the beginning of
+    another, those that were mostly typed on; and, beside Chinese ones, the letters of a Chinese keyboard."""
+    texts, longer = sorted(asked), dict[str, float]()
+    for text in texts:
+        before = next((text[:-cut].rstrip() for cut in (1, 2) if text[:-cut].rstrip() in asked), "")
+        if before:
+            longer[before] = longer.get(before, 0.0) + asked[text]
+    is_typed = len(texts) >= _FEWEST_TYPED and 2 * len(longer) > len(texts)
+    out = {text for text, typed_on in longer.items() if is_typed and asked[text] <= 2 * typed_on}
+    if any(map(_HAN.search, texts)):  # xi'an is a city, xi'sh is none
+        composed = _COMPOSED if is_typed else _COMPOSING
+        out |= {text for text in texts if composed.fullmatch(text) and not _CONTRACTED.search(text)}
+    return out
 
 
 def build_question_key(text: str) -> str:
@@ -76,10 +133,14 @@ def build_question_key(text: str) -> str:
 
 
 def find_absurdity(text: str) -> str | None:
-    """Returns why a normalised text is no query: too_long, is_url, is_path, no_content, repeated_characters or
-    control_characters; None for a usable one."""
+    """Returns why a normalised text is no query: too_long, placeholder, is_url, is_path, no_content, encoded_text,
+    repeated_characters or control_characters; None for a usable one."""
     if len(text) > _LONGEST:
         return "too_long"
+    if is_placeholder(text):
+        return "placeholder"
+    if _ENCODED.search(text):
+        return "encoded_text"
     if _URL.search(text):
         return "is_url"
     if _PATH.search(text):

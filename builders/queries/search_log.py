@@ -10,27 +10,25 @@ from a Finite Universe", 1952).
 """
 
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from builders.queries import log_texts
 from builders.queries.log_files import LogLine
-from builders.queries.log_texts import (
-    PRIVATE_KINDS,
-    build_question_key,
-    find_absurdity,
-    find_language,
-    find_private_kind,
-    normalise_query,
-)
-from querytruth.array_types import AnyArray
+from builders.queries.log_texts import PRIVATE_KINDS, find_private_kind
+from querytruth.array_types import AnyArray, FloatArray
+from querytruth.backends.files.column_profile import find_number_form
 from querytruth.records import content_id, stable_hash
 from querytruth.sets.ledger import Ledger, rejection_rows
+from querytruth.sets.query_texts import is_total
 
-_QUARANTINED = [*PRIVATE_KINDS, "not_utf8", "unreadable_line", "wrong_count"]
+_MALFORMED = ("not_utf8", "unreadable_line", "wrong_count", "not_a_text")
+_QUARANTINED = [*PRIVATE_KINDS, *_MALFORMED]
+_FEWEST_SUMMED = 5  # rows beside one that is their sum
 _LONGEST_LANGUAGE = 16  # characters, such as zh-Hans-CN
 _LONGEST_NAME = 120  # characters of an id or a topic
 STRATA = ("head", "torso", "tail")
@@ -39,8 +37,9 @@ STRATA = ("head", "torso", "tail")
 @dataclass(slots=True)
 class SearchLog:
     """The lines that were read. `spellings`: the different texts as they stand in the log, with what else the first
-    line of each says; `codes`: of each line its spelling, or -1 and below: its problem; `ids`: the ids of all lines
-    in a row, in UTF-8, of which each ends at its place in `id_ends`."""
+    line of each says; `codes`: of each line its spelling, or -1 and below: its problem; `counts`: of each line its
+    number among the different `count_texts`; `ids`: the ids of all lines in a row, in UTF-8, of which each ends at its
+    place in `id_ends`."""
 
     quarantine: Collection[str]
     spellings: dict[str, int] = field(default_factory=dict)
@@ -48,7 +47,8 @@ class SearchLog:
     problems: dict[str, int] = field(default_factory=dict)
     numbers: "array[int]" = field(default_factory=lambda: array("q"))
     codes: "array[int]" = field(default_factory=lambda: array("i"))
-    counts: "array[int]" = field(default_factory=lambda: array("q"))
+    count_texts: dict[str, int] = field(default_factory=dict)
+    counts: "array[int]" = field(default_factory=lambda: array("i"))
     ids: bytearray = field(default_factory=bytearray)
     id_ends: "array[int]" = field(default_factory=lambda: array("q", [0]))
 
@@ -65,19 +65,38 @@ class SearchLog:
                 self.details.append((line.id, line.language, line.topic))
             self.numbers.append(line.number)
             self.codes.append(code)
-            self.counts.append(line.searches)
+            self.counts.append(self.count_texts.setdefault(line.count_text, len(self.count_texts)))
             if code >= 0 and len(line.id) <= _LONGEST_NAME:
                 self.ids += line.id.encode()
             self.id_ends.append(len(self.ids))
 
-    def join_questions(self, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def read_counts(self, log: str, delimiter: str) -> FloatArray:
+        """Returns the searches of each line, by the form in which all counts are written; a line whose count is none
+        has a problem. Raises UserError where they are written in two ways."""
+        form = find_number_form("read log", log, self.count_texts, delimiter, is_whole=True)
+        values = np.array([1.0 if text == "" else form.read(text) or 0.0 for text in self.count_texts])
+        searches: FloatArray = values[np.frombuffer(self.counts, np.int32)] if self.counts else np.zeros(0)
+        for place in np.flatnonzero(searches < 1):
+            if self.codes[place] >= 0:
+                self.codes[place] = -1 - self.problems.setdefault("wrong_count", len(self.problems))
+        return searches
+
+    def list_malformed(self) -> Iterator[tuple[str, str]]:
+        """Yields reason and line of those that cannot be read; of a count that is none, how it is written."""
+        texts = list(self.count_texts)
+        for reason in set(_MALFORMED) & set(self.problems):
+            for place in np.flatnonzero(np.frombuffer(self.codes, np.int32) == -1 - self.problems[reason]):
+                shown = f": {texts[self.counts[place]][:8]!r}" if reason == "wrong_count" else ""
+                yield reason, f"line {self.numbers[place]}{shown}"
+
+    def join_questions(self, searches: FloatArray, ledger: Ledger) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Returns the questions (query_id, text, language, topic, source_id, searches, and `item`: their first line),
-        and the ids of all their lines (query_id, source_id); records where each line went."""
+        and the ids of all their lines (query_id, source_id); records where each line went. `searches`: of each line."""
         keys = dict[str, int]()
         texts, reasons = list[str](), dict[str, int]()
         question_of, reason_of = array("i"), array("i")
-        for spelling in self.spellings:
-            text, reason, key = self._check(spelling)
+        checked = self._check_all(searches)
+        for text, reason, key in checked:
             texts.append(text)
             reason_of.append(reasons.setdefault(reason, len(reasons)) if reason else -1)
             question_of.append(-1 if reason else keys.setdefault(key, len(keys)))
@@ -90,7 +109,7 @@ class SearchLog:
         line_reasons[is_text] = names[np.array(reason_of, np.int32)[codes[is_text]]]
         is_query = line_reasons == ""
         _record_lines(items, line_reasons, ledger)
-        lines = pd.DataFrame({"item": items, "code": codes, "searches": np.frombuffer(self.counts, np.int64)})[is_query]
+        lines = pd.DataFrame({"item": items, "code": codes, "searches": searches})[is_query]
         lines["question"] = np.frombuffer(question_of, np.int32)[lines["code"].to_numpy()] if len(lines) else 0
         first = lines.drop_duplicates("question").set_index("question")
         ids = np.array([content_id("q", "own", key) for key in keys], object)
@@ -117,12 +136,34 @@ class SearchLog:
         )
         return pairs[(pairs["source_id"] != "").to_numpy()].drop_duplicates(ignore_index=True)
 
+    def _check_all(self, searches: FloatArray) -> list[tuple[str, str, str]]:
+        """Returns of each spelling the normalised text, or the reason why it goes no further; and the key of its
+        question."""
+        checked = [self._check(spelling) for spelling in self.spellings]
+        codes = np.frombuffer(self.codes, np.int32) if self.codes else np.zeros(0, np.int32)
+        asked = np.bincount(codes[codes >= 0], searches[codes >= 0], len(checked))
+        rest = [n for n, (_, reason, _) in enumerate(checked) if not reason and asked[n]]
+        of_text = dict[str, float]()
+        for n in rest:
+            of_text[checked[n][0]] = of_text.get(checked[n][0], 0.0) + asked[n]
+        unfinished = log_texts.find_unfinished(of_text)
+        outcomes = {n: "unfinished_input" for n in rest if checked[n][0] in unfinished}
+        named = [n for n in rest if is_total(checked[n][0])]
+        of_queries = sum(asked[n] for n in rest if n not in named)
+        totals = [n for n in named if len(rest) > 1 and asked[n] >= of_queries]
+        if not totals and len(rest) > _FEWEST_SUMMED:  # a word that is not known, above or below what it sums up
+            totals = [n for n in (rest[0], rest[-1]) if 2 * asked[n] == of_queries]
+        outcomes |= dict.fromkeys(totals, "total_row")
+        outcomes |= {
+            n: "wrong_count" for n, (_, reason, _) in enumerate(checked) if not reason and not asked[n]
+        }  # no line
+        return [("", outcomes[n], "") if n in outcomes else one for n, one in enumerate(checked)]
+
     def _check(self, spelling: str) -> tuple[str, str, str]:
-        """Returns the normalised text, or the reason why it goes no further; and the key of its question."""
-        text = normalise_query(spelling)
+        text = log_texts.normalise_query(spelling)
         reason = find_private_kind(text, self.quarantine) or ""
-        key = "" if reason else build_question_key(text)
-        reason = reason or find_absurdity(text) or ("" if key else "no_content")
+        key = "" if reason else log_texts.build_question_key(text)
+        reason = reason or log_texts.find_absurdity(text) or ("" if key else "no_content")
         return ("", reason, "") if reason else (text, "", key)
 
     def _describe(self, code: int, text: str) -> tuple[str, str | None, str, str | None]:
@@ -130,7 +171,7 @@ class SearchLog:
         source_id, language, topic = self.details[code]
         language = language.lower() if len(language) <= _LONGEST_LANGUAGE and language.isascii() else ""
         if not language.replace("-", "").isalpha():
-            language = find_language(text)
+            language = log_texts.find_language(text)
         names = [one if _is_public_name(one) else None for one in (source_id, topic)]
         return text, names[0], language, names[1]
 

@@ -3,10 +3,12 @@
 import pandas as pd
 
 from builders.queries.definition import QueriesDefinition
-from builders.queries.log_files import iterate_log_lines
+from builders.queries.log_files import open_log
 from builders.queries.search_log import STRATA, SearchLog, assign_strata, draw_queries
+from querytruth.backends.files.column_profile import check_bad_rows
 from querytruth.backends.files.durable_files import file_sha256
-from querytruth.backends.steps import current_run, step
+from querytruth.backends.files.table_profile import report_profile
+from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.records import QUERIES_SCHEMA
 from querytruth.sets.ledger import Ledger, rejection_rows
@@ -19,16 +21,22 @@ def read_log(definition: QueriesDefinition, ledger: Ledger) -> tuple[pd.DataFram
     """Returns the questions of the log, each with `stratum` and `searches`, the ids of their lines, and the record of
     the log. Raises UserError for a log that cannot be read, and for one without a query."""
     path, log = definition.queries, SearchLog(definition.quarantine)
-    total = path.stat().st_size if path.is_file() else 0
-    with current_run().reporter.bar("read log", total, "bytes") as advance:
-        log.read(iterate_log_lines(path, definition.columns, advance))
-    questions, ids = log.join_questions(ledger)
+    delimiter, about, lines = open_log(path, definition.columns)
+    log.read(lines)
+    report_profile(path, *about)
+    searches = log.read_counts(str(path), delimiter)
+    check_bad_rows("read log", path, log.list_malformed(), len(log.codes))
+    questions, ids = log.join_questions(searches, ledger)
+    if unfinished := ledger.stages[-2].rejected.get("unfinished_input", 0):
+        report_profile(
+            path, f"it holds every keystroke of a search box: {unfinished:,} lines are the beginning of others"
+        )
     if not len(questions):
         stage = ledger.stages[-2]
         reasons = sorted((stage.rejected | stage.quarantined).items(), key=lambda pair: -pair[1])
         listed = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in reasons[:3])
-        next_step = "save it as UTF-8" if "not_utf8" in stage.quarantined else "check the file and `columns`"
-        raise UserError("read log", path, f"holds no query in {stage.entered:,} lines ({listed or 'none'})", next_step)
+        reason = f"holds no query in {stage.entered:,} lines ({listed or 'none'})"
+        raise UserError("read log", path, reason, "check the file and `columns`")
     by_frequency = definition.sample is None or definition.sample.by == "frequency"
     questions["stratum"] = assign_strata(questions) if by_frequency else "all"
     counts = {"lines": len(log.codes), "queries": len(questions)}

@@ -106,6 +106,9 @@ class InitRequest(Request):
     language: Annotated[str | None, ByName("--language", "zh|en")] = Field(
         None, description="recall: the captions' language."
     )
+    tables: Annotated[list[str], ByName("--table", "KEY=VALUE")] = Field(
+        default_factory=list, description="How tables are read, such as encoding=gb18030 or scores=100."
+    )
     out: Path | None = Field(None, description="The file to write (default: KIND.yaml).")
 
 
@@ -129,8 +132,8 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
     if request.queries is not None and kind != "queries":
         raise UserError("init", "--queries", f"is not of {kind} definitions", "say querytruth init queries")
     writer, images = _choose_writer(request), request.images
-    with translate_write_errors("init", path, "or give --out another name"):
-        text = render_starter(kind, request.queries or request.annotations, images, path.parent, writer)
+    with terminal.reported_run(), translate_write_errors("init", path, "or give --out another name"):
+        text = render_starter(kind, request.queries or request.annotations, images, path.parent, writer, request.tables)
         path.write_text(text, encoding="utf-8")
         if kind == "prefect" and not (settings := path.with_name("prefect.toml")).exists():
             settings.write_text(PREFECT_SETTINGS, encoding="utf-8")

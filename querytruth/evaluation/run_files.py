@@ -9,7 +9,6 @@ trec_eval, fields after the tag are ignored, and a grade below 0 means that the 
 with # are comments.
 """
 
-import csv
 import errno
 import gzip
 import io
@@ -32,8 +31,7 @@ import pyarrow.compute as pc
 
 from querytruth.backends.files.parquet_files import read_parquet, read_parquet_schema
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, open_regular, read_regular
-from querytruth.backends.files.table_rows import iterate_rows
-from querytruth.backends.files.text_files import find_csv_delimiter
+from querytruth.backends.files.table_rows import iterate_rows, open_table
 from querytruth.backends.files.text_formats import refuse_repeated_columns, require_text
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.evaluation.run_formats import read_plain_trec
@@ -300,34 +298,19 @@ def _not_a_run(source: object, error: Exception) -> UserError:
 def _read_csv(path: Path) -> pd.DataFrame:
     """Returns the same table; the first line names the columns. Raises UserError."""
     rows = _RowCollector()
-    with io.TextIOWrapper(open_regular(path), "utf-8-sig", newline="") as file:
-        lines = csv.reader(file, delimiter=_find_delimiter(path), strict=True)
-        try:
-            header = next(lines, [])
-            ids, values = _find_id_columns(path, header), _find_value_columns(path, header)
-            columns = (*ids, *values.values())
-            refuse_repeated_columns(_STAGE, path, header, columns)
-            places = [header.index(name) for name in columns]
-            for cells in lines:
-                if len(cells) != len(header):
-                    reason = f"has {len(cells)} cells, the header {len(header)}"
-                    raise _line_error(path, lines.line_num, reason, "fix the line")
-                query, image, *texts = (cells[place] for place in places)
-                number, *ranks = [_parse_number(path, lines.line_num, text) for text in texts]
-                if "score" in values:
-                    rows.add_text(query, image, texts[0], number, *ranks)
-                else:
-                    rows.add(query, image, -number, *ranks)
-        except csv.Error as error:
-            raise _line_error(path, lines.line_num, f"is no CSV ({error})", "fix the line") from None
+    table = open_table(path, (*_QUERY_NAMES, *_IMAGE_NAMES, *_VALUE_NAMES), _STAGE)
+    ids, values = _find_id_columns(path, table.columns), _find_value_columns(path, table.columns)
+    columns = (*ids, *values.values())
+    refuse_repeated_columns(_STAGE, path, table.columns, columns)
+    places = [table.columns.index(name) for name in columns]
+    for line, cells, _ in table.rows:
+        query, image, *texts = (cells[place] for place in places)
+        number, *ranks = [_parse_number(path, line, text) for text in texts]
+        if "score" in values:
+            rows.add_text(query, image, texts[0], number, *ranks)
+        else:
+            rows.add(query, image, -number, *ranks)
     return rows.build_table("score")
-
-
-def _find_delimiter(path: Path) -> str:
-    if path.suffix.lower() in (".csv", ".tsv"):
-        return find_csv_delimiter(path)
-    with open_regular(path) as file:
-        return "\t" if b"\t" in file.readline(4096) else ","
 
 
 def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:

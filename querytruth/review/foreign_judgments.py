@@ -113,7 +113,7 @@ def _iterate_judgments(file: Path, encoding: str) -> Iterator[_Judgment]:
         for row in read_trec_qrels(file).itertuples(index=False):
             yield _Judgment(f"{row.query_id} {row.image_id}", str(row.query_id), str(row.image_id), str(row.relevance))
         return
-    header = read_columns(file, _STAGE, encoding)
+    header = read_columns(file, _STAGE, encoding, [name for names in _COLUMNS.values() for name in names])
     if DIGEST_COLUMN in header or "# querytruth export" in "".join(header):
         raise UserError(_STAGE, file, "is an export to fill in", "import it with querytruth review import-csv")
     columns = []

@@ -21,8 +21,11 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
+from pathlib import Path
 
 import pandas as pd
+
+from querytruth.backends.files.text_formats import load_yaml
 
 Meaning = tuple[str, ...]
 _ESCAPED = re.compile(
@@ -44,53 +47,8 @@ _MIXED_WITH_OTHERS = frozenset(
     ["", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH", "HALFWIDTH", "BOPOMOFO", "MODIFIER"]
 )
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
-# What languages, spreadsheets and tools write where there is no value; as a whole text alone, in any case and quotes.
-_EMPTY_WORDS = frozenset(
-    [
-        "null",
-        "nil",
-        "none",
-        "nan",
-        "na",
-        "undefined",
-        "void",
-        "missing",
-        "empty",
-        "blank",
-        "unknown",
-        "unavailable",
-        "true",
-        "false",
-        "tbd",
-        "todo",
-        "untitled",
-        "notavailable",
-        "notapplicable",
-        "nodata",
-        "novalue",
-        "nocaption",
-        "nodescription",
-        "nothing",
-        "nat",
-        "inf",
-        "objectobject",
-        "systemdbnull",
-        "无",
-        "空",
-        "暂无",
-        "无数据",
-        "无描述",
-        "未知",
-        "缺失",
-        "没有",
-        "不详",
-        "空值",
-        "无内容",
-        "暂无描述",
-        "暂无数据",
-        "不适用",
-    ]
-)
+_WORDS: dict[str, list[str]] = load_yaml(Path(__file__).with_name("query_words.yaml").read_text("utf-8"))
+_EMPTY_WORDS, _PLACEHOLDERS, _TOTALS = (frozenset(_WORDS[name]) for name in ("empty", "placeholders", "totals"))
 _SPREADSHEET_ERROR = re.compile(r"\s*#[A-Z][A-Z0-9/_]{1,12}[!?]?\s*")
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 _REPEATED_MARK = re.compile(r"([^\w\s])\1{4}")
@@ -275,6 +233,17 @@ def is_empty_value(text: str) -> bool:
     """Returns whether a text says nothing: no letter or digit, or what a language or tool writes for no value."""
     plain = _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text)).casefold()
     return not plain or plain in _EMPTY_WORDS or bool(_SPREADSHEET_ERROR.fullmatch(text))
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text is what an analytics service writes where nobody typed a query: a word in brackets."""
+    word = text.casefold().strip()
+    return word[:1] in "([<（" and word[-1:] in ")]>）" and _NOT_A_LETTER.sub("", word) in _EMPTY_WORDS | _PLACEHOLDERS
+
+
+def is_total(text: str) -> bool:
+    """Whether a text is what services and spreadsheets write beside the sum of all rows."""
+    return _NOT_A_LETTER.sub("", text.casefold()) in _TOTALS
 
 
 def _cut_up(words: list[str]) -> bool:

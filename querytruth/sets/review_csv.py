@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from querytruth.backends.files.durable_files import write_atomically
-from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
+from querytruth.backends.files.spreadsheet_rows import read_sheet
 from querytruth.backends.files.spreadsheet_writing import encode_sheet
 from querytruth.backends.files.text_formats import FileLink, encode_csv, escape_formula, unescape_formula
 from querytruth.errors import UserError, translate_read_errors
@@ -126,7 +126,7 @@ def _parse(path: Path, text: str) -> ReviewExport:
 
 def _parse_sheet(path: Path) -> ReviewExport:
     records: list[list[str]] = []
-    for number, cells in iterate_sheet_rows(path, REVIEW_CSV_STAGE):
+    for number, cells in read_sheet(path, REVIEW_CSV_STAGE)[1]:
         records += [[]] * (min(number, _MOST_ROWS) - 1 - len(records))  # empty rows may be left out of the file
         records.append(cells)
     return _read_records(path, records, 0)

@@ -164,7 +164,7 @@ MERGED = [
     ("querytruth/formats/importers/pairs", "_read_grade(place, row[grade]) if grade else 1", "1", PAIRS),
     ("querytruth/formats/importers/pairs", "not named or not texts", "False", PAIRS),
     ("builders/precision/tag_files", "score < at_least", "False", TAGS),
-    ("builders/precision/tag_files", "0 <= score <= 1", "score >= 0", TAGS),
+    ("builders/precision/tag_files", "not score >= 0", "False", TAGS),
     ("builders/precision/tag_files", "propose_from <= score < at_least", "propose_from <= score", TAGS),
     ("builders/precision/tag_files", "crowd=True", "crowd=False", TAGS),
     ("builders/precision/tag_files", '"[;|,；，、]" if name in', '"[;|；]" if name in', TAGS),

@@ -13,7 +13,7 @@ from flows.definition_loader import load_definition
 from querytruth.errors import UserError
 
 GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
-NOT_SHOWN = {"out", "publish_to", "publish_places", "work"}
+NOT_SHOWN = {"out", "publish_to", "publish_places", "work", "tables"}
 
 
 def load(tmp_path: Path, text: str, *overrides: str) -> PrecisionDefinition:
@@ -90,12 +90,7 @@ def test_the_starter_is_a_definition_that_loads_with_the_defaults(tmp_path: Path
     assert found.model_copy(update={"name": "pets", "title": ""}) == load(
         tmp_path, GOOD.replace("a.json", "instances.json")
     )
-    assert set(yaml.safe_load(text)) == set(PrecisionDefinition.model_fields) - {
-        "out",
-        "publish_to",
-        "publish_places",
-        "work",
-    }
+    assert set(yaml.safe_load(text)) == set(PrecisionDefinition.model_fields) - NOT_SHOWN
 
 
 def test_the_gallery_starter_loads_with_the_defaults_and_shows_every_key(tmp_path: Path) -> None:

@@ -224,7 +224,9 @@ def test_an_object_with_a_polygon_and_no_box_counts(tmp_path: Path, bbox: dict[s
 
 def many(folder: Path, ids: list[int] = [1, 2, 3]) -> Any:  # noqa: B006
     """Twelve images with two boxes each, far apart, of three labels in turn."""
-    data = coco([f"img_{n:03}.jpg" for n in range(12)], categories=[{"id": i, "name": f"label {i}"} for i in ids])
+    data = coco(
+        [f"img_{n:03}.jpg" for n in range(12)], (96, 520), categories=[{"id": i, "name": f"label {i}"} for i in ids]
+    )
     data["annotations"] = [
         {"image_id": n + 1, "category_id": ids[(n + k) % 3], "bbox": [50 * k, 40 * n, 40, 30]}
         for n in range(12)

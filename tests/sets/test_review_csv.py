@@ -591,7 +591,7 @@ def test_a_sheet_has_texts_alone_and_an_image_in_each_row(tmp_path: Path) -> Non
 
 
 def test_every_text_comes_back_from_a_sheet(tmp_path: Path) -> None:
-    many = [*PAYLOADS, *HARMLESS, "a_x000B_b", "_x005F_", "<&>]]>", "\ufffe", "a\x01b"]
+    many = [*PAYLOADS, *HARMLESS, "a_x000B_b", "_x005F_", "<&>]]>", "a\x01b"]
     export, path = write_sheet(tmp_path, many)
     assert read_review_csv(path).rows.to_dict("list") == export.rows.to_dict("list")
 

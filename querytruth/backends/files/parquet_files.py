@@ -95,7 +95,7 @@ def iterate_parquet(
 
 def _read_parts(source: Path | BinaryIO, columns: Sequence[str] | None, rows: int | None) -> Iterator[Any]:
     """Yields the schema, then the batches: a worker reads one ahead of the caller."""
-    with _on_disk(source) as path:
+    with on_disk(source) as path:
         with open_regular(path) as file:
             size = file.seek(0, 2)
         part = ParquetPart(str(path), None if columns is None else list(columns), rows, size, _most_bytes(size), 0)
@@ -188,7 +188,7 @@ def _most_bytes(size: int) -> int:
 
 
 @contextmanager
-def _on_disk(source: Path | BinaryIO) -> Iterator[Path]:
+def on_disk(source: Path | BinaryIO) -> Iterator[Path]:
     """Yields the path of a file, or that of a copy of what is open."""
     if isinstance(source, Path):
         yield source

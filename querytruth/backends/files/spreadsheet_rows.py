@@ -1,103 +1,105 @@
-"""The rows of the first sheet of an .xlsx file (ECMA-376), one after the other: a sheet may have a million."""
+"""The rows of a sheet of an .xlsx file, read by calamine in a process with limits: a few kilobytes unpack to gigabytes.
 
-import re
-import zipfile
-import zlib
+The first tab that is shown and holds something is read, or the one that the options name. A cell that is merged over
+several rows counts for each of them. A number has no format here: what is a date, a truth value or a fraction may look
+otherwise on the screen, and is a `NumberCell`.
+"""
+
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import count
 from pathlib import Path
-from xml.etree.ElementTree import Element, ParseError, iterparse
+from typing import Any, NamedTuple
 
-from querytruth.errors import UserError
+import python_calamine
 
-_MAX_BYTES = 4 << 30  # of a part, unpacked
-_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML cannot hold, or an underscore before such a text
-_SHEET = re.compile(r"xl/worksheets/sheet(\d+)\.xml")
+from querytruth.backends.files.column_profile import find_table_options
+from querytruth.backends.images.worker_messages import open_file
+from querytruth.backends.images.worker_processes import WorkerFailure, WorkerLimits, map_in_workers
+from querytruth.errors import UserError, first_line
+
+_LIMITS = WorkerLimits(seconds=120.0, memory=2 << 30)
+_PART_ROWS = 1 << 12
+_rows: dict[str, Iterator[Any]] = {}  # in a worker: of the file that it reads
 
 
-def iterate_sheet_rows(path: Path, stage: str = "import") -> Iterator[tuple[int, list[str]]]:
-    """Yields number and cells of each row, as text; what a cell displays by a format is not computed. Raises UserError
-    for a file that is no .xlsx."""
+class NumberCell(str):
+    """The text of a cell that is a date, a truth value or a fraction."""
+
+
+class SheetPart(NamedTuple):
+    """A part of a file: number 0 is the name of the sheet and those of the others, then its rows."""
+
+    location: str
+    sheet: str | None
+    number: int
+
+
+def read_sheet(path: Path, stage: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Returns the name of the sheet that is read, then those of the others that are shown; and its rows."""
+    sheet = find_table_options().sheet
+    parts = map_in_workers(read_sheet_part, (SheetPart(str(path), sheet, number) for number in count()), _LIMITS)
+    names = _receive(parts, path, stage)
+    return names, _iterate(parts, path, stage)
+
+
+def _iterate(parts: Iterator[Any], path: Path, stage: str) -> Iterator[tuple[int, list[str]]]:
+    number = 0
+    while rows := _receive(parts, path, stage):
+        for number, cells in enumerate(rows, number + 1):  # noqa: B020 - goes on where the last part ended
+            yield number, [cell if isinstance(cell, str) else NumberCell(cell[0]) for cell in cells]
+
+
+def _receive(parts: Iterator[Any], path: Path, stage: str) -> Any:
+    found = next(parts)
+    if isinstance(found, str | WorkerFailure):
+        reason = found if isinstance(found, str) else f"{found.reason.replace('_', ' ')}: {found.detail}"
+        raise UserError(stage, path, f"is no readable .xlsx ({reason})", "save the table as CSV, or as .xlsx again")
+    return found
+
+
+def read_sheet_part(part: SheetPart) -> list[Any] | str:
+    """Returns a part of a file, [] after its last row, or why it cannot be read."""
+    if part.number == 0:
+        _rows[""] = _read(part)
     try:
-        with zipfile.ZipFile(path) as archive:
-            sheets = sorted(
-                (int(found[1]), found[0]) for name in archive.namelist() if (found := _SHEET.fullmatch(name))
-            )
-            if not sheets:
-                raise UserError(stage, path, "holds no sheet", "save the table as .xlsx or CSV")
-            if any(part.file_size > _MAX_BYTES for part in archive.infolist()):
-                raise UserError(stage, path, f"unpacks to more than {_MAX_BYTES >> 30} GB", "save the table as CSV")
-            shared = _read_shared_texts(archive)
-            with archive.open(sheets[0][1]) as sheet:
-                yield from _iterate_rows(sheet, shared)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        ParseError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        IndexError,
-    ) as error:
-        raise UserError(
-            stage, path, f"is no readable .xlsx ({type(error).__name__})", "save the table as CSV"
-        ) from None
+        return next(_rows[""], [])
+    except (python_calamine.CalamineError, OSError, ValueError) as error:
+        return first_line(error)
 
 
-def _read_shared_texts(archive: zipfile.ZipFile) -> list[str]:
-    if "xl/sharedStrings.xml" not in archive.namelist():
-        return []
-    with archive.open("xl/sharedStrings.xml") as file:
-        return [_join_texts(item) for item in _iterate_elements(file, "si")]
+def _read(part: SheetPart) -> Iterator[list[Any]]:
+    with open(open_file(part.location, 0), "rb") as file:  # noqa: PTH123 - a descriptor
+        book = python_calamine.CalamineWorkbook.from_filelike(file)
+        shown = [
+            one.name
+            for one in book.sheets_metadata
+            if one.typ == python_calamine.SheetTypeEnum.WorkSheet
+            and (one.visible == python_calamine.SheetVisibleEnum.Visible or one.name == part.sheet)
+        ]
+        if part.sheet is not None and part.sheet not in shown:
+            raise ValueError(f"it has no sheet {part.sheet!r}, but {', '.join(shown)}")
+        filled = (name for name in shown if book.get_sheet_by_name(name).height)
+        name = part.sheet or next(filled, None)
+        if name is None:
+            raise ValueError("it shows no sheet with a cell")
+        yield [name, *(one for one in shown if one != name)]
+        sheet = book.get_sheet_by_name(name)
+        rows = [list(map(_to_plain, row)) for row in sheet.to_python(skip_empty_area=False)]
+        for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
+            for row in rows[top + 1 : bottom + 1]:
+                row[left] = rows[top][left]
+        for start in range(0, len(rows), _PART_ROWS):
+            yield rows[start : start + _PART_ROWS]
 
 
-def _iterate_rows(sheet: object, shared: list[str]) -> Iterator[tuple[int, list[str]]]:
-    for position, row in enumerate(_iterate_elements(sheet, "row"), start=1):
-        cells: list[str] = []
-        for cell in row:
-            if (place := _column_of(cell.get("r", ""))) is not None:
-                cells += [""] * (min(place, 1 << 14) - len(cells))
-            cells.append(_read_cell(cell, shared))
-        yield int(row.get("r", position)), cells
-
-
-def _iterate_elements(file: object, name: str) -> Iterator[Element]:
-    """Yields the elements of a name, and takes each out of the tree afterwards: the file is never in memory as a whole.
-    Those after it may be there already, in part: the parser is ahead by as much as it reads at once."""
-    within: list[Element] = []
-    for event, element in iterparse(file, ("start", "end")):  # type: ignore[call-overload]
-        if event == "start":
-            within.append(element)
-            continue
-        within.pop()
-        if element.tag.rpartition("}")[2] == name:
-            yield element
-            within[-1].remove(element)
-
-
-def _column_of(reference: str) -> int | None:
-    """Returns the place from 0 of a cell such as AB12."""
-    place = 0
-    for letter in reference.rstrip("0123456789"):
-        place = place * 26 + ord(letter) - 64
-    return place - 1 if place > 0 else None
-
-
-def _read_cell(cell: Element, shared: list[str]) -> str:
-    kind = cell.get("t")
-    value = next((part.text or "" for part in cell if part.tag.rpartition("}")[2] == "v"), "")
-    if kind == "s":
-        return shared[int(value)] if value.isdigit() else ""
-    return _join_texts(cell) if kind == "inlineStr" else value
-
-
-def _join_texts(element: Element) -> str:
-    """Returns the text of all runs, without that of phonetic guides."""
-    runs = [part for part in element if part.tag.rpartition("}")[2] in ("t", "r", "is")]
-    if not runs:
-        return ""
-    return "".join(
-        _ESCAPED.sub(lambda found: chr(int(found[1], 16)), run.text or "")
-        if run.tag.rpartition("}")[2] == "t"
-        else _join_texts(run)
-        for run in runs
-    )
+def _to_plain(cell: Any) -> str | list[str]:
+    """Returns the text of a cell; that of a date, a truth value or a fraction in a list."""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool):
+        return [str(cell).upper()]
+    if isinstance(cell, int | float):
+        return str(int(cell)) if cell == int(cell) and abs(cell) < 1e15 else [repr(cell)]
+    is_day = isinstance(cell, datetime) and not (cell.hour or cell.minute or cell.second)
+    return [str(cell)[: len("2026-03-04")] if is_day else str(cell)]

@@ -1,48 +1,126 @@
-"""Tables of other people, whatever their format: CSV, TSV, JSON lines, a JSON list of objects, Parquet, the first sheet
-of an .xlsx file.
+"""Tables of other people, whatever their format: CSV, TSV, JSON lines, a JSON list of objects, Parquet, a sheet of an
+.xlsx file.
 
-One reader for all rooms: the suffix decides, rows come one after the other, and what is not as it should be is one line
-with file, row and reason. Nothing is guessed: a row of another length, a column that is there twice and a text in
-another encoding are refused.
+One reader for all rooms: the suffix decides, `table_profile.py` finds where the table lies, rows come one after the
+other, and what is not as it should be is one line with file, row and reason. Nothing is guessed: a row of another
+length, a column that is there twice and a text in another encoding are refused.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
+from querytruth.backends.files import column_profile, table_profile
 from querytruth.backends.files.parquet_files import iterate_parquet, read_parquet_schema
 from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
-from querytruth.backends.files.text_files import (
-    FIX_FILE,
-    MAX_LINE_BYTES,
-    find_csv_delimiter,
-    iterate_whole_lines,
-    require_file,
-)
-from querytruth.backends.files.text_formats import refuse_repeated_columns, refuse_repeated_keys
+from querytruth.backends.files.spreadsheet_rows import read_sheet
+from querytruth.backends.files.text_files import FIX_FILE, MAX_LINE_BYTES, Line, iterate_whole_lines, require_file
+from querytruth.backends.files.text_formats import refuse_repeated_columns, refuse_repeated_keys, require_text
 from querytruth.errors import UserError, first_line, translate_read_errors
 
 _BATCH_ROWS = 1 << 13
 _IMPORT = "import"
+_TEXT_SUFFIXES, SHEET_SUFFIX = (".csv", ".tsv"), ".xlsx"
 OBJECT_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of records that each have keys of their own
+TABLE_SUFFIXES = (*_TEXT_SUFFIXES, SHEET_SUFFIX, *OBJECT_SUFFIXES, ".parquet")
+OUTSIDE_TABLE = "outside_table"
+_Row = tuple[int, list[str], str]  # as a Line
 _Records = Iterator[tuple[str, Any]]
 
 
-def read_columns(path: Path, stage: str = _IMPORT, encoding: str = "utf-8") -> list[str]:
-    """Returns the names of a table's columns; of JSON lines, the keys of the first. Raises UserError."""
+class Table(NamedTuple):
+    """A table of rows and columns that is open: where its rows are ("PATH line"), its columns, what separates them (""
+    in a sheet), what is unusual about its place in the file, the number of its header, of a log whole rows at its
+    start, and all rows, which can be read once."""
+
+    where: str
+    columns: list[str]
+    delimiter: str
+    about: list[str]
+    header_number: int
+    head: list[list[str]]
+    rows: Iterator[_Row]
+
+
+def open_table(
+    path: Path, usual: Sequence[str] = (), stage: str = _IMPORT, encoding: str = "", lines: Iterator[Line] | None = None
+) -> Table:
+    """Returns the table of a text file or a sheet whose header has most of the usual names. With `lines`, of a log,
+    each of them is a row, an empty one and one that is none, too. Raises UserError."""
+    about, delimiter = list[str](), ""
+    if path.suffix.lower() == SHEET_SUFFIX:
+        names, sheet = read_sheet(require_file(path, stage), stage)
+        about = [f"sheet {names[0]!r}" + (f", not {', '.join(map(repr, names[1:]))}" if names[1:] else "")]
+        rows: Iterator[_Row] = ((number, cells, "") for number, cells in sheet)
+    else:
+        texts = open_lines(path, stage, encoding, about) if lines is None else lines
+        first = list(islice(texts, table_profile.HEAD_ROWS))
+        is_tabbed = path.suffix.lower() == ".tsv"
+        delimiter = "\t" if is_tabbed else table_profile.find_delimiter([text for _, text, _ in first], usual)
+        texts = chain(first, texts)
+        rows = _parse_csv(path, stage, texts, delimiter) if lines is None else _parse_lines(texts, delimiter)
+        about += [f"columns end at {delimiter!r}"] if delimiter not in ",\t" else []
+    start = list(islice(rows, table_profile.HEAD_ROWS))
+    shape = table_profile.find_shape([cells for _, cells, _ in start], usual)
+    number, header, _ = start[shape.header] if start else (1, [], "")
+    columns = header[shape.first : shape.end]
+    about += [f"columns named in line {number}"] if number > 1 else []
+    about += [f"columns {shape.first + 1} to {shape.end}"] if columns != header else []
+    where = f"{path} {'line' if delimiter else 'row'}"
+    rows = _iterate_body(where, stage, chain(start[shape.header + 1 :], rows), header, shape, is_log=lines is not None)
+    start = list(islice(rows, table_profile.HEAD_ROWS if lines is not None else 0))
+    head = [row for _, row, problem in start if not problem and any(row) and len(row) == len(columns)]
+    return Table(where, columns, delimiter, about, number, head, chain(start, rows))
+
+
+def _iterate_body(
+    where: str, stage: str, rows: Iterator[_Row], header: list[str], shape: table_profile.TableShape, *, is_log: bool
+) -> Iterator[_Row]:
+    """Yields the rows of the table, without those that repeat its header, up to an empty row after which another table
+    begins; of a log also the empty rows and those that follow."""
+    after_empty, is_sheet = False, where.endswith(" row")
+    for number, cells, problem in rows:
+        if is_sheet:  # which leaves out what is empty at the end of a row
+            cells += [""] * (len(header) - len(cells))
+        if not problem and not any(map(str.strip, cells[shape.first : shape.end])):
+            after_empty = True
+            if is_log:
+                yield number, [], ""
+        elif after_empty and not problem and shape.is_other(cells, is_ragged=not is_sheet):
+            path, _, unit = where.rpartition(" ")
+            table_profile.report_profile(
+                Path(path), f"a note or another table begins in {unit} {number}: it is not read"
+            )
+            yield from ((one, [], OUTSIDE_TABLE) for one in chain([number], (row[0] for row in rows)) if is_log)
+            return
+        elif cells != header:
+            after_empty = after_empty and bool(problem)
+            if not is_log and not is_sheet and len(cells) != len(header):
+                reason = f"has {len(cells)} cells, the header {len(header)}"
+                raise UserError(stage, f"{where} {number}", reason, FIX_FILE)
+            yield number, cells[shape.first : None if len(cells) > len(header) else shape.end], problem
+
+
+def read_columns(path: Path, stage: str = _IMPORT, encoding: str = "", usual: Sequence[str] = ()) -> list[str]:
+    """Returns the names of a table's columns; of JSON lines, the keys of the first. `usual`: names that the header may
+    have, by which it is found. Raises UserError."""
     with translate_read_errors(stage, path):
         if path.suffix.lower() == ".parquet":
             return list(_read_schema(path, stage).names)
-        _, first = next(_find_reader(path, stage)(path, stage, encoding), ("", []))
-        return list(first)
+        if path.suffix.lower() in OBJECT_SUFFIXES:
+            return list(next(_iterate_objects(path, stage, encoding), ("", {}))[1])
+        table = open_table(_require_suffix(path, stage), usual, stage, encoding)
+        if table.about and not {*map(table_profile.fold_name, usual)} & {*map(table_profile.fold_name, table.columns)}:
+            table_profile.report_profile(path, *table.about)  # another tab, perhaps
+        return table.columns
 
 
 def find_usual_column(names: Sequence[str], usual: Sequence[str]) -> str | None:
@@ -52,7 +130,7 @@ def find_usual_column(names: Sequence[str], usual: Sequence[str]) -> str | None:
 
 
 def iterate_rows(
-    path: Path, columns: Sequence[str], optional: Sequence[str] = (), stage: str = _IMPORT, encoding: str = "utf-8"
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), stage: str = _IMPORT, encoding: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the place (file and line) and the cells of every row; the table must have the columns, and the optional
     ones come with them where it has them. Cells are texts, of JSON lines and Parquet what is there. Raises
@@ -60,21 +138,24 @@ def iterate_rows(
     with translate_read_errors(stage, path):
         if path.suffix.lower() == ".parquet":
             yield from _iterate_parquet_rows(path, columns, optional, stage)
-            return
-        records = _find_reader(path, stage)(path, stage, encoding)
-        if path.suffix.lower() in OBJECT_SUFFIXES:
-            for place, record in records:
+        elif path.suffix.lower() in OBJECT_SUFFIXES:
+            for place, record in _iterate_objects(path, stage, encoding):
                 _require_columns(place, stage, columns, list(record))
                 yield place, record
-            return
-        place, header = next(records, (f"{path} line 1", []))
-        _require_columns(place, stage, columns, header)
-        refuse_repeated_columns(stage, place, header, {*columns, *optional})
-        for place, cells in records:
-            if len(cells) != len(header):
-                reason = f"has {len(cells)} cells, the header {len(header)}"
-                raise UserError(stage, place, reason, FIX_FILE)
-            yield place, dict(zip(header, cells, strict=True))
+        else:
+            table = open_table(_require_suffix(path, stage), (*columns, *optional), stage, encoding)
+            _require_columns(f"{table.where} {table.header_number}", stage, columns, table.columns)
+            refuse_repeated_columns(stage, f"{table.where} {table.header_number}", table.columns, {*columns, *optional})
+            if table.about:
+                table_profile.report_profile(path, *table.about)
+            for number, cells, _ in table.rows:
+                yield f"{table.where} {number}", dict(zip(table.columns, cells, strict=True))
+
+
+def _require_suffix(path: Path, stage: str) -> Path:
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise UserError(stage, path, "has none of the known suffixes", "name it " + ", ".join(sorted(TABLE_SUFFIXES)))
+    return path
 
 
 def _require_columns(place: str, stage: str, columns: Sequence[str], known: Sequence[str]) -> None:
@@ -108,22 +189,14 @@ def _not_parquet(path: Path, stage: str, error: Exception) -> UserError:
     return UserError(stage, path, f"is no whole Parquet file ({first_line(error)[:150]})", FIX_FILE)
 
 
-def _iterate_csv(path: Path, stage: str, encoding: str) -> _Records:
+def _parse_csv(path: Path, stage: str, lines: Iterator[Line], delimiter: str) -> Iterator[_Row]:
     """Yields the records, each with the number of its first line; a quoted cell may contain line ends."""
-    at = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal at
-        for at, line in _iterate_texts(path, stage, encoding):  # noqa: B007 - the reader's position
-            yield line
-
-    reader = csv.reader(lines(), delimiter=find_csv_delimiter(require_file(path, stage)), strict=True)
+    reader = csv.reader((text for _, text, _ in lines), delimiter=delimiter, strict=True)
     start = 1
     try:
         while (row := _next_row(reader)) is not None:
-            if row:
-                yield f"{path} line {start}", row
-            start = at + 1
+            yield start, row, ""
+            start = reader.line_num + 1
     except csv.Error as error:
         raise UserError(stage, f"{path} line {start}", f"is no CSV ({error})", FIX_FILE) from None
 
@@ -137,56 +210,61 @@ def _next_row(reader: Iterator[list[str]]) -> list[str] | None:
         csv.field_size_limit(limit)
 
 
-def _iterate_json_lines(path: Path, stage: str, encoding: str) -> _Records:
-    for number, line in _iterate_texts(path, stage, encoding):
-        if line.strip():
+def _parse_lines(lines: Iterator[Line], delimiter: str) -> Iterator[_Row]:
+    """Yields a row per line. A quoted cell may not run on over lines: one that was opened by mistake would take all
+    that follows with it; in a table of tabs, it would take what follows in its line."""
+    for number, text, problem in lines:
+        row: list[str] = []
+        if delimiter == "\t":
+            row = [_unquote(cell) for cell in text.split("\t")]
+        else:
             try:
-                record = msgspec.json.decode(line, type=dict[str, Any])
-                refuse_repeated_keys(line)
-            except (ValueError, RecursionError) as error:  # also what msgspec raises
-                raise UserError(stage, f"{path} line {number}", f"is no JSON ({error})", FIX_FILE) from None
-            yield f"{path} line {number}", record
+                row = next(csv.reader([text], delimiter=delimiter, strict=True), [])
+            except csv.Error:
+                problem = problem or "unreadable_line"
+        yield number, row, problem
 
 
-def _iterate_json_list(path: Path, stage: str, encoding: str) -> _Records:
-    text = "".join(line for _, line in _iterate_texts(path, stage, encoding))
+def _unquote(cell: str) -> str:
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and cell[1:-1].count('"') == 2 * cell[1:-1].count('""')
+    return cell[1:-1].replace('""', '"') if is_quoted else cell
+
+
+def _iterate_objects(path: Path, stage: str, encoding: str) -> _Records:
+    """Yields place and record of JSON lines, or of a JSON list of objects."""
+    lines, is_list = open_lines(path, stage, encoding, []), path.suffix.lower() == ".json"
+    texts = [(0, "".join(text for _, text, _ in lines))] if is_list else ((number, text) for number, text, _ in lines)
+    kind: Any = list[dict[str, Any]] if is_list else dict[str, Any]
+    for number, text in texts:
+        if not is_list and not text.strip():
+            continue
+        try:
+            found = msgspec.json.decode(text, type=kind)
+            refuse_repeated_keys(text)
+        except (ValueError, RecursionError) as error:  # also what msgspec raises
+            what, where = ("JSON list of objects", path) if is_list else ("JSON", f"{path} line {number}")
+            raise UserError(stage, where, f"is no {what} ({error})", FIX_FILE) from None
+        if is_list:
+            yield from ((f"{path} record {place}", record) for place, record in enumerate(found, start=1))
+        else:
+            yield f"{path} line {number}", found
+
+
+def open_lines(path: Path, stage: str, encoding: str, about: list[str], *, is_log: bool = False) -> Iterator[Line]:
+    """Yields number and text of every line, with its end. UTF-8 is read as a stream, anything else, and lines that end
+    in CR alone, as a whole; `about` then gets how. Of a log, a line that is no UTF-8 has that as its problem."""
+    given = encoding if encoding.lower() not in ("", "utf-8") else column_profile.find_table_options().encoding
+    found = given or table_profile.find_encoding(stage, require_file(path, stage))
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    if found.lower().replace("-", "") in ("utf8", "utf8sig") and (b"\n" in head or b"\r" not in head):
+        return iterate_whole_lines(path, stage, is_log=is_log)
+    about += [f"read as {found}"]
+    if not found.lower().startswith("utf-16"):
+        require_text(stage, path, head[:4096])
     try:
-        records = msgspec.json.decode(text, type=list[dict[str, Any]])
-        refuse_repeated_keys(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(stage, path, f"is no JSON list of objects ({error})", FIX_FILE) from None
-    yield from ((f"{path} record {number}", record) for number, record in enumerate(records, start=1))
-
-
-def _iterate_texts(path: Path, stage: str, encoding: str) -> Iterator[tuple[int, str]]:
-    """Yields number and text of every line, with its end. UTF-8 is read as a stream, anything else as a whole."""
-    if encoding.lower().replace("-", "") in ("utf8", "utf8sig"):
-        yield from iterate_whole_lines(path, stage)
-        return
-    try:
-        text = read_regular(require_file(path, stage)).decode(encoding)
+        text = read_regular(path).decode(found).removeprefix("\ufeff")
     except (UnicodeDecodeError, LookupError):
-        raise UserError(stage, path, f"is not {encoding}", "give its encoding, such as gb18030") from None
-    yield from enumerate(io.StringIO(text.removeprefix("\ufeff"), newline="\n"), start=1)
-
-
-def _iterate_sheet(path: Path, stage: str, _encoding: str) -> _Records:
-    """Yields the rows that are not empty, filled up: a sheet leaves out what is empty at the end of a row."""
-    width = 0
-    for number, cells in iterate_sheet_rows(require_file(path, stage), stage):
-        if any(cells):
-            width = width or len(cells)
-            yield f"{path} row {number}", [*cells, *[""] * (width - len(cells))]
-
-
-_READERS: dict[str, Callable[[Path, str, str], _Records]] = {
-    ".csv": _iterate_csv, ".tsv": _iterate_csv, ".xlsx": _iterate_sheet,
-    ".jsonl": _iterate_json_lines, ".ndjson": _iterate_json_lines, ".json": _iterate_json_list,
-}  # fmt: skip
-TABLE_SUFFIXES = (*_READERS, ".parquet")
-
-
-def _find_reader(path: Path, stage: str) -> Callable[[Path, str, str], _Records]:
-    if (reader := _READERS.get(path.suffix.lower())) is None:
-        raise UserError(stage, path, "has none of the known suffixes", "name it " + ", ".join(sorted(TABLE_SUFFIXES)))
-    return reader
+        raise UserError(stage, path, f"is not {found}", "give its encoding, such as gb18030") from None
+    text = text if "\n" in text else text.replace("\r", "\n")
+    return ((number, line, "") for number, line in enumerate(io.StringIO(text, newline="\n"), start=1))

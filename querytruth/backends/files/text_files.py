@@ -17,9 +17,9 @@ from querytruth.backends.files.text_formats import refuse_repeated_keys, require
 from querytruth.errors import UserError, translate_read_errors
 
 T = TypeVar("T")
+Line = tuple[int, str, str]  # number, text, and the problem of one that cannot be read
 _STAGE = "import"
 _root: ContextVar[Path | None] = ContextVar("source_root", default=None)
-_HEAD = 1 << 16  # bytes in which a table's first row stands
 MAX_LINE_BYTES = 256 << 20  # bytes of a line, which can be an image in base64
 CONVERT = "convert it first (iconv -f gb18030 -t utf-8), or give its encoding where there is an option"
 FIX_FILE = "fix the file, or download it again"
@@ -73,28 +73,12 @@ def find_file(folder: Path, names: Sequence[str], description: str) -> Path:
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yields number (from 1) and text of every line, without its end."""
-    for number, line in iterate_whole_lines(path, _STAGE):
+    for number, line, _ in iterate_whole_lines(path, _STAGE):
         yield number, line.removesuffix("\n").removesuffix("\r")
 
 
-def find_csv_delimiter(path: Path) -> str:
-    """Returns what separates the columns of a table: a tab in .tsv, else what its first row with a text has, which is a
-    semicolon in the spreadsheets of many countries. Raises OSError."""
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-    rows = [row for row in head.splitlines() if row.strip() and not row.startswith(b"#")] or [b""]
-    return choose_delimiter(rows[0].decode("utf-8", "replace"))
-
-
-def choose_delimiter(header: str) -> str:
-    """Returns a semicolon for the header of a CSV that has some and no comma, else a comma."""
-    return ";" if ";" in header and "," not in header else ","
-
-
-def iterate_whole_lines(path: Path, stage: str) -> Iterator[tuple[int, str]]:
-    """Yields number and text of every line, with its end."""
+def iterate_whole_lines(path: Path, stage: str, *, is_log: bool = False) -> Iterator[Line]:
+    """Yields number and text of every line, with its end. Of a log, a line that is no UTF-8 is one with a problem."""
     require_file(path, stage)
     with translate_read_errors(stage, path, "fix that"), path.open("rb") as file:
         require_text(stage, path, file.peek(4096))
@@ -106,11 +90,16 @@ def iterate_whole_lines(path: Path, stage: str) -> Iterator[tuple[int, str]]:
             try:
                 text = (data.removeprefix(b"\xef\xbb\xbf") if number == 1 else data).decode("utf-8")
             except UnicodeDecodeError as error:
+                if is_log:
+                    yield number, "", "not_utf8"
+                    continue
                 reason = f"is no UTF-8 (byte 0x{data[error.start]:02x} at column {error.start + 1}; GBK, perhaps)"
                 raise UserError(stage, f"{path} line {number}", reason, CONVERT) from None
-            if "\x00" in text:
+            if "\x00" in text and is_log:
+                text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+            elif "\x00" in text:
                 raise UserError(stage, f"{path} line {number}", "holds a NUL character", FIX_FILE)
-            yield number, text
+            yield number, text, ""
 
 
 def iterate_json_lines(path: Path, record_type: type[T]) -> Iterator[tuple[int, T]]:

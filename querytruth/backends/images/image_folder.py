@@ -38,6 +38,7 @@ def _without_case_of_extension(part: str) -> str:
 # Forms in which two spellings of a name are equal, the strictest first. A looser one counts only where it is clear.
 _FORMS: tuple[Callable[[str], str], ...] = (
     lambda part: part,
+    str.strip,  # of a table that has a blank after each comma
     lambda part: unicodedata.normalize("NFC", part),
     _decode,
     _without_case_of_extension,

@@ -1,7 +1,5 @@
 """Readers for the four kinds of source: a folder tree, a folder at a URL, a list file, a table."""
 
-import csv
-import io
 import math
 import os
 import stat
@@ -9,14 +7,13 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from itertools import chain
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querytruth.backends.files.parquet_files import iterate_parquet, read_parquet_schema
-from querytruth.backends.files.text_files import choose_delimiter
+from querytruth.backends.files.parquet_files import iterate_parquet, on_disk, read_parquet_schema
+from querytruth.backends.files.table_rows import open_table
 from querytruth.backends.files.text_formats import refuse_repeated_columns
 from querytruth.backends.images.source_names import encode_item, parse_list_entry
 from querytruth.errors import UserError
@@ -223,7 +220,7 @@ def list_table(file: BinaryIO, name: str, *, remote: bool) -> ListingBuilder:
             read = [_value(column, value, place) for column, value in zip(columns[1:], values, strict=True)]
             entry = path if isinstance(path, bytes) else str(path).encode("utf-8", "surrogateescape")
             _add_entry(entry, read, entries, remote)
-    except (csv.Error, pa.ArrowException) as error:
+    except pa.ArrowException as error:
         raise UserError(LISTING_STAGE, name, f"cannot be read ({str(error)[:200]})", "fix the table") from None
     return entries
 
@@ -238,21 +235,16 @@ def _columns(name: str, names: list[str]) -> list[str]:
 
 def _csv_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:
     """Yields the columns, then the rows, each with its place in the file."""
-    text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
-    first = text.readline()
-    rows = csv.reader(chain([first], text), delimiter=choose_delimiter(first), strict=True)
-    header = next(rows, [])
-    columns = _columns(name, header)
-    yield name, columns
-    places = [header.index(column) for column in columns]
-    for row in rows:
-        place = f"{name}, line {rows.line_num}"
-        if len(row) > len(header):
-            reason = f"has {len(row)} cells, the header {len(header)}"
-            raise UserError(LISTING_STAGE, place, reason, "put cells with commas in quotes")
-        if row:
-            row += [""] * (len(header) - len(row))
-            yield place, [row[at] for at in places]
+    with on_disk(file) as path:
+        try:
+            table = open_table(path, ("path", *CARRIED_COLUMNS), LISTING_STAGE)
+            columns = _columns(name, table.columns)
+            yield name, columns
+            places = [table.columns.index(column) for column in columns]
+            yield from ((f"{name}, line {number}", [row[at] for at in places]) for number, row, _ in table.rows)
+        except UserError as error:  # which names the copy
+            item = error.item.replace(f"{path} ", f"{name}, ").replace(str(path), name)
+            raise UserError(error.stage, item, error.reason, error.next_step) from None
 
 
 def _parquet_rows(file: BinaryIO, name: str) -> Iterator[tuple[str, list[Any]]]:

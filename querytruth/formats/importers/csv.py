@@ -1,10 +1,9 @@
 """A set as CSV: queries.csv, images.csv, qrels.csv (and duplicates.csv) of our own export `csv`, with the images."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 
@@ -38,8 +37,8 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
         for field in schema:
             cell = row.get(field.name, "")
             try:
-                value = _cell_parser(field.type)(cell) if cell else None
-            except ValueError:
+                value = _parse_cell(field.type, cell) if cell else None
+            except (ValueError, KeyError, pa.ArrowException):
                 reason = f"column {field.name!r} holds {cell[:60]!r}, which is no {field.type}"
                 raise import_error(place, reason) from None
             if value is None and not field.nullable:
@@ -49,37 +48,15 @@ def _read_table(path: Path, name: str) -> pd.DataFrame:
     return frame
 
 
-def _cell_parser(kind: pa.DataType) -> Callable[[str], Any]:
+def _parse_cell(kind: pa.DataType, cell: str) -> Any:
+    """Returns the value of a cell. Raises ValueError, as msgspec does."""
     if pa.types.is_list(kind):
-        return _parse_list
+        return msgspec.json.decode(cell, type=list[str])
     if pa.types.is_boolean(kind):
-        return _parse_boolean
-    if pa.types.is_integer(kind):
-        bits = kind.bit_width
-        return lambda cell: _parse_integer(cell, bits)
-    if pa.types.is_floating(kind):
-        return float
-    return lambda cell: "" if cell == EMPTY_TEXT_CELL else unescape_formula(cell)
-
-
-def _parse_integer(cell: str, bits: int) -> int:
-    number = int(cell.removesuffix(".0"))  # pandas writes a column with missing values as floats
-    if not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise ValueError(cell)
-    return number
-
-
-def _parse_boolean(cell: str) -> bool:
-    if cell not in ("True", "False"):
-        raise ValueError(cell)
-    return cell == "True"
-
-
-def _parse_list(cell: str) -> list[str]:
-    texts = json.loads(cell)
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(cell)
-    return texts
+        return {"True": True, "False": False}[cell]
+    if pa.types.is_integer(kind):  # pandas writes a column with missing values as floats
+        return pa.scalar(int(cell.removesuffix(".0")), kind).as_py()
+    return float(cell) if pa.types.is_floating(kind) else "" if cell == EMPTY_TEXT_CELL else unescape_formula(cell)
 
 
 def _store_image(source: Path, path: Any, image_store: set_images.ImageStore) -> str | None:

@@ -7,9 +7,13 @@ pair that nobody judged.
 """
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from querytruth.backends.files.column_profile import check_bad_rows
+from querytruth.backends.files.spreadsheet_rows import NumberCell
+from querytruth.backends.files.table_profile import COLUMN_NAMES, report_profile
 from querytruth.backends.files.table_rows import find_usual_column, iterate_rows, read_columns
 from querytruth.backends.files.text_files import find_file, import_error
 from querytruth.formats.import_layouts import CAPTION_GRADES, SINGLE_IMAGE_LIMITATION
@@ -24,21 +28,7 @@ from querytruth.formats.set_images import ImageStore
 
 _SUFFIXES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 _FILES = [f"{name}.{suffix}" for name in ("metadata", "captions", "pairs") for suffix in _SUFFIXES]
-_IMAGES = (
-    "image",
-    "images",
-    "file_name",
-    "filename",
-    "filepath",
-    "image_name",
-    "image_path",
-    "path",
-    "file",
-    "图片",
-    "文件名",
-)
-_TEXTS = ("query", "text", "caption", "captions", "title", "comment", "description", "查询", "文本", "描述")
-_GRADES = ("relevance", "grade", "相关性")
+_IMAGES, _TEXTS, _GRADES = (COLUMN_NAMES[name] for name in ("image", "text", "grade"))
 _ANSWERS = dict.fromkeys(("true", "yes", "relevant", "是", "相关"), 1) | dict.fromkeys(
     ("false", "no", "not relevant", "irrelevant", "否", "不相关"), 0
 )
@@ -49,18 +39,23 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     Empty cells of images and texts are listed in the ledger. Raises UserError for a table without both columns, and for
     a grade that is no whole number."""
     path = source if source.is_file() else find_file(source, _FILES, "table of images and texts")
-    names = read_columns(path)
+    names = read_columns(path, usual=(*_IMAGES, *_TEXTS, *_GRADES))
     image, text = (_find_column(path, names, usual, what) for usual, what in ((_IMAGES, "images"), (_TEXTS, "texts")))
     grade = find_usual_column(names, _GRADES)
     columns = [image, text, *([grade] if grade else []), *(["split"] if split is not None else [])]
     queries: dict[str, str] = {}
-    rows, rejections = [], []
-    for place, row in iterate_rows(path, columns):
+    rows, rejections, count = [], [], 0
+    about = "each pair is right" if grade is None else f"grades: {grade!r}"
+    unread = ", ".join(name for name in names if name.strip() and name not in columns)
+    report_profile(path, f"images: {image!r}", f"texts: {text!r}", about, f"not read: {unread}" if unread else "")
+    for count, (place, row) in enumerate(iterate_rows(path, columns), 1):  # noqa: B007
         if split is not None and row["split"] != split:
             continue
-        named, texts = _list_texts(row[image]), _list_texts(row[text])
-        if not named or not texts:
-            kind, reason = ("query", "empty_text") if named else ("image", "missing_file_name")
+        named, texts = _list_texts(row[image], str), _list_texts(row[text], str.strip)
+        if not named or not texts or isinstance(row[text], NumberCell):
+            kind, reason = ("query", "not_a_text" if texts else "empty_text")
+            if not named:
+                kind, reason = "image", "missing_file_name"
             rejections.append((kind, place.removeprefix(f"{path.parent}/"), reason, ""))
             continue
         relevance = _read_grade(place, row[grade]) if grade else 1
@@ -69,6 +64,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
             continue
         asked = [queries.setdefault(words, str(len(queries) + 1)) for words in texts]
         rows += [(query, name, relevance) for query in asked for name in named]
+    bad = ((reason, item) for _, item, reason, _ in rejections if reason != "no_grade")
+    check_bad_rows("import", path, bad, count)
     query_rows = ((query, words) for words, query in queries.items())
     return ImportedTables(
         queries=build_query_table(query_rows, "query" if grade else "caption"),
@@ -82,7 +79,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     )
 
 
-def _find_column(path: Path, names: list[str], usual: tuple[str, ...], what: str) -> str:
+def _find_column(path: Path, names: list[str], usual: list[str], what: str) -> str:
     if (found := find_usual_column(names, usual)) is None:
         raise import_error(
             path, f"has no column of {what} (it has {', '.join(names) or 'none'})", f"name it {usual[0]}"
@@ -105,7 +102,7 @@ def _read_grade(place: str, cell: Any) -> int | None:
     return int(value)
 
 
-def _list_texts(cell: Any) -> list[str]:
-    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, without blanks around them."""
+def _list_texts(cell: Any, form: Callable[[str], str]) -> list[str]:
+    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, in a form, but for blank ones."""
     cells = cell if isinstance(cell, list) else [cell]
-    return [text for one in cells if one is not None and (text := str(one).strip())]
+    return [form(str(one)) for one in cells if one is not None and str(one).strip()]

@@ -41,8 +41,10 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in READERS for kind in OTHERS if name not in ("c.csv", "d.json") or "UTF" not in kind],
+)
 def test_another_format_is_named_with_the_next_step(name: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(OTHERS[kind])

@@ -1,20 +1,82 @@
-"""Rows of a spreadsheet as Excel and LibreOffice write it: each text stands once, in a part of its own."""
+"""A workbook is a document: tabs in an order, some hidden, merged cells, and numbers that look like something else."""
 
-import zipfile
+from collections.abc import Callable
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
-from querytruth.backends.files.spreadsheet_rows import iterate_sheet_rows
+import openpyxl
+import pytest
 
-MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+from querytruth.backends.files.column_profile import ReadingOptions, use_table_options
+from querytruth.backends.files.spreadsheet_rows import NumberCell, read_sheet
+from querytruth.backends.files.table_rows import iterate_rows, read_columns
+from querytruth.errors import UserError
 
 
-def test_no_text_is_lost_where_the_parser_reads_ahead(tmp_path: Path) -> None:
-    """The parser takes some kilobytes at once: a text across the end of a piece is there in part while those before it
-    are given out."""
-    texts = [f"query {number} " + "长" * (number % 200) for number in range(4000)]
-    shared = "".join(f'<si><t xml:space="preserve">{text}</t></si>' for text in texts)
-    cells = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>{n - 1}</v></c></row>' for n in range(1, len(texts) + 1))
-    with zipfile.ZipFile(tmp_path / "log.xlsx", "w") as archive:
-        archive.writestr("xl/sharedStrings.xml", f"<sst {MAIN}>{shared}</sst>")
-        archive.writestr("xl/worksheets/sheet1.xml", f"<worksheet {MAIN}><sheetData>{cells}</sheetData></worksheet>")
-    assert [cells for _number, cells in iterate_sheet_rows(tmp_path / "log.xlsx")] == [[text] for text in texts]
+def write(path: Path, change: Callable[[Any], None]) -> Path:
+    book = openpyxl.Workbook()
+    change(book)
+    book.save(path)
+    return path
+
+
+def test_no_text_is_lost_in_a_long_sheet(tmp_path: Path) -> None:
+    texts = [f"query {number} " + "长" * (number % 200) for number in range(10_000)]
+    path = write(tmp_path / "log.xlsx", lambda book: [book.active.append([text]) for text in texts])
+    assert list(read_sheet(path, "import")[1]) == [(number, [text]) for number, text in enumerate(texts, 1)]
+
+
+def test_the_first_tab_that_is_shown_and_filled_is_read_or_the_one_that_is_named(tmp_path: Path) -> None:
+    def fill(book: Any) -> None:
+        for name, text in (("final", "a"), ("draft", "b"), ("secret", "c")):
+            book.create_sheet(name).append(["text", text])
+        book.move_sheet("final", 3), book.move_sheet("secret", -9)  # the parts keep their numbers
+        book["secret"].sheet_state = "hidden"
+        book.create_chartsheet("chart", 0)
+
+    path = write(tmp_path / "t.xlsx", fill)
+    assert read_columns(path) == ["text", "b"]
+    for name in ("final", "secret"):
+        with use_table_options(ReadingOptions(sheet=name)):
+            assert read_columns(path) == ["text", {"final": "a", "secret": "c"}[name]]
+    with (
+        use_table_options(ReadingOptions(sheet="none")),
+        pytest.raises(UserError, match="no sheet 'none', but Sheet, draft, final"),
+    ):
+        read_columns(path)
+
+
+def test_a_merged_cell_counts_for_each_of_its_rows_and_no_column_beside_it(tmp_path: Path) -> None:
+    def fill(book: Any) -> None:
+        sheet = book.active
+        for row in (
+            ["Judgments 2026"],
+            ["query", "image", "grade"],
+            ["dog", "a.jpg", 1],
+            ["", "b.jpg", 0],
+            ["", "c.jpg", 2],
+        ):
+            sheet.append(row)
+        sheet.merge_cells("A1:C1")
+        sheet.merge_cells("A3:A5")
+
+    path = write(tmp_path / "t.xlsx", fill)
+    rows = [row for _, row in iterate_rows(path, ["query", "image", "grade"])]
+    assert [(row["query"], row["image"], row["grade"]) for row in rows] == [
+        ("dog", "a.jpg", "1"), ("dog", "b.jpg", "0"), ("dog", "c.jpg", "2")
+    ]  # fmt: skip
+
+
+def test_a_cell_that_looks_otherwise_on_the_screen_is_marked(tmp_path: Path) -> None:
+    cells = [date(2026, 3, 4), datetime.fromisoformat("2026-03-04T05:06"), 0.5, True, 24, "24", "=1+1", 1e6]
+    path = write(tmp_path / "t.xlsx", lambda book: book.active.append(cells))
+    ((_, row),) = read_sheet(path, "import")[1]
+    assert row == ["2026-03-04", "2026-03-04 05:06:00", "0.5", "TRUE", "24", "24", "", "1000000"]
+    assert [isinstance(cell, NumberCell) for cell in row] == [True] * 4 + [False] * 4
+
+
+def test_what_unpacks_to_more_than_a_process_may_hold_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.xlsx", lambda book: book.active.cell(1_048_576, 16_384, "x"))
+    with pytest.raises(UserError, match=r"no readable \.xlsx \((?:out of memory|worker crashed)"):
+        list(read_sheet(path, "import")[1])

@@ -1,10 +1,10 @@
 """One reader for tables of every format: the same rows come out, and what is wrong is one line with its place."""
 
 import json
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,10 +17,10 @@ ROWS = [["1", "一只狗", "a, b"], ["2", 'a "dog"', ""], ["3", "x", "line"]]
 
 
 def write_sheet(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    cell = '<c t="inlineStr"><is><t>{}</t></is></c>'
-    sheet = "".join(f"<row>{''.join(map(cell.format, row))}</row>" for row in rows)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("xl/worksheets/sheet1.xml", f"<worksheet><sheetData>{sheet}</sheetData></worksheet>")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
 
 
 def write_text(delimiter: str) -> Callable[[Path], None]:
@@ -80,7 +80,7 @@ WRONG = {
     "short.csv": (b"id,text\n1,a\n2\n", r"short\.csv line 3.*has 1 cells, the header 2"),
     "long.tsv": (b"id\ttext\n1\ta\tb\n", r"long\.tsv line 2.*has 3 cells, the header 2"),
     "twice.csv": (b"id,text,id\n", r"twice\.csv line 1.*has the column 'id' twice"),
-    "gbk.csv": ("id,text\n1,狗\n".encode("gbk"), r"gbk\.csv line 2.*is no UTF-8"),
+    "gbk.csv": ("id,text\n1,狗\n".encode("gbk"), r"gbk\.csv.*is no UTF-8.*gb18030: “狗”.*tables.encoding: gb18030"),
     "nul.csv": (b"id,text\n1,a\x00b\n", r"nul\.csv line 2.*NUL"),
     "quote.csv": (b'id,text\n1,"a"b\n', r"quote\.csv line 2.*is no CSV"),
     "list.jsonl": (b"[1]\n", r"list\.jsonl line 1.*is no JSON"),

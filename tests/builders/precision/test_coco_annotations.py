@@ -18,6 +18,7 @@ from builders.precision.annotated_gallery import AnnotationFile
 from builders.precision.annotation_files import read_annotations, read_results
 from builders.precision.annotation_records import parse_annotation, parse_image
 from querytruth.backends.files import json_stream
+from querytruth.backends.files.column_profile import ReadingOptions, use_table_options
 from querytruth.backends.files.json_stream import JsonObjectReader
 from querytruth.errors import UserError
 
@@ -327,7 +328,10 @@ def test_results_of_a_detector_are_read_a_window_at_a_time(
     results = [*({**box, "score": score} for score in scores), {"score": 1}, 3, {**box, "score": 0.75}]
     (tmp_path / "yolo.json").write_text("\n " + json.dumps(results) + "\n")
     read_bytes: list[int] = []
-    found = read_results(tmp_path / "yolo.json", read_bytes.append)
+    with pytest.raises(UserError, match=r"7 of 14 rows would be left out as bad score.*tables.bad_rows: 0.5"):
+        read_results(tmp_path / "yolo.json")
+    with use_table_options(ReadingOptions(bad_rows=0.5)):
+        found = read_results(tmp_path / "yolo.json", read_bytes.append)
     assert found.boxes["score"].tolist() == [0.5, 1, 0, 0.25, 0.75]
     assert found.boxes["record"].tolist() == [0, 1, 2, 9, 13]
     assert (found.entered, sum(read_bytes)) == (14, (tmp_path / "yolo.json").stat().st_size)

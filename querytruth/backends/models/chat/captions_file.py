@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from querytruth.backends.files.durable_files import file_sha256
-from querytruth.backends.files.safe_paths import read_regular
-from querytruth.backends.files.table_rows import OBJECT_SUFFIXES, iterate_rows, read_columns
+from querytruth.backends.files.table_rows import OBJECT_SUFFIXES, iterate_rows, open_lines, read_columns
 from querytruth.backends.files.text_files import detect_language
-from querytruth.backends.files.text_formats import parse_json, require_text
+from querytruth.backends.files.text_formats import parse_json
 from querytruth.backends.models import chat
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.errors import UserError, translate_read_errors
@@ -57,12 +56,8 @@ def _iterate_table(path: Path, encoding: str, optional: Sequence[str]) -> Iterat
 
 def _coco(path: Path, encoding: str) -> Iterator[CaptionRow]:
     """COCO: `images` with names, `annotations` with image ids and captions; or a plain list of records."""
-    data = read_regular(path)
-    require_text(_STAGE, path, data[:4096])
     try:
-        whole = parse_json(data.decode("utf-8-sig" if encoding == "utf-8" else encoding))
-    except (UnicodeDecodeError, LookupError):
-        raise UserError(_STAGE, path, f"is not {encoding}", "give its encoding, such as gb18030") from None
+        whole = parse_json("".join(text for _, text, _ in open_lines(path, _STAGE, encoding, [])))
     except (ValueError, RecursionError) as error:
         raise UserError(_STAGE, path, f"is no JSON ({error})", "fix it") from None
     if isinstance(whole, list):

@@ -257,3 +257,27 @@ def test_json_that_is_not_as_expected_names_the_line_and_the_key(tmp_path: Path)
     (tmp_path / "s" / "captions_val2017.json").write_text('{"images": [{"id": 1}], "annotations": []}')
     with pytest.raises(UserError, match=r"captions_val2017.json .*`file_name` - at `images\[0\]`"):
         read("coco_captions", tmp_path / "s")
+
+
+@pytest.mark.parametrize("form", ["bytes and path", "bytes alone", "two of one path", "a path alone"])
+def test_images_in_the_cells_of_a_table_are_unpacked(form: str, tmp_path: Path) -> None:
+    """As hubs store them; nobody reads a printed dictionary."""
+    pictures = [make_jpeg((40 * n, 90, 20), (32, 32)) for n in (1, 2)]
+    cells: list[object] = [{"bytes": data, "path": f"{n}.jpg"} for n, data in enumerate(pictures)]
+    if form == "bytes alone":
+        cells = list(pictures)
+    if form == "two of one path":
+        cells = [{"bytes": data, "path": "image.jpg"} for data in pictures]
+    if form == "a path alone":
+        cells = [{"bytes": None, "path": f"{n}.jpg"} for n in (0, 1)]
+    pq.write_table(pa.table({"image": cells, "caption": [["red", "warm"], ["green"]]}), tmp_path / "train.parquet")
+    said = read("pairs", tmp_path / "train.parquet")
+    assert len(said.images) == 2 and len(said.queries) == 3
+    assert said.images["place"].notna().sum() == (0 if form == "a path alone" else 2)
+    assert not said.images["image"].str.contains("bytes").any()
+
+
+def test_a_cell_that_is_no_text_is_named_and_not_printed(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"image": ["a.jpg"], "caption": [{"en": "a dog"}]}), tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="has a dict where a text is wanted"):
+        read("pairs", tmp_path / "t.parquet")

@@ -24,7 +24,7 @@ from querytruth.formats.importers import (
     build_query_table,
     list_grades,
 )
-from querytruth.formats.set_images import ImageStore
+from querytruth.formats.set_images import ImageStore, find_image_defect
 
 _SUFFIXES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 _FILES = [f"{name}.{suffix}" for name in ("metadata", "captions", "pairs") for suffix in _SUFFIXES]
@@ -45,13 +45,14 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     columns = [image, text, *([grade] if grade else []), *(["split"] if split is not None else [])]
     queries: dict[str, str] = {}
     rows, rejections, count = [], [], 0
+    places: dict[str, str] = {}  # by name of an image that is in a cell, where it is in the store
     about = "each pair is right" if grade is None else f"grades: {grade!r}"
     unread = ", ".join(name for name in names if name.strip() and name not in columns)
     report_profile(path, f"images: {image!r}", f"texts: {text!r}", about, f"not read: {unread}" if unread else "")
     for count, (place, row) in enumerate(iterate_rows(path, columns), 1):  # noqa: B007
         if split is not None and row["split"] != split:
             continue
-        named, texts = _list_texts(row[image], str), _list_texts(row[text], str.strip)
+        named, texts = _list_names(place, row[image], image_store, places), _list_texts(place, row[text], str.strip)
         if not named or not texts or isinstance(row[text], NumberCell):
             kind, reason = ("query", "not_a_text" if texts else "empty_text")
             if not named:
@@ -69,7 +70,7 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     query_rows = ((query, words) for words, query in queries.items())
     return ImportedTables(
         queries=build_query_table(query_rows, "query" if grade else "caption"),
-        images=build_image_table((name, name, None) for name in dict.fromkeys(name for _, name, _ in rows)),
+        images=build_image_table((name, name, places.get(name)) for name in dict.fromkeys(name for _, name, _ in rows)),
         qrels=build_judgment_table(rows, "table" if grade else "caption"),
         files=[path],
         grades=list_grades((row[2] for row in rows), "the table's grade") if grade else CAPTION_GRADES,
@@ -102,7 +103,26 @@ def _read_grade(place: str, cell: Any) -> int | None:
     return int(value)
 
 
-def _list_texts(cell: Any, form: Callable[[str], str]) -> list[str]:
-    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, in a form, but for blank ones."""
+def _list_texts(place: str, cell: object, form: Callable[[str], str]) -> list[str]:
+    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, in a form, but for blank ones. Raises
+    UserError for what is neither text nor number."""
     cells = cell if isinstance(cell, list) else [cell]
+    if wrong := [one for one in cells if isinstance(one, dict | list | bytes)]:
+        raise import_error(place, f"has a {type(wrong[0]).__name__} where a text is wanted", "name another column")
     return [form(str(one)) for one in cells if one is not None and str(one).strip()]
+
+
+def _list_names(place: str, cell: object, image_store: ImageStore, places: dict[str, str]) -> list[str]:
+    """Returns the names of the images of a cell. An image that is in it, as hubs store them (bytes, or bytes and path),
+    is put into the store, and its place into `places`."""
+    if not isinstance(cell, dict | bytes):
+        return _list_texts(place, cell, str)
+    data, path = (cell, None) if isinstance(cell, bytes) else (cell.get("bytes"), cell.get("path"))
+    if not data:
+        return _list_texts(place, path, str)
+    if not isinstance(data, bytes) or (reason := find_image_defect(data)):
+        raise import_error(place, f"has no image in its cell ({reason if isinstance(data, bytes) else 'no bytes'})")
+    stored = image_store.put(data)
+    name = str(path) if path and places.get(str(path), stored) == stored else stored
+    places[name] = stored
+    return [name]

@@ -86,7 +86,7 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
     chat_session = open_chat_session(definition)
     overrides = decision_log.load_decisions(definition.out / definition.name, decision_records.Override)
     asked, answers, wanted = caption_images(to_caption, definition, chat_session, overrides, ledger)
-    captions, caption_notes = clean_captions(asked, answers, wanted, definition, ledger)
+    captions, caption_notes = clean_captions(asked, answers, wanted, definition, ledger, to_caption)
     queries, qrels = build_caption_queries(captions, definition)
     descriptions = describe_images(to_caption, definition, chat_session)
     shown = {image.image_id: image for image in to_caption}

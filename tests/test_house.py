@@ -169,7 +169,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 436,
-    "lines": 75_090,
+    "lines": 75_165,
     "lines of imports": 5_835,
     "carriers that are built at one place": 89,
     "functions with seven parameters or more": 15,

@@ -7,6 +7,7 @@ left out of account.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -48,6 +49,7 @@ CAPTION_REJECTION_REASONS = {
 MAX_QUERY_LENGTH = {"zh": 80, "en": 50}
 _MOST_LOST = 2  # characters: a limit may cut one
 MAX_CAPTION_CHARS = 4000  # characters; a detailed description has some hundreds
+_NEAR_TEXTS, _COMPARED_TEXTS = 0.8, 64
 _ENDED = re.compile(r"[。！？!?.…][”’」』）)\"']*$")
 _LEADING = "，,、：:；;。.!！ -—–"
 
@@ -126,6 +128,23 @@ def clean_caption(
     if is_short and not (may_address or asks_for_question(prompt_template)) and is_address(cleaned.text, rules):
         return CleanedCaption("", "talk", cleaned.openings)
     return cleaned
+
+
+def group_near_texts(texts: Sequence[str]) -> list[list[int]]:
+    """Returns the places of texts that say nearly the same: of the pairs of characters in both, four in five are in
+    each. A text is compared with the first of 64 groups; more different ones are not the few of a cache."""
+    groups: dict[str, list[int]] = {}
+    firsts: list[tuple[frozenset[str], list[int]]] = []
+    for place, text in enumerate(texts):
+        letters = reply_markup.letters_and_digits(text)
+        if letters not in groups:
+            pairs = frozenset(letters[at : at + 2] for at in range(len(letters)))
+            near = (group for other, group in firsts if len(pairs & other) >= _NEAR_TEXTS * len(pairs | other))
+            groups[letters] = next(near, [])
+            if not groups[letters] and len(firsts) < _COMPARED_TEXTS:
+                firsts.append((pairs, groups[letters]))
+        groups[letters].append(place)
+    return list({id(group): group for group in groups.values()}.values())
 
 
 def _read_answer(raw: str) -> str | None:

@@ -5,25 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 
 import prompts
 from builders.recall import caption_cleaning, caption_rules
 from builders.recall.definition import CaptionOptions, RecallDefinition
+from querytruth.array_types import FloatArray
+from querytruth.backends.images.rendering import PixelsJob, run_pixels_job
+from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.models import chat
-from querytruth.backends.models.chat import (
-    ChatAnswer,
-    ChatImage,
-    ChatModel,
-    ChatRequest,
-    Failure,
-    GenerationParameters,
-    Message,
-    Reply,
-    has_written_answers,
-    takes_caption_limits,
-)
+from querytruth.backends.models.chat import ChatAnswer, ChatImage, ChatRequest, Failure, GenerationParameters, Reply
 from querytruth.backends.steps import step
+from querytruth.errors import UserError
 from querytruth.questions import ChatSession, choose_ledger_bucket, load_prompt, require_a_reply
 from querytruth.sets.decision_records import Override
 from querytruth.sets.ledger import Ledger, rejection_rows
@@ -32,15 +26,21 @@ from querytruth.sets.manifest_notes import Captions, CommonStart
 
 _ARTICLE_MIN_TOKENS, _ARTICLE_MAX_TOKENS = 46, 48
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
-_MAX_REPLY_LENGTH = 200  # characters of a rejected reply in the ledger
+_MAX_REPLY_LENGTH, _MAX_QUOTE = 200, 80  # characters of a rejected reply in the ledger, of one in a message
 _MAX_OPENINGS = 20  # openings of a kind in the manifest
+_FIRST_CHECK = 32  # captions after which shared replies are looked for while the model answers, then at twice as many
+_LEAST_SHARED = 4  # images
+_COMPARED_IMAGES, _SIDE = 64, 8  # of one reply; px
+# Mean difference in grey levels, and correlation, of images of 8 x 8 pixels: 1% of the pairs of 100 photos of COCO are
+# as near, and 98% of the photos and their cropped, brightened, shifted or recoloured copies.
+_NEAR_COLOURS, _NEAR_SHAPES = 30, 0.9
 
 
 def limit_caption_tokens(parameters: GenerationParameters, captions: CaptionOptions) -> GenerationParameters:
     """Returns the parameters with the limits of the definition; else, for a model without limits of its own and in its
     options, with those of the article, whose minimum is for the reference prompt alone (`min_tokens` None)."""
     min_tokens, max_tokens = captions.min_tokens, captions.max_tokens
-    if takes_caption_limits(captions.model) and "max_tokens" not in captions.options:
+    if chat.takes_caption_limits(captions.model) and "max_tokens" not in captions.options:
         max_tokens = _ARTICLE_MAX_TOKENS if max_tokens is None else max_tokens
         if (
             min_tokens is None
@@ -57,7 +57,7 @@ def find_max_lengths(captions: CaptionOptions) -> dict[str, int]:
     tool wrote, where the definition gives none."""
     if captions.max_length is not None:
         return dict.fromkeys(captions.languages, captions.max_length)
-    if has_written_answers(captions.model):
+    if chat.has_written_answers(captions.model):
         return {}
     return {language: caption_cleaning.MAX_QUERY_LENGTH[language] for language in captions.languages}
 
@@ -70,7 +70,7 @@ def list_caption_thresholds(captions: CaptionOptions) -> list[Threshold]:
     return [describe_threshold(f"captions.max_length.{language}", "at most", most) for language, most in lengths]
 
 
-def load_caption_model(definition: RecallDefinition) -> ChatModel:
+def load_caption_model(definition: RecallDefinition) -> chat.ChatModel:
     """Returns the model that writes captions."""
     return chat.load_chat_model(definition.captions.model, **definition.captions.options)
 
@@ -89,7 +89,7 @@ def choose_caption_prompts(definition: RecallDefinition) -> RecallDefinition:
     return definition.model_copy(update={"captions": captions})
 
 
-def load_description_model(definition: RecallDefinition) -> ChatModel:
+def load_description_model(definition: RecallDefinition) -> chat.ChatModel:
     """Returns the model that writes descriptions: one of its own, or that of the captions."""
     wanted = definition.descriptions
     if wanted is None or wanted.model is None:
@@ -118,7 +118,7 @@ def build_image_request(
     image: ChatImage, prompt: prompts.PromptTemplate, limits: GenerationParameters, number: int = 0
 ) -> ChatRequest:
     """Returns the request that asks the prompt about one image."""
-    return ChatRequest((Message("user", prompt.text, (image,)),), limits, number=number, language=prompt.language)
+    return ChatRequest((chat.Message("user", prompt.text, (image,)),), limits, number=number, language=prompt.language)
 
 
 def choose_parameters(prompt: str, max_tokens: int | None = None) -> GenerationParameters:
@@ -157,16 +157,65 @@ def caption_images(
 
 
 def _make_fault_finder(definition: RecallDefinition) -> Callable[[ChatRequest, Reply], str]:
-    """Returns what says why a reply is no caption, by the rules of cleaning; '' for a caption."""
+    """Returns what says why a reply is no caption, by the rules of cleaning; '' for a caption. Raises UserError where
+    unlike images share replies."""
     rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
     max_lengths = find_max_lengths(definition.captions)
+    captions: dict[ChatImage, str] = {}
 
     def find_fault(request: ChatRequest, reply: Reply) -> str:
         language = request.language or ""
         asked = language, rules, request.messages[-1].text, max_lengths.get(language)
-        return caption_cleaning.clean_caption(reply.text, reply.finish_reason, *asked).reason
+        cleaned = caption_cleaning.clean_caption(reply.text, reply.finish_reason, *asked)
+        count = len(captions)
+        if cleaned.text:
+            captions[request.messages[-1].images[0]] = cleaned.text
+        if count < len(captions) >= _FIRST_CHECK and len(captions).bit_count() == 1:
+            _check_shared_replies(captions, definition)
+        return cleaned.reason
 
     return find_fault
+
+
+def _check_shared_replies(captions: Mapping[ChatImage, str], definition: RecallDefinition) -> None:
+    """Raises UserError where images that do not look alike share replies, as from a server that answers from another
+    image's cache: one reply serves a third of the images, or several, each for two and a tenth of the images, serve
+    half. Two photos of one thing may well have one caption."""
+    images, counts, text = list(captions), [0], ""
+    fewest = max(2, len(images) / 10)
+    for group in caption_cleaning.group_near_texts(list(captions.values())):
+        compared = group[:_COMPARED_IMAGES] if len(group) >= fewest else []
+        unlike = _count_unlike([images[place] for place in compared]) * len(group) // max(len(compared), 1)
+        text = captions[images[group[0]]] if unlike > max(counts) else text
+        counts += [unlike] if unlike >= fewest else []
+    if max(counts) < max(_LEAST_SHARED, len(images) / 3) and sum(counts) < max(_LEAST_SHARED, len(images) / 2):
+        return
+    options = definition.captions.options
+    name = str(options.get("name", definition.captions.model))
+    found = f"gives the same reply to images that do not look alike: {len(counts) - 1} serve {sum(counts)} of "
+    next_step = (
+        "make the server read each image and answer from no cache, run `querytruth replies refresh` with the "
+        f"definition and --model {name}, and build again; ask for more detail where all images are of one kind"
+    )
+    where = f"{name} at {options['base_url']}" if "base_url" in options else name
+    raise UserError("caption images", where, f"{found}{len(images)} images ({text[:_MAX_QUOTE]!r})", next_step)
+
+
+def _count_unlike(images: Sequence[ChatImage]) -> int:
+    """Returns how many images remain where of those that look alike one stays."""
+    grids: list[FloatArray] = []
+    for pixels in map_in_workers(run_pixels_job, [PixelsJob(str(one.path), _SIDE, one.sha256) for one in images]):
+        if isinstance(pixels, np.ndarray):
+            rows, columns = (np.linspace(0, side - 1, _SIDE).round().astype(int) for side in pixels.shape[:2])
+            grid = pixels[rows][:, columns].astype(np.float64)
+            grids += [grid] if not any(_look_alike(grid, other) for other in grids) else []
+    return len(grids)
+
+
+def _look_alike(one: FloatArray, other: FloatArray) -> bool:
+    first, second = (grid.mean(axis=2).ravel() - grid.mean() for grid in (one, other))
+    shapes = first @ second / max(np.linalg.norm(first) * np.linalg.norm(second), 1e-9)
+    return bool(np.abs(one - other).mean() < _NEAR_COLOURS or shapes > _NEAR_SHAPES)
 
 
 def _caption_rejections(
@@ -183,9 +232,11 @@ def clean_captions(
     wanted: caption_rules.CaptionOverrides,
     definition: RecallDefinition,
     ledger: Ledger,
+    images: Sequence[ChatImage] = (),
 ) -> tuple[pd.DataFrame, Captions]:
     """Returns the rows that have a caption, as `text`, with `note` (why a person wrote it); and for the manifest what
-    was rejected, what was stripped, and the frequent openings of captions that no rule changed."""
+    was rejected, what was stripped, and the frequent openings of captions that no rule changed. Raises UserError where
+    a model gave one reply to `images` that do not look alike."""
     rules, _ = caption_rules.load_cleaning_rules(definition.cleaning_files)
     templates = {name: load_prompt(name, definition.prompt_files).text for name in rows["prompt"].unique()}
     max_lengths = find_max_lengths(definition.captions)
@@ -196,6 +247,11 @@ def clean_captions(
             continue
         asked = row.language, rules, templates[row.prompt], max_lengths.get(row.language)
         cleaned.append(caption_cleaning.clean_caption(answer.text, answer.finish_reason, *asked))
+    if not chat.has_written_answers(definition.captions.model):
+        shown = {image.image_id: image for image in images}
+        pairs = zip(rows["image_id"], rows["query_id"], cleaned, strict=True)
+        replied = {shown[image]: one.text for image, query, one in pairs if one.text and query not in wanted.texts}
+        _check_shared_replies(replied, definition)
     notes_of = [wanted.reason(query_id) for query_id in rows["query_id"]]
     texts = rows.assign(text=pd.array([one.text for one in cleaned], dtype="str"), note=pd.array(notes_of, dtype="str"))
     is_repeated = _find_repeated_captions(texts)

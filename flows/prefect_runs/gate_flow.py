@@ -28,7 +28,7 @@ class GateParameters(GateOptions):
     of: str = Field(min_length=1, description="The set: its name (the newest version), name/v3, or a path.")
     system: Path = Field(description="The service: a YAML file (docs/systems.md).")
     max_unknown: float | None = Field(
-        None, ge=0, le=1, description="Share of the results that the set need not know (0.1)."
+        None, ge=0, le=1, description="Share of the results that the set need not know (0.5)."
     )
     workers: int = Field(2, ge=1, le=256, description="Worker processes for images.")
     hours: float | None = Field(None, gt=0, description="Stop after so long.")

@@ -45,8 +45,10 @@ _COUNTED = (
     "results_without_score",
     "unmapped_results",
 )
-_BY_ORDER = "the order of all answers is the ranking, and no score is used"
-_ORDERED = {"answers_out_of_order": _BY_ORDER, "results_without_score": _BY_ORDER}
+_ORDERED = {
+    "answers_out_of_order": "answers are out of order: the order of all answers is the ranking",
+    "results_without_score": "results have no score: the order of all answers is the ranking",
+}
 _RECORDED_AT_ONCE = 20  # answers
 _FIRST = 12  # queries without an answer to any of which the service is taken to be down
 _TRY_ONE = "try one query: querytruth search TEXT --system FILE --trial"
@@ -324,9 +326,7 @@ def _warn(stated: dict[str, Any], check: IndexCheck) -> list[EvaluationWarning]:
         warnings.append(EvaluationWarning("failed_queries", "", detail))
     for name, consequence in _ORDERED.items():
         if stated[name]:
-            what = name.replace("_", " ")
-            detail = f"{stated[name]:,} {what}: {consequence}"
-            warnings.append(EvaluationWarning(name, "", detail))
+            warnings.append(EvaluationWarning(name, "", f"{stated[name]:,} {consequence}"))
     if check.before != check.after:
         detail = "the index or its answers to the same query changed while it was asked"
         warnings.append(EvaluationWarning("index_changed", "", detail))

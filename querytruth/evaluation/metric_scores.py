@@ -229,16 +229,18 @@ def score_run(
 
 
 def bound_waiting(
-    run: pd.DataFrame, qrels: pd.DataFrame, waiting: Sequence[str], metrics: Sequence[Metric]
+    run: pd.DataFrame, qrels: pd.DataFrame, waiting: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, FloatArray]:
     """Returns by metric the highest value of each query that waits for judgments (waiting,), of which the lowest is 0:
-    the unjudged share of the first k for p@k, for others 1 where one of the first is unjudged."""
+    the unjudged share of the first k for p@k, for others 1 where one of the first is unjudged; {} where none waits."""
+    if not waiting:
+        return {}
     first = rank_first_results(run[run["query_id"].isin(waiting)], np.iinfo(np.int64).max)
     pair = ["query_id", "image_id"]
     judged = pd.MultiIndex.from_frame(qrels.loc[qrels["query_id"].isin(waiting), pair].astype("str"))
     unjudged = first[~pd.MultiIndex.from_frame(first[pair].astype("str")).isin(judged)]
     highest = {}
-    for metric in metrics:
+    for metric in map(parse_metric, metrics):
         cut = metric.cut if isinstance(metric.cut, int) else np.inf
         counts = unjudged.loc[unjudged["rank"] <= cut, "query_id"].value_counts().reindex(list(waiting), fill_value=0)
         share = counts.to_numpy(dtype=np.float64) / (cut if metric.name == "p" and cut < np.inf else 1)

@@ -61,15 +61,13 @@ def evaluate_run(
     system: SystemDescription,
     *,
     warnings: Sequence[EvaluationWarning] = (),
-    counts: Mapping[str, Any] | None = None,
+    counts: Mapping[str, Any] = MappingProxyType({}),
     waiting: Mapping[str, FloatArray] = MappingProxyType({}),
 ) -> evaluation_result.EvaluationResult:
     """Returns the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
     system and are added; `waiting`: see `bound_waiting`. Raises UserError for an unknown metric."""
     scores = metric_scores.score_run(ranked, spec.metrics, clusters=spec.clusters)
-    stated = dict(counts or {})
-    chance_by_metric = compute_chance_scores(scores.metrics, spec.truth, stated.get("unknown_results", 0))
-    waiting_count = len(next(iter(waiting.values()), ()))
+    chance_by_metric = compute_chance_scores(scores.metrics, spec.truth, counts.get("unknown_results", 0))
     names = [str(metric) for metric in scores.metrics]
     deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
@@ -106,13 +104,13 @@ def evaluate_run(
                 chance_by_metric,
                 scores.interval,
                 clusters=scores.clusters,
-                waiting=waiting_count,
+                waiting=len(next(iter(waiting.values()), ())),
             ),
         ],
         counts=scores.counts()
         | ({"explicit_negatives": negatives.mean().to_dict()} if len(negatives) else {})
         | ({"shortcuts": shortcuts.mean().to_dict()} if len(shortcuts) else {})
-        | stated,
+        | dict(counts),
         definitions={str(metric): metric.definition for metric in scores.metrics},
         thresholds={f"{precision:g}": find_threshold(ranked, curve, precision) for precision in wanted},
         phrasings=evaluation_result.measure_phrasing_spread(scores.per_query, spec.queries, names),

@@ -18,7 +18,7 @@ import re
 import tempfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -59,9 +59,6 @@ class _RowCollector:
         self._query, self._image, self._number = array("i"), array("i"), array("d")
         self._rank = array("d")
         self._exact: dict[int, Decimal] = {}  # by row what a double cannot tell from its neighbours
-
-    def __len__(self) -> int:
-        return len(self._query)
 
     def add(self, query_id: str, image_id: str, number: float, rank: float | None = None) -> None:
         """Adds a row; either all rows have a rank, or none has."""
@@ -135,7 +132,7 @@ def read_trec_qrels(path: Path) -> pd.DataFrame:
     rows = _RowCollector()
     with translate_read_errors("read qrels", path):
         for line, fields in _lines(path):
-            if not rows and fields[0] in _QUERY_NAMES:
+            if line == 1 and fields[0] in _QUERY_NAMES and not _NUMBER.fullmatch(fields[-1]):
                 continue  # BEIR's qrels: query-id, corpus-id and score below a header
             if len(fields) < 3:
                 raise _line_error(path, line, f"has {len(fields)} fields", "write query 0 image grade")
@@ -213,9 +210,8 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
                 rows.add(query, _find_id(place, {"image_id": result}, _IMAGE_NAMES), -rank)
                 continue
             image = _find_id(place, result, _IMAGE_NAMES)
-            named = {what: result[name] for name, what in _VALUE_NAMES.items() if name in result}
-            what = next((what for what in ("score", "distance", "rank") if what in named), "score")
-            score = named.get(what)
+            what, name = next(iter(_find_values(result).items()), ("score", ""))
+            score = result.get(name)
             if isinstance(score, bool) or not isinstance(score, int | float):
                 raise UserError(_STAGE, place, "has a result without a score", _LINES)
             rows.add(query, image, float(score) if what == "score" else -float(score))
@@ -223,15 +219,18 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
 
 
 def _unwrap(path: Path, whole: Any) -> Any:
-    """Returns the run within the subsets and splits of mteb's predictions. Raises UserError where there are several."""
-    if not isinstance(whole, list) or not all(isinstance(pair, tuple) for pair in whole):
-        return whole
-    if not (inside := [(name, part) for name, part in whole if _depth(part) >= 2]):
-        return whole
-    if len(inside) > 1:
-        reason = f"holds several runs ({', '.join(str(name) for name, _ in inside[:5])})"
-        raise UserError(_STAGE, path, reason, "write each to a file of its own")
-    return _unwrap(path, inside[0][1])
+    """Returns the run within the subset and the split of mteb's predictions ({subset: {split: {query: {image: score}}}}
+    beside what they say of the model). Raises UserError where there are several."""
+    for depth in (3, 2):
+        parts = whole if isinstance(whole, list) and all(isinstance(one, tuple) for one in whole) else []
+        inside = [(name, part) for name, part in parts if _depth(part) >= depth]
+        if not inside:
+            return whole
+        if len(inside) > 1:
+            reason = f"holds several runs ({', '.join(name for name, _ in inside[:5])})"
+            raise UserError(_STAGE, path, reason, "write each to a file of its own")
+        whole = inside[0][1]
+    return whole
 
 
 def _depth(value: Any) -> int:
@@ -325,18 +324,18 @@ def _find_id_columns(path: Path, names: list[str]) -> tuple[str, str]:
 
 
 def _find_value_columns(path: Path, names: list[str]) -> dict[str, str]:
-    """Returns what a table states of a result, and in which column: its score, or else its distance, and its rank.
-    Raises UserError for neither."""
-    values: dict[str, str] = {}
-    for name in names:
-        if (what := _VALUE_NAMES.get(name)) is not None:
-            values.setdefault(what, name)
-    if not values:
+    """Returns what a table states of a result, and in which column. Raises UserError where that is nothing."""
+    if not (values := _find_values(names)):
         reason = f"has no column score (it has {', '.join(names) or 'none'})"
         raise UserError(_STAGE, path, reason, f"name them {', '.join(RUN_COLUMNS)}, or rank in place of score")
-    if "score" in values:
-        values.pop("distance", None)
-    return dict(sorted(values.items(), key=lambda pair: pair[0] == "rank"))
+    return values
+
+
+def _find_values(names: Iterable[str]) -> dict[str, str]:
+    """Returns by what it states of a result the name among these: its score, or else its distance, then its rank."""
+    found = {_VALUE_NAMES[name]: name for name in names if name in _VALUE_NAMES}
+    wanted = ("score" if "score" in found else "distance", "rank")
+    return {what: found[what] for what in wanted if what in found}
 
 
 _FORMS: dict[str, Callable[[Path], pd.DataFrame]] = {

@@ -37,10 +37,6 @@ _UNKNOWN = {
 Suggestion = Callable[[list[str]], tuple[str, bool]]  # what to do about results, and whether they are the set's
 
 
-def _knows_none(_ids: list[str]) -> tuple[str, bool]:
-    return _NEXT_STEP, False
-
-
 @dataclass(frozen=True, slots=True)
 class RunVersion:
     """A version of the set, or LISTED: its name, such as v1, and the ids that could be queries and results."""
@@ -68,9 +64,9 @@ def match_run(
     run: pd.DataFrame,
     query_ids: pa.Array,
     result_ids: pa.Array,
-    known: Sequence[RunVersion] = (),
-    max_unknown: float | None = None,
-    suggest: Suggestion = _knows_none,
+    known: Sequence[RunVersion],
+    max_unknown: float | None,
+    suggest: Suggestion,
 ) -> MatchedRun:
     """Matches a run (query_id, image_id, score) with the queries and the gallery of a set. `known`: the version
     that the run was made for, if not this one, and what the set listed and left out (named LISTED). Raises
@@ -82,9 +78,9 @@ def match_run(
     is_known = find_positions(query_ids, queries) >= 0
     version = next((one for one in known if one.name != LISTED), None)
     left_out = [_list_left_out("query", query, queries, is_known, {one.name: one.query_ids for one in known})]
-    _refuse_unknown(left_out[0], int(mark_occurring(query, len(queries)).sum()), max_unknown, "query")
+    _refuse_unknown(left_out[0], int(mark_occurring(query, len(queries)).sum()), max_unknown, "query", suggest)
     matched = is_known[query] | (query < 0)
-    if not matched.any():
+    if len(run) and not matched.any():
         raise UserError(_STAGE, "run", "has no query in common with the set", "name the set that it was made for")
     is_found = find_positions(result_ids, images) >= 0
     sources = {one.name: one.result_ids for one in known}
@@ -122,20 +118,19 @@ def _list_left_out(
 
 
 def _refuse_unknown(
-    left_out: pd.DataFrame, total: int, max_unknown: float | None, kind: str, suggest: Suggestion = _knows_none
+    left_out: pd.DataFrame, total: int, max_unknown: float | None, kind: str, suggest: Suggestion
 ) -> None:
     unknown = left_out[left_out["known_in"] == ""]
     count = int(unknown["rows"].sum()) if kind == "result" else len(unknown)
     limit = DEFAULT_MAX_UNKNOWN if max_unknown is None else max_unknown
     if count <= limit * total:
         return
-    next_step = _NEXT_STEP
+    reason, next_step = "is a query that the set does not know", _NEXT_STEP
     if kind == "result":
-        next_step, is_explained = suggest(unknown["id"].astype(str).tolist())
+        reason, (next_step, is_explained) = "is not in the gallery", suggest(unknown["id"].astype(str).tolist())
         limit = _MAX_STRANGE if max_unknown is None and not is_explained else limit
         if count <= limit * total:
             return
-    reason = "is a query that the set does not know" if kind == "query" else "is not in the gallery"
     more = f", like {count:,} of {total:,} {'queries' if kind == 'query' else 'results'} of the run"
     raise UserError(_STAGE, unknown["id"].iloc[0], f"{reason}{more}; at most {limit:.1%} may be", next_step)
 

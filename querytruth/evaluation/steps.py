@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from querytruth.backends.files.bucket_urls import is_fetched_copy
 from querytruth.backends.files.safe_paths import contained_path
@@ -18,7 +21,6 @@ from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries, read_named_images
-from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.published_names import match_column, translate_run
 from querytruth.evaluation.result_files import read_per_query, read_result, result_to_json
 from querytruth.evaluation.result_types import ResultFile
@@ -40,7 +42,7 @@ def find_run_version(run: pd.DataFrame, view: EvaluationView, result_folder: Pat
     The result in `result_folder`, where the run is from one, states it. Otherwise it is the version that has more of
     the run's queries than this one, or more of its results, or whose queries the run answers all where it leaves out
     queries of this one; of several such versions the one that fits best, the newest first."""
-    if (stored := view.judged_set.stored) is None:
+    if (stored := view.judged_set.stored) is None or not len(run):
         return None
     if result_folder is not None:
         return _read_result_version(view, result_folder)
@@ -155,13 +157,7 @@ def _produce_run(
 ) -> tuple[SystemRun, MatchedRun]:
     """The run of a system, and what counts of it, an image per duplicate group; all of it for bare judgments."""
     answer = system.produce_run(view, choose_search_depth(view.spec.metrics, view.spec.truth, k))
-    is_padding = (answer.run["image_id"].astype("str") == _PADDING).to_numpy()
-    if is_padding.any():
-        detail = (
-            f"{int(is_padding.sum()):,} results of the run are {_PADDING}, by which an index says that it has no more"
-        )
-        warnings = [*answer.warnings, EvaluationWarning("padding", "", detail)]
-        answer = replace(answer, run=answer.run[~is_padding].reset_index(drop=True), warnings=warnings)
+    answer = _leave_out_padding(answer)
     if view.gallery_ids is None:
         return answer, MatchedRun(answer.run)
     column = "query_id" if view.is_image_to_text else "image_id"
@@ -176,14 +172,24 @@ def _produce_run(
     return answer, replace(matched, counts=counts | matched.counts, warnings=[*warnings, *matched.warnings])
 
 
+def _leave_out_padding(answer: SystemRun) -> SystemRun:
+    codes, ids = ground_truth.factorize_ids(answer.run["image_id"])
+    is_padding = np.isin(codes, np.flatnonzero(pc.equal(ids, _PADDING).to_numpy(zero_copy_only=False)))
+    if not is_padding.any():
+        return answer
+    detail = f"{is_padding.sum():,} results of the run are -1, by which an index says that it has no more"
+    warnings = [*answer.warnings, EvaluationWarning("padding", "", detail)]
+    return replace(answer, run=answer.run[~is_padding].reset_index(drop=True), warnings=warnings)
+
+
 def _find_listed(view: EvaluationView, run: pd.DataFrame, outside: str | None) -> frozenset[str]:
     """The results of a run that the set's build listed and left out, where these do not count."""
     stored, gallery = view.judged_set.stored, view.gallery_ids
     usual = "keep" if view.judged_set.description["kind"] == "imported" else "condense"
     if stored is None or gallery is None or view.is_image_to_text or (outside or usual) == "keep":
         return frozenset()
-    names = run["image_id"].astype("str").unique()
-    unknown = [name for name in names if name not in set(gallery.to_pylist())]
+    names = ground_truth.factorize_ids(run["image_id"])[1]
+    unknown = names.filter(pa.array(ground_truth.find_positions(gallery, names) < 0)).to_pylist()
     if not unknown:
         return frozenset()
     ledger = set_files.read_set(stored.path, ("ledger",)).tables.ledger
@@ -222,11 +228,7 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         system.description,
         warnings=[*matched.warnings, *answer.warnings],
         counts={**matched.counts, **answer.counts},
-        waiting=metric_scores.bound_waiting(
-            run, view.qrels, waiting, [parse_metric(name) for name in view.spec.metrics]
-        )
-        if waiting
-        else {},
+        waiting=metric_scores.bound_waiting(run, view.qrels, waiting, view.spec.metrics),
     )
     result = replace(result, left_out=matched.left_out)
     result.counts["queries_of_set"] = {
@@ -236,10 +238,9 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         "absent": len(absent),
     }
     if absent:
-        measured = (
-            {} if open_set.is_order_alone(ranked) else open_set.measure_absent(run, ranked, absent, result.thresholds)
-        )
-        result.counts["absent"] = {"queries": len(absent), **measured}
+        result.counts["absent"] = {"queries": len(absent)}
+        if not open_set.is_order_alone(ranked):
+            result.counts["absent"] |= open_set.measure_absent(run, ranked, absent, result.thresholds)
     return ScoredSystem(result, build_ranked_table(ranked), system.ledger)
 
 

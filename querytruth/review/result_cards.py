@@ -76,6 +76,11 @@ _WARNING_TEXTS = {  # code: title and fix
         "Ids that the set does not have",
         "Look at left_out.csv beside the results: are these ids of another set?",
     ),
+    "waiting": ("Queries wait for judgments", "Judge what searches return for them: querytruth review SET --run RUN."),
+    "condensed": ("Results that the set left out", "Give --outside keep to count them as unjudged at their ranks."),
+    "padding": ("Padding of an index", "Ask the index for fewer results, or leave the padding out."),
+    "answers_out_of_order": ("Answers out of order", "Let the service answer with the best first, or give no scores."),
+    "results_without_score": ("Results without a score", "Let the service give every result a score, or none."),
     "not_encoded": ("Not all was encoded", "Look at the ledger beside the results for what was lost and why."),
     "words_of_the_truth": (
         "It knows the truth's words",

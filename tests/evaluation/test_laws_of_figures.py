@@ -16,12 +16,17 @@ from hypothesis import strategies as st
 
 import querytruth as qt
 from querytruth.errors import UserError
+from querytruth.evaluation.evaluation_result import describe_queries
+from querytruth.evaluation.ground_truth import index_qrels
+from querytruth.evaluation.metric_scores import bound_waiting, score_run
+from querytruth.evaluation.ranking import rank_run
 from tests.images import make_jpeg
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
 QUERIES = ["red kite", "blue door", "green boat", "红伞"]
 PHOTOS = [f"album/{n:02}.jpg" for n in range(8)]  # of which the first four are right, one for each query
 METRICS = ["hit@1", "hit@2", "rr@10", "p@5", "ndcg@10", "ap@10"]
+RULES = (None, "condense", "keep")
 Answers = Mapping[str, list[str]]  # file names by text, the best first
 
 
@@ -170,3 +175,92 @@ def test_only_the_named_photos_on_demand(album: Path, tmp_path: Path) -> None:
     answers = {text: [PHOTOS[7], PHOTOS[n]] for n, text in enumerate(QUERIES)}
     found = figures(named.path, as_table(answers, tmp_path))
     assert found["hit@1"] == 0 and found["rr@10"] == 0.5, "the photo of the folder keeps its rank"
+
+
+def test_padding_of_an_index_is_no_result(album: Path, tmp_path: Path) -> None:
+    """FAISS fills up with -1, also before the right one where distances are negated."""
+    rows = as_table({text: ["-1", PHOTOS[n]] for n, text in enumerate(QUERIES)}, tmp_path)["run"]
+    found = qt.evaluate(album, run=rows, metrics=["hit@1"])
+    assert found["hit@1"] == 1 and "padding" in {one.code for one in found.warnings}
+    assert "padding" not in {one.code for one in qt.evaluate(album, run=rows[rows["image_id"] != "-1"]).warnings}
+
+
+def test_an_order_alone_has_no_threshold_and_scores_have_one(album: Path, tmp_path: Path) -> None:
+    answers = {text: [PHOTOS[n]] for n, text in enumerate(QUERIES)}
+    assert qt.evaluate(album, **as_function(answers, tmp_path)).result.thresholds == {}
+    assert "0.9" in qt.evaluate(album, **as_table(answers, tmp_path)).result.thresholds
+
+
+def test_a_search_that_answers_backwards_is_refused_like_its_file(tmp_path: Path) -> None:
+    texts, names = [f"query {n}" for n in range(40)], [f"{n:02}.jpg" for n in range(40)]
+    (tmp_path / "photos").mkdir()
+    for n, name in enumerate(names):
+        (tmp_path / "photos" / name).write_bytes(make_jpeg((6 * n, 250 - 6 * n, 90), (40, 30 + n)))
+    rows = "".join(f"{text},{name}\n" for text, name in zip(texts, names, strict=True))
+    (tmp_path / "golden.csv").write_text("query,image\n" + rows)
+    album = qt.import_set("pairs", tmp_path / "golden.csv", tmp_path / "golden", images=tmp_path / "photos").set.path
+    answers = {text: [*names[:n][-5:], *names[n + 1 :][:5], names[n]] for n, text in enumerate(texts)}
+    with pytest.raises(UserError, match=r"puts relevant images last.* let it answer with the best first"):
+        qt.evaluate(album, **as_function(answers, tmp_path))
+    qt.evaluate(album, **as_function({text: names[::-1] for text, names in answers.items()}, tmp_path))
+
+
+def test_what_a_build_left_out_keeps_its_rank_or_not_as_it_is_said(tmp_path: Path) -> None:
+    """A photo that cannot be read is in the ledger of a set of tags, and a search over the folder returns it first."""
+    (tmp_path / "photos").mkdir()
+    for n, name in enumerate(("a.jpg", "b.jpg", "broken.jpg")):
+        data = make_jpeg((80 * n, 200 - 80 * n, 90), (64, 48 + 8 * n))
+        (tmp_path / "photos" / name).write_bytes(data[: 30 if name == "broken.jpg" else None])
+    (tmp_path / "tags.csv").write_text("file_name,tag\na.jpg,red\nbroken.jpg,red\n")
+    definition = qt.Precision(
+        name="tagged", annotations=[tmp_path / "tags.csv"], images=tmp_path / "photos", out=tmp_path / "sets",
+        searchable={"min_images": 1}, mixes={"levels": 1}, languages=["en"], texts=["word"], render=None,
+    )  # fmt: skip
+    tagged = qt.build(definition).set
+    assert sorted(tagged.images["file_name"]) == ["a.jpg", "b.jpg"]
+    run = {"red": {"broken.jpg": 3.0, "never seen.jpg": 2.0, "a.jpg": 1.0}}
+    found = {rule: qt.evaluate(tagged.path, run=run, metrics=["rr"], max_unknown=1, outside=rule) for rule in RULES}
+    assert {rule: one["rr"] for rule, one in found.items()} == pytest.approx(
+        {None: 1 / 2, "condense": 1 / 2, "keep": 1 / 3}
+    )
+    assert found[None].result.counts["results_left_out"] == 1
+    assert found[None].result.counts["left_out_of_the_first_10"] == 1
+    assert "condensed" in {one.code for one in found[None].warnings}
+    assert "condensed" not in {one.code for one in found["keep"].warnings}
+
+
+def test_queries_that_wait_are_in_the_bounds_and_in_no_mean() -> None:
+    """One of three queries counts, at hit@1 of 1; the others wait, and one of them has judged results alone."""
+    run = pd.DataFrame(
+        [("a", "x", 1.0), ("b", "x", 2.0), ("b", "y", 1.0), ("c", "x", 1.0)], columns=["query_id", "image_id", "score"]
+    )
+    qrels = pd.DataFrame([("a", "x", 1), ("b", "x", 0), ("c", "x", 0)], columns=["query_id", "image_id", "relevance"])
+    waiting = bound_waiting(run, qrels, ["b", "c"], ["hit@1", "hit@2", "p@2"])
+    assert {name: bounds.tolist() for name, bounds in waiting.items()} == {
+        "hit@1": [0, 0], "hit@2": [1, 0], "p@2": [0.5, 0]
+    }  # fmt: skip
+    ranked = rank_run(run[run["query_id"] == "a"], index_qrels(qrels[qrels["query_id"] == "a"]))
+    figures = score_run(ranked, ["hit@1", "hit@2"]).figures({}, waiting).set_index("metric")
+    assert figures["value"].tolist() == [1, 1]
+    assert figures["at_least"].tolist() == pytest.approx([1 / 3, 1 / 3])
+    assert figures["at_most"].tolist() == pytest.approx([1 / 3, 2 / 3])
+    counts = {"queries_of_set": {"all": 3, "count": 1, "wait": 2, "absent": 0}}
+    assert describe_queries(counts, 1) == "3 queries: 1 count, 2 wait for judgments"
+    assert describe_queries({"queries_of_set": {"all": 1, "count": 1, "wait": 0, "absent": 0}}, 1) == "1 queries"
+
+
+def test_a_gate_refuses_runs_that_were_made_on_other_images(tmp_path: Path) -> None:
+    versions = []
+    for count in (3, 5):
+        for n in range(count):
+            path = tmp_path / "photos" / f"{n}.jpg"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(make_jpeg((40 * n, 200, 90), (40 + 9 * n, 30)))
+        (tmp_path / "golden.csv").write_text("query,image\nred,0.jpg\nblue,1.jpg\n")
+        source = tmp_path / "golden.csv", tmp_path / "sets" / "golden"
+        versions.append(qt.import_set("pairs", *source, images=tmp_path / "photos").set.path)
+    run = {"red": {"0.jpg": 1.0}, "blue": {"1.jpg": 1.0}}
+    old, new = (qt.evaluate(path, run=run, name="search", store=True, page=False).folder for path in versions)
+    with pytest.raises(UserError, match="was made on v1, whose images are not those of v2"):
+        qt.gate(versions[1], candidate=new, baseline=old, metric=["hit@1"], margin=[0.1])
+    assert qt.gate(versions[1], candidate=new, baseline=new, metric=["hit@1"], margin=[0.1]).verdict == "PASS"

@@ -69,3 +69,17 @@ def test_a_topic_of_100_beside_100_single_queries_separates_no_equal_systems() -
 @pytest.mark.parametrize("quality", [[0.5] * 6, [0.5, 0.51, 0.52, 0.55, 0.6], [0.45, 0.5, 0.5, 0.5, 0.55, 0.55]])
 def test_of_1000_boards_at_least_950_hold_all_true_ranks(quality: list[float]) -> None:
     assert count_boards_that_hold(1000, quality, 150) >= 950
+
+
+def test_where_judgments_are_missing_only_what_none_could_change_is_a_rank() -> None:
+    """The better of two by the test may be the worse one once what came back is judged."""
+    figures = {"a": np.array([1.0] * 60), "b": np.array([0.5] * 60)}
+    ranks = {
+        most: [
+            (one.best_rank, one.worst_rank) for one in rank_systems(figures, bounds={"a": (1, 1), "b": (0.5, most)})[0]
+        ]
+        for most in (0.9, 1.0)
+    }
+    assert ranks == {0.9: [(1, 1), (2, 2)], 1.0: [(1, 1), (2, 2)]}
+    open_ = rank_systems(figures, bounds={"a": (0.8, 1), "b": (0.5, 0.9)})[0]
+    assert [(one.best_rank, one.worst_rank) for one in open_] == [(1, 2), (1, 2)]

@@ -490,3 +490,15 @@ def test_runs_in_the_forms_of_others(name: str, content: str, tmp_path: Path) ->
 def test_judgments_in_beirs_three_columns(tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\nq\tb\t0\n")
     assert read_trec_qrels(tmp_path / "test.tsv")["relevance"].tolist() == [1, 0]
+
+
+def test_what_only_looks_like_a_form_of_others_is_read_as_before(tmp_path: Path) -> None:
+    """A query that is called query, and scores within objects, which are no subsets of mteb's."""
+    (tmp_path / "t.qrels").write_text("query 0 a 1\nquery 0 b 0\n")
+    assert len(read_trec_qrels(tmp_path / "t.qrels")) == 2
+    (tmp_path / "run.json").write_text('{"q": {"a": {"score": 1}}}')
+    with pytest.raises(UserError, match="the score is no number"):
+        read_run(tmp_path / "run.json")
+    (tmp_path / "two.json").write_text('{"default": {"dev": {"q": {"a": 1}}, "test": {"q": {"a": 1}}}}')
+    with pytest.raises(UserError, match=r"holds several runs \(dev, test\)"):
+        read_run(tmp_path / "two.json")

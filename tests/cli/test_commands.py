@@ -143,7 +143,7 @@ def test_init_plan_build_show_export(run: Run, tmp_path: Path, make_world: Calla
         (["build", "precision", "gone.yaml"], 1, "querytruth init"),
         (["export", "nothing", "trek", "out"], 1, "did you mean 'trec'?"),
         (["init", "precison"], 1, "did you mean 'precision'?"),
-        (["build", "precision"], 2, "DEFINITION.yaml (command line): is missing"),
+        (["build", "precision"], 2, "DEFINITION.yaml (build): is missing"),
         (["verify"], 2, "SET (command line): is missing"),
         (["nonsense"], 2, "is no command of querytruth"),
         (["build", "precision", "x.yaml", "--workers", "many"], 2, "--workers"),

@@ -46,7 +46,7 @@ FILES = {
     "short.trec": "q Q0 image\n",
     "number.trec": "q Q0 image 1 high tag\n",
     "other.trec": "q_of_another_set Q0 image 1 0.5 tag\n",
-    "columns.csv": "query,image,score\nq,i,1\n",
+    "columns.csv": "colour,picture,weight\nred,i,1\n",
     "cells.csv": "query_id,image_id,score\nq,i\n",
     "run.json": '{"q": 3}',
     "list.json": "[1, 2]",

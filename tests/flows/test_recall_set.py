@@ -321,7 +321,7 @@ def test_descriptions_tell_of_rivals_that_captions_do_not_name(images: Path, end
     described = build(from_endpoint(images, endpoint, "descriptions={}"))
     assert truth(described)[CAPTIONS["street"]] == {"street", "street2"}
     evidence = set(set_files.read_set(described.path).tables.qrels["evidence"].dropna())
-    assert evidence == {"its captions say all of it: 街边有一辆公交车和一个穿黑衣服的人。"}
+    assert evidence == {"written for this image", "its captions say all of it: 街边有一辆公交车和一个穿黑衣服的人。"}
     assert described.manifest["notes"]["ambiguity"]["seen"]["descriptions"] == "openai_compatible"
     with pytest.raises(UserError, match="options without a model"):
         load_definition(None, from_endpoint(images, endpoint, "descriptions.options={a: 1}"), "recall")
@@ -484,7 +484,8 @@ def test_captions_by_an_endpoint_obey_the_limits_of_the_article(images: Path) ->
 
 @pytest.mark.thorough
 def test_a_caption_that_is_asked_for_again_obeys_the_same_limits(images: Path) -> None:
-    with loopback(lambda asked: said("街边有一辆公交车" if len(server.asked) <= 5 else LONG)) as server:
+    first = iter(["街边有一辆公交车"] * 3 + ["湖边有一只白色的鸟", "公园里有一条长椅"])
+    with loopback(lambda asked: said(next(first, LONG))) as server:
         result = build(from_endpoint(images, server, "ambiguity.policy=recaption", "ambiguity.then=review"))
         again = [asked.json for asked in server.asked[5:]]
     assert again and {(one["max_tokens"], one.get("min_tokens")) for one in again} == {(48, 46)}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from builders.precision import annotated_gallery
 from builders.precision.annotated_gallery import AnnotatedGallery
 from builders.precision.annotation_files import read_annotations
+from querytruth.backends.files.column_profile import ReadingOptions, use_table_options
 from querytruth.errors import UserError
 from querytruth.records import image_id_of_source
 from querytruth.sets.ledger import Ledger
@@ -247,7 +248,7 @@ def test_neither_the_order_of_records_nor_that_of_files_matters(
 def test_shares_equal_those_worked_out_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, sides: list[list[float]], block: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, use_table_options(ReadingOptions(bad_rows=1)):
         patch.setattr(annotated_gallery, "_BLOCK", block)
         gallery, ledger = join(tmp_path_factory.mktemp("shares"), coco(annotations=[BOX | {"bbox": s} for s in sides]))
     wanted = []

@@ -150,10 +150,10 @@ def group_near_texts(texts: Sequence[str]) -> list[list[int]]:
 def _read_answer(raw: str) -> str | None:
     """Returns the answer in a reply, without reasoning, further turns and regions; None where it is reasoning alone."""
     marked = read_answer(raw)
-    labelled = read_labelled_answer(marked.text[: 5 * MAX_CAPTION_CHARS])
+    labelled = read_labelled_answer(reply_markup.unwrap_object(marked.text)[: 5 * MAX_CAPTION_CHARS])
     if marked.is_only_reasoning or labelled.is_only_reasoning:
         return None
-    return strip_regions(reply_markup.unwrap_json(labelled.text))
+    return strip_regions(reply_markup.unwrap_object(labelled.text))
 
 
 def measure_length(text: str, language: str) -> int:

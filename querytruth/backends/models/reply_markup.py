@@ -6,8 +6,13 @@ Checked are words, language, repetition, and an echo of the prompt.
 import json
 import re
 import unicodedata
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import pairwise, takewhile
+from typing import Any
 
+import yaml
+
+from querytruth.backends.files.text_formats import load_yaml
 from querytruth.backends.models.reply_envelope import read_answer, strip_regions
 
 _CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
@@ -31,7 +36,9 @@ _CLOSE = re.compile(r"\s+(?=[，。！？；：、])|(?<=[，。！？；：、]
 _PAIRED = (("“", "”"), ("「", "」"), ("『", "』"), ('"', '"'), ("＂", "＂"), ("«", "»"))
 _WHOLE = [re.compile(rf"{a}([^{a}{b}]*){b}([。.!！?？]?)") for a, b in (*_PAIRED, ("‘", "’"), ("'", "'"))]
 _JSON_FENCE = re.compile(r"\s*`{3}[a-zA-Z]{0,10}\s(.*?)\s*`{3}\s*", re.DOTALL)
-_MAX_JSON = 20_000  # characters
+_MAX_JSON, _MAX_DEPTH = 20_000, 40  # characters, brackets
+_FIELD = re.compile(r"\s*(?:- )?[\"']?(?P<name>[^\W\d]\w{0,30})[\"']?\s?(?:[:=](?=\s|$)|：)\s*(?P<value>.*)")
+_PART_OF_FIELDS = re.compile(rf"{_FIELD.pattern}|\s|- |\[")  # an indented line, an item, a TOML table
 _ANSWER_NAMES = frozenset(["caption", "description", "answer", "query", "text", "描述", "答案", "标题"])
 _JOINERS = "\u200c\u200d"  # part of emoji and Indic words
 
@@ -83,24 +90,49 @@ def strip_reasoning(raw: str) -> str:
     return strip_regions(read_answer(raw).text)
 
 
-def unwrap_json(text: str) -> str:
-    """Returns the text in an answer that is JSON: the one string of an object, or the one with a name such as
-    "caption"; of a list, its first. Any other text is returned as it is."""
+def unwrap_object(text: str) -> str:
+    """Returns the text in an answer that is JSON, YAML or TOML: the one with a name such as "caption" at any depth, or
+    the only string of an object in brackets; of a list, its first. Any other text is returned as it is."""
     fenced = _JSON_FENCE.fullmatch(text)
     inner = (fenced.group(1) if fenced else text).strip()
-    if inner[:1] not in ("{", "[") or len(inner) > _MAX_JSON:
+    if len(inner) > _MAX_JSON:
         return text
+    if inner[:1] not in ("{", "["):
+        return _read_fields(inner) or text
     try:
         value = json.loads(inner, strict=False)
     except (ValueError, RecursionError):
-        return text
-    value = value[0] if isinstance(value, list) and value else value
-    if isinstance(value, dict):
-        strings = {str(name).casefold(): one for name, one in value.items() if isinstance(one, str)}
-        named = [one for name, one in strings.items() if name in _ANSWER_NAMES]
-        chosen = named[:1] or (list(strings.values()) if len(value) == 1 else [])
-        value = chosen[0] if chosen else None
-    return value if isinstance(value, str) else text
+        if inner[-1] not in "}]" or sum(map(inner.count, "[{")) > _MAX_DEPTH:
+            return text
+        try:
+            value = load_yaml(inner)  # Python's quotes, a comma too many
+        except (yaml.YAMLError, ValueError):
+            return text
+    strings = list(_list_strings(value[0] if isinstance(value, list) and value else value))
+    named = [one for name, one in strings if name in _ANSWER_NAMES]
+    chosen = named or [one for _, one in strings if len(strings) == 1]
+    return chosen[0] if chosen else text
+
+
+def _list_strings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _list_strings(one, str(key).casefold())
+
+
+def _read_fields(text: str) -> str:
+    """Returns the value of the first line "caption: …" of a text whose lines are all fields, or belong to one."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    fields = [_FIELD.match(line) for line in lines]
+    if not all(fields[:1]) or len(lines) < 2 or not all(map(_PART_OF_FIELDS.match, lines)):
+        return ""
+    for place, field in enumerate(fields):
+        if field and field["name"].casefold() in _ANSWER_NAMES:
+            rest = takewhile(lambda pair: not pair[1], zip(lines[place + 1 :], fields[place + 1 :], strict=True))
+            return " ".join([field["value"].strip("|>-+ "), *(line.strip() for line, _ in rest)]).strip(" \"'")
+    return ""
 
 
 def first_list_item(text: str) -> tuple[str, bool]:

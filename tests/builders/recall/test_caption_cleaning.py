@@ -22,6 +22,34 @@ RULES = parse_cleaning_rules(SOURCES)
 ASKED = prompts.load_template("zh/caption").text
 
 
+EN_NO_CAPTIONS = [
+    "The image was withheld by our content filter.",
+    "Content policy violation detected.",
+    "This request violates our usage policies.",
+    "The link you provided is dead.",
+    "Failed to fetch the image.",
+    "404 Not Found",
+    "Unsupported image format",
+    "No visual content to describe.",
+    "This model does not support image input.",
+    "The picture is too blurry to make anything out.",
+    "A completely black image.",
+    "Output truncated.",
+]
+ZH_NO_CAPTIONS = [
+    "该图片未通过内容安全审核",
+    "内容审核未通过，不予展示",
+    "图片内容触发风控",
+    "图片链接已失效",
+    "网页不存在",
+    "下载超时",
+    "当前对话中没有图片",
+    "麻烦发一下图片",
+    "本模型仅支持文本",
+    "图片是空白的，没有可见内容",
+    "不便描述此图",
+    "账户欠费，服务已停用",
+]
 COUNTED = "".join(f"{number}只猫坐在沙发上，" for number in range(9))
 
 
@@ -128,12 +156,50 @@ def test_english_openings_go_where_they_are_no_content(raw: str, caption: str) -
         "<|im_start|>assistant\n一只猫坐在沙发上<|im_end|>",
         "一只猫坐在沙发上（共40字）",
         '{"caption": "一只猫坐在沙发上"}',
+        "{'objects': ['猫', '沙发'], 'caption': '一只猫坐在沙发上', }",
+        '```json\n[{"result": {"caption": "一只猫坐在沙发上", "confidence": 0.9}}]\n```',
+        "caption: 一只猫坐在沙发上\nobjects:\n  - 猫\n  - 沙发",
+        "```yaml\nimage: cat.jpg\ndescription: |\n  一只猫坐在沙发上\n\nconfidence: 0.9\n```",
+        '[reply]\nscore = 0.9\ncaption = "一只猫坐在沙发上"\nobjects = ["猫"]',
+        "主体：猫\n描述：一只猫坐在沙发上\n背景：沙发",
         "\ufeff一只猫\u200b坐在\x00沙发\ud800上\ufffd",
         "Caption: 一只猫坐在沙发上",
     ],
 )
 def test_what_surrounds_the_words_goes(raw: str) -> None:
     assert text_of(raw) == "一只猫坐在沙发上"
+
+
+@pytest.mark.parametrize(
+    ("language", "reply"),
+    [
+        *[("en", reply) for reply in EN_NO_CAPTIONS],
+        *[("zh", reply) for reply in ZH_NO_CAPTIONS],
+    ],
+)
+def test_a_reply_about_the_file_or_the_service_is_no_caption(language: str, reply: str) -> None:
+    assert reason_of(reply, language) in ("talk", "refusal", "empty", "too_short")
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "一张照片挂在空白的墙上",
+        "一块字迹难以辨认的招牌",
+        "其他球员试图拦截",
+        "一片漆黑的夜空中没有星星",
+        "工人按安全规定戴着安全帽",
+        "一台显示错误信息的电脑",
+        "The photo frame on the desk is missing its glass.",
+        "A black and white photo of an empty street",
+        "A chain link fence is broken.",
+        "A police officer blocks access to a photo exhibit",
+        "A hotel service cart is empty.",
+        "A street sign with no text on it",
+    ],
+)
+def test_the_same_words_of_what_the_image_shows_stay(caption: str) -> None:
+    assert clean_caption(caption, "stop", "en" if caption.isascii() else "zh", RULES).text == caption
 
 
 def test_lines_become_one_and_quotes_inside_stay() -> None:

@@ -35,19 +35,6 @@ _CONTRACTED = re.compile(r"'(?:[tsdm]|re|ve|ll)$", re.IGNORECASE)
 _HAN = re.compile("[\u3400-\u9fff]")
 _FEWEST_TYPED = 10  # texts by which a log shows that it holds every keystroke
 _REPEATED = re.compile(r"(.)\1{9,}|^(.{1,4}?)\2{7,}$")
-# The order decides for texts of several scripts: kana beside Chinese characters is Japanese.
-_SCRIPTS = (
-    ("ja", re.compile("[\u3041-\u30ff]")),
-    ("ko", re.compile("[\uac00-\ud7af\u1100-\u11ff]")),
-    ("zh", re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")),
-    ("ru", re.compile("[\u0400-\u04ff]")),
-    ("ar", re.compile("[\u0600-\u06ff]")),
-    ("hi", re.compile("[\u0900-\u097f]")),
-    ("th", re.compile("[\u0e00-\u0e7f]")),
-    ("el", re.compile("[\u0370-\u03ff]")),
-    ("he", re.compile("[\u0590-\u05ff]")),
-    ("en", re.compile("[a-z\u00c0-\u024f]", re.I)),
-)
 PRIVATE_KINDS = ("email", "card_number", "id_number", "telephone", "secret", "long_number")
 _EMAIL = re.compile(r"[\w.+%-]+\s?(?:@|\(at\)|\[at\])\s?[\w-]+(?:\.|\s?(?:\(dot\)|\[dot\])\s?)[a-z]{2,}", re.I)
 _SPACED_DIGITS = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
@@ -152,13 +139,6 @@ def find_absurdity(text: str) -> str | None:
     if not any(unicodedata.category(c)[0] in "LN" or unicodedata.category(c) == "So" for c in text):
         return "no_content"  # an emoji alone is a query
     return None
-
-
-def find_language(text: str) -> str:
-    """Returns the language by the script: en for Latin letters, und for none that is known."""
-    if text.isascii():
-        return "en" if any(c.isalpha() for c in text) else "und"
-    return next((language for language, letters in _SCRIPTS if letters.search(text)), "und")
 
 
 def find_private_kind(text: str, kinds: Collection[str] = PRIVATE_KINDS) -> str | None:

@@ -22,6 +22,7 @@ from builders.queries.log_files import LogLine
 from builders.queries.log_texts import PRIVATE_KINDS, find_private_kind
 from querytruth.array_types import AnyArray, FloatArray
 from querytruth.backends.files.column_profile import find_number_form
+from querytruth.backends.files.text_files import detect_language
 from querytruth.records import content_id, stable_hash
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.query_texts import is_total
@@ -171,7 +172,7 @@ class SearchLog:
         source_id, language, topic = self.details[code]
         language = language.lower() if len(language) <= _LONGEST_LANGUAGE and language.isascii() else ""
         if not language.replace("-", "").isalpha():
-            language = log_texts.find_language(text)
+            language = detect_language(text)
         names = [one if _is_public_name(one) else None for one in (source_id, topic)]
         return text, names[0], language, names[1]
 

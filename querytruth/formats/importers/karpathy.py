@@ -4,6 +4,7 @@ sentences: [{raw, sentid, …}]}]}).
 Layout: karpathy/neuraltalk2, coco/coco_preprocess.ipynb, and https://cs.stanford.edu/people/karpathy/deepimagesent.
 """
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
     ]
     rows = [(_id(image), f"{image.filepath}/{image.filename}".lstrip("/"), None) for image in images]
     is_own_export = all(image.image_id is not None for image in images)
-    language = None if is_own_export else detect_language(" ".join(text for _, text, _ in caption_lines[:1000]))
+    language = None if is_own_export else _find_main_language(caption_lines[:1000])
     title = f"{data.dataset or path.stem}, {split or 'test'}"
     imported = import_layouts.build_caption_set(
         caption_lines, importers.build_image_table(rows), [path], language, title
@@ -68,3 +69,7 @@ def read(source: Path, split: str | None, image_store: set_images.ImageStore) ->
 
 def _id(image: KarpathyImage) -> str:
     return image.image_id or str(image.imgid if image.cocoid is None else image.cocoid)
+
+
+def _find_main_language(lines: list[import_layouts.CaptionLine]) -> str:
+    return Counter(detect_language(text) for _, text, _ in lines).most_common(1)[0][0] if lines else "en"

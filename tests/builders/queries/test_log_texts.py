@@ -5,7 +5,6 @@ import pytest
 from builders.queries.log_texts import (
     build_question_key,
     find_absurdity,
-    find_language,
     find_private_kind,
     normalise_query,
 )
@@ -67,8 +66,3 @@ def test_case_width_punctuation_and_blanks_make_no_other_question() -> None:
 )  # fmt: skip
 def test_absurd_texts_have_a_reason(text: str, reason: str | None) -> None:
     assert find_absurdity(normalise_query(text)) == reason
-
-
-def test_the_language_is_that_of_the_letters() -> None:
-    texts = ["red car", "红色汽车", "赤い車", "빨간 차", "красная машина", "🐶 7"]
-    assert [find_language(text) for text in texts] == ["en", "zh", "ja", "ko", "ru", "und"]

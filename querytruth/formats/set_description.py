@@ -1,6 +1,6 @@
 """What an export says of its set (querytruth.json, README.md), needs of it, and leaves out."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from querytruth.backends.files.text_formats import load_yaml
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.formats.set_card import render_set_card
 from querytruth.formats.set_images import require_images
+from querytruth.sets.absent_queries import list_absent
 from querytruth.sets.benchmark_set import Tables, canonical_json, get_render_options
 from querytruth.sets.set_files import StoredSet
 
@@ -117,11 +118,21 @@ def whitespace_in_texts(tables: Tables) -> str:
     return f"the tabs, line ends and double blanks of {number:,} texts" if number else ""
 
 
-def families_and_twins(tables: Tables) -> str:
-    """Describes the families of queries, by which figures are sliced, and their twins."""
-    families = tables.queries["family"] if "family" in tables.queries else pd.Series(dtype="object")
-    number = int(families.notna().sum())
-    return f"the families and twins of {number:,} queries" if number else ""
+def lost_columns(name: str, kept: Collection[str]) -> Callable[[Tables], str]:
+    """Returns a function that names the columns of a table that have values and are not kept."""
+
+    def describe(tables: Tables) -> str:
+        frame = getattr(tables, name)
+        lost = [str(column) for column in frame if column not in kept and frame[column].notna().any()]
+        return f"of {name}: {', '.join(lost)}" if lost else ""
+
+    return describe
+
+
+def absent_queries(tables: Tables) -> str:
+    """Describes the own queries without an answer, which are known by their column `stratum`."""
+    number = len(list_absent(tables.queries, tables.qrels, len(tables.images)))
+    return f"that the gallery has no answer to {number:,} queries (they look unjudged)" if number else ""
 
 
 def candidate_judgments(tables: Tables) -> str:
@@ -142,10 +153,10 @@ def collapse_whitespace(text: str) -> str:
 
 CHANGED_BY_SINGLE_ANSWERS = (several_relevant_images, graded_relevance, judged_zeros, no_relevant_image)
 NO_METADATA = (
-    "languages, styles, levels and labels of queries",
-    families_and_twins,
-    "what is known of images",
-    "who judged and why",
+    lost_columns("queries", {"query_id", "text"}),
+    absent_queries,
+    lost_columns("images", {"image_id", "path", "width", "height", "rendered_width", "rendered_height"}),
+    lost_columns("qrels", {"query_id", "image_id", "relevance"}),
 )
 # What even formats with all tables leave out: how the set was built.
 NO_LEDGER = ("the ledger of what was left out", candidate_judgments, query_aliases)

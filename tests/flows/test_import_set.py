@@ -26,6 +26,7 @@ from querytruth.formats import exporters, importers
 from querytruth.formats.imported_tables import ImportedSource, join_imported_tables
 from querytruth.formats.set_images import ImageStore
 from querytruth.sets import set_files
+from querytruth.sets.absent_queries import list_absent
 from querytruth.sets.benchmark_set import Tables, content_digest, count_set, get_render_options
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.published_files import CHECKSUMS
@@ -166,13 +167,29 @@ def test_beir_keeps_the_family_the_twin_and_the_topic_of_a_query(tmp_path: Path)
 def test_a_format_without_families_says_so_and_one_with_them_does_not(name: str, tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, _with_families())
     said = exporters.export_set(name, there, tmp_path / "out", allow_loss=True, with_places=True)
-    assert "the families and twins of 1 queries" in said
+    columns = next(one for one in said if one.startswith("of queries: ")).removeprefix("of queries: ").split(", ")
+    assert {"language", "style", "level", "family", "twin", "topic"} <= set(columns)
     plain = publish_small_set(tmp_path, small_tables(), name="plain")
     assert not [
         one
         for one in exporters.export_set(name, plain, tmp_path / "plain", allow_loss=True, with_places=True)
-        if "twins" in one
+        if "twin" in one
     ]
+
+
+def test_beir_keeps_queries_without_an_answer_and_trec_says_that_they_are_lost(tmp_path: Path) -> None:
+    tables = small_tables()
+    queries = tables.queries.assign(searches=3.0, stratum="head", inclusion=1.0)
+    zeros = [(query_id_of("none"), image_id, 0, "person", None) for image_id in tables.images["image_id"]]
+    qrels = pd.concat([tables.qrels.astype("object"), pd.DataFrame(zeros, columns=tables.qrels.columns)])
+    kept = dict.fromkeys(["query_id", "image_id", "judged_by", "evidence"], "category") | {"relevance": "int8"}
+    there = publish_small_set(tmp_path, replace(tables, queries=queries, qrels=qrels.astype(kept)))
+    said = {name: exporters.export_set(name, there, tmp_path / name) for name in ("beir", "trec")}
+    back = imported(tmp_path / "beir", "beir", tmp_path / "again").tables
+    assert list_absent(back.queries, back.qrels, len(back.images)) == [query_id_of("none")]
+    lost = "that the gallery has no answer to 1 queries (they look unjudged)"
+    assert lost in said["trec"] and lost not in said["beir"]
+    assert "of qrels: judged_by" in " ".join(said["beir"])
 
 
 def test_mteb_says_that_it_keeps_groups_of_duplicates(tmp_path: Path) -> None:

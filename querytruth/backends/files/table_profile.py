@@ -87,7 +87,11 @@ def find_delimiter(lines: Sequence[str], usual: Iterable[str]) -> str:
     have the same number of cells."""
 
     def rate(delimiter: str) -> tuple[int, int]:
-        rows = [row for row in csv.reader((line[:_HEAD_CHARACTERS] for line in lines), delimiter=delimiter) if any(row)]
+        rows = [
+            row
+            for row in csv.reader((line[:_HEAD_CHARACTERS].replace("\r", " ") for line in lines), delimiter=delimiter)
+            if any(row)
+        ]
         place, known = find_header(rows, usual)
         widths = [len(row) for row in rows]
         width = widths[place] if known else max(set(widths), key=widths.count, default=1)

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 import pandas as pd
 
-from querytruth.formats.set_description import FormatLimits, families_and_twins
+from querytruth.formats.set_description import NO_METADATA, FormatLimits
 from querytruth.formats.set_images import describe_sizes, write_images
 from querytruth.sets.manifest import Manifest
 from querytruth.sets.set_files import StoredSet
@@ -23,9 +23,7 @@ LIMITS = FormatLimits(
     needs_images=True,
     omissions=(
         "pairs that were never judged",
-        "what is known of images",
-        "styles, levels and labels of queries",
-        families_and_twins,
+        *NO_METADATA,
     ),
 )
 

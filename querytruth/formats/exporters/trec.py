@@ -8,10 +8,8 @@ from querytruth.sets.set_files import StoredSet
 LIMITS = set_description.FormatLimits(
     omissions=(
         set_description.whitespace_in_texts,
-        "images, and those that no query was judged on",
-        "languages, styles, levels and labels of queries",
-        set_description.families_and_twins,
-        "who judged and why",
+        "images that no query was judged on",
+        *set_description.NO_METADATA,
     )
 )
 

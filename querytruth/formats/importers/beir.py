@@ -71,7 +71,8 @@ def _image(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
 
 def _query(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
     metadata = _known_metadata(line, QUERIES_SCHEMA.names) if is_own_export else {}
-    fields = {"language": text_files.detect_language(line.text), "style": "query", "level": 1, **metadata}
+    detected = text_files.detect_language(line.text)
+    fields = {"language": detected, "style": "query", "level": 1, "labels": None, **metadata}
     return {**fields, "query": str(line._id), "text": line.text}
 
 

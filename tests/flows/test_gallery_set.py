@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import pytest
 from PIL import Image, ImageFilter
@@ -219,6 +220,22 @@ def test_lists_tables_and_urls_are_sources_too(tmp_path: Path) -> None:
     url = f"zip://::file://{tmp_path / 'album.zip'}"
     zipped = build(definition(tmp_path / "zip", url))
     assert set(set_files.read_set(zipped.path).tables.images["file_name"]) == {"00.jpg", "04.jpg", "08.jpg"}
+
+
+class _UnmarkedName(ZipInfo):
+    def _encodeFilenameFlags(self) -> tuple[bytes, int]:
+        return self.filename.encode("cp437"), 0
+
+
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-8", "cp437"])
+def test_names_in_an_archive_are_read_in_the_encoding_that_wrote_them(tmp_path: Path, encoding: str) -> None:
+    names = ["grün.jpg", "é.jpg"] if encoding == "cp437" else ["海边的狗.jpg", "城市/夜景.jpg", "plain.jpg"]
+    with ZipFile(tmp_path / "album.zip", "w") as archive:
+        for number, name in enumerate(names):
+            photo(tmp_path / "some.jpg", number)
+            archive.writestr(_UnmarkedName(name.encode(encoding).decode("cp437")), (tmp_path / "some.jpg").read_bytes())
+    built = build(definition(tmp_path, f"zip://::file://{tmp_path}/album.zip"))
+    assert set(set_files.read_set(built.path).tables.images["file_name"]) == set(names)
 
 
 def test_a_set_that_only_names_its_images_says_where_they_lie(tmp_path: Path) -> None:

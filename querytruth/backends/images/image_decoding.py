@@ -1,8 +1,8 @@
 """Decodes an image, a local file or one at a URL, for a scan: whole or not, small and grey, a digest.
 
-Every frame is decoded, although only the first is used: an animation that breaks off is an interrupted copy. A JPEG is
-decoded at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all coded data, so that truncated
-and damaged files are found.
+Every frame is decoded, although only the first that is not blank is used: an animation that breaks off is an
+interrupted copy. A JPEG is decoded at 1/2, 1/4 or 1/8 of its size, in a sixth of the time: libjpeg still reads all
+coded data, so that truncated and damaged files are found.
 """
 
 import errno
@@ -11,9 +11,11 @@ import io
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,8 @@ from querytruth.backends.web.offline import is_offline
 
 _IN_BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _LEAST_FRAME = 5000  # pixels that each frame counts as at least: a million tiny frames also take time
+_BLANK = 4  # levels between the darkest and the lightest pixel, of lossy files
+_MARKED_UTF8 = 0x800  # flag of a name in an archive
 _SCANS = 30  # scans of the largest image that a JPEG may take the time of; a usual progressive one has about 10
 _BAND = 1 << 20  # pixels converted at a time, to bound memory
 HEAD_BYTES = 4096  # enough to recognize the format of a file, and that a file has changed
@@ -86,8 +90,9 @@ _OPEN: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
 
 def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile, int]:
     """Opens an image without decoding it, and returns it with its number of frames; a TIFF at the page that is its
-    image. Raises UnusableImage, as for more than `most` pixels in all (`too_many_pixels`) and for scans of a JPEG that
-    take far longer to decode than its pixels (`too_many_scans`)."""
+    image, an animation at its first frame that is not blank. Raises UnusableImage, as for more than `most` pixels in
+    all (`too_many_pixels`) and for scans of a JPEG that take far longer to decode than its pixels (`too_many_scans`).
+    """
     if kind == "WEBP" and (size := image_headers.read_webp_size(data)):
         _limit(size, 1, most)
     page = image_headers.find_image_page(data) if kind == "TIFF" else 0
@@ -103,7 +108,19 @@ def open_limited(kind: str, data: bytes, most: int) -> tuple[ImageFile.ImageFile
     else:
         frames = int(getattr(image, "n_frames", 1))
     _limit(image.size, frames, most)
+    if frames > 1 and kind != "TIFF":
+        _seek_first_seen(image, frames, most)
     return image, frames
+
+
+def _seek_first_seen(image: ImageFile.ImageFile, frames: int, most: int) -> None:
+    """Goes to the first frame that is not of one colour, where there is one: many an animation begins blank."""
+    for frame in [*range(frames), 0]:
+        image.seek(frame)
+        _limit(image.size, 1, most)  # a later frame of a GIF may be larger
+        shown = image.convert("RGBA").getextrema()
+        if shown[3][1] and any(high - low > _BLANK for low, high in shown):
+            return
 
 
 def check_decoder(kind: str, error: Exception, decode: Callable[[bytes], object]) -> None:
@@ -174,7 +191,7 @@ def decode_and_digest(kind: str, data: bytes, most: int, digest: _RunningDigest)
         digest.update(grey)
         return DecodedFrame(size, plain.exif, grey, samples, damage)
     image, frames = open_limited(kind, data, most)
-    size, shown = image.size, image.tell() if kind == "TIFF" else 0
+    size, shown = image.size, image.tell()
     _load_first(kind, data, image)
     exif = exif_block(kind, data, image)
     grey, samples = _reduce_and_digest(data, image, digest)
@@ -321,7 +338,33 @@ def _fsspec() -> Any:
         if protocol not in fsspec.registry:  # a file system that the process chose itself stays
             register(protocol)
             fsspec.config.conf[protocol] = client_settings(protocol) | fsspec.config.conf.get(protocol, {})
+    fsspec.register_implementation("zip", _zip_of_any_encoding(), clobber=True)
     return fsspec
+
+
+def _zip_of_any_encoding() -> Any:
+    from fsspec.implementations.zip import ZipFileSystem
+
+    class NamedZipFileSystem(ZipFileSystem):  # type: ignore[misc]
+        """Names that are not marked as UTF-8 may be it, or GBK, which a Chinese Windows writes."""
+
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            archive: ZipFile = self.zip  # type: ignore[has-type]
+            names = "\n".join(one.filename for one in archive.infolist() if not one.flag_bits & _MARKED_UTF8)
+            if self.mode == "r" and (encoding := _find_encoding(names.encode("cp437"))):
+                self.zip = ZipFile(self.fo, metadata_encoding=encoding)
+
+    return NamedZipFileSystem
+
+
+def _find_encoding(names: bytes) -> str | None:
+    for encoding in ("utf-8", "gb18030"):
+        with suppress(UnicodeDecodeError):
+            beyond = [char for char in names.decode(encoding) if not char.isascii()]
+            if beyond and (encoding == "utf-8" or all("\u3000" <= char <= "\u9fff" for char in beyond)):
+                return encoding
+    return None
 
 
 def read_stream(file: Any, limit: int) -> bytes:

@@ -155,11 +155,17 @@ def test_a_thumbnail_of_a_squashed_image_has_the_shape_of_its_original() -> None
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
-def test_an_animation_is_its_first_frame(kind: str) -> None:
-    first, second = Image.new("RGB", (40, 40), "red"), Image.new("RGB", (40, 40), "blue")
-    data = encode_image(first, kind, save_all=True, append_images=[second])
-    red, _, blue = pixels(render_image(data, 16, "squash"))[8, 8]
-    assert red > 200 > 50 > blue
+@pytest.mark.parametrize("before", [[], ["white"], ["black", "black"], ["#80808000"]])
+def test_an_animation_is_its_first_frame_that_is_not_blank(kind: str, before: list[str]) -> None:
+    shown, last = quarters(40, 40), Image.new("RGB", (40, 40), "blue")
+    blank = [
+        Image.new("RGBA", (40, 40), colour).convert(shown.mode if colour[0] != "#" else "RGBA") for colour in before
+    ]
+    frames = [*blank, shown, last]
+    data = encode_image(frames[0], kind, save_all=True, append_images=frames[1:])
+    assert corners(render_image(data, 16, "squash")) == corners(render_image(encode_image(shown, "PNG"), 16, "squash"))
+    red, _, blue = pixels(render_image(encode_image(last, kind), 16, "squash"))[8, 8]
+    assert red < 50 and blue > 200, "an image of one colour is itself"
 
 
 def test_what_transparent_pixels_hide_does_not_bleed_into_the_image() -> None:

@@ -118,7 +118,7 @@ def _seek_first_seen(image: ImageFile.ImageFile, frames: int, most: int) -> None
     for frame in [*range(frames), 0]:
         image.seek(frame)
         _limit(image.size, 1, most)  # a later frame of a GIF may be larger
-        shown = image.convert("RGBA").getextrema()
+        shown: Any = image.convert("RGBA").getextrema()
         if shown[3][1] and any(high - low > _BLANK for low, high in shown):
             return
 

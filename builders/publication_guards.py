@@ -24,6 +24,7 @@ _NEXT_STEPS = {
     ("label", "too_few_images"): "lower searchable.min_images, or give more annotated images",
     ("label", "never_prominent"): "lower searchable.area_ratio",
     ("label", "too_seldom_prominent"): "lower searchable.min_images, or choose searchable.count: any",
+    ("label", "not_a_name"): "name them in a labels.csv, and give its folder as `labels`",
     ("label", "no_images"): "check that labels and annotations belong together, or annotate more images",
 }
 

@@ -15,7 +15,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("builders", "flows", "prompts", "querytruth")
-SHIPPED_DATA = ("ambiguity", "coco80", "objects365", "sample-album", "starters")
+SHIPPED_DATA = ("ambiguity", "coco80", "objects365", "sample-album", "starters", "voc20")
 KINDS = ("gallery", "recall", "precision", "generated", "training", "prefect")
 _BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 

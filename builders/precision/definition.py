@@ -123,7 +123,7 @@ Once = AfterValidator(definitions.reject_repetition)
 
 
 class PrecisionDefinition(definitions.SetDefinition):
-    """A precision set. `labels`: a shipped table (objects365, coco80), a folder with labels.csv and tree.csv,
+    """A precision set. `labels`: a shipped table (objects365, coco80, voc20), a folder with labels.csv and tree.csv,
     `from_annotations` or `from_supercategories`; `parents`: which nodes of the tree become queries."""
 
     kind: Literal["precision"] = "precision"

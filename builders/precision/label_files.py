@@ -55,6 +55,12 @@ def find_fitting_table(names: Iterable[str]) -> str | None:
     return None
 
 
+def read_known_words() -> dict[str, tuple[str, str]]:
+    """Returns article and plural of the English names of the shipped tables, casefolded."""
+    tables = [read_label_csv(find_table_folder(table) / "labels.csv")[0] for table in list_shipped_tables()]
+    return {row.en.casefold(): (row.article, row.plural) for table in tables for row in table.itertuples()}
+
+
 def find_compatibility_file(compatible: str) -> Path:
     """Returns the compatible-label file for a shipped name or a path. Raises UserError where it is neither."""
     for path in (SHIPPED_FOLDER / compatible / "compatible.csv", Path(compatible).expanduser()):

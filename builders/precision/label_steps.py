@@ -53,7 +53,11 @@ def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.A
     former_names: dict[str, set[str]] = {}
     if definition.labels in ("from_annotations", "from_supercategories"):
         categories = pd.concat([file.categories for file in files], ignore_index=True)
-        tree = tag_tree.build_tree_from_categories(categories, definition.labels == "from_supercategories")
+        words, shipped = label_files.read_known_words(), label_files.find_fitting_table(categories["name"])
+        tree = tag_tree.build_tree_from_categories(categories, definition.labels == "from_supercategories", words)
+        _check_names(tree, ", ".join(file.name for file in files))
+        if shipped is not None:
+            current_run().reporter.log(f"labels: {shipped} has Chinese and English names and plurals for all of these")
         languages = [tag_tree.detect_name_language(tree)]
         for language in definition.languages or languages:
             check_names_in_language(tree, language)
@@ -73,6 +77,14 @@ def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.A
     closed = compatibility.build_compatibility(tree, rows, definition.compatible or "tree")
     derived_pairs = compatibility.list_derived_pairs(tree, rows, closed)
     return LabelVocabulary(tree, closed, derived_pairs, list(definition.languages or languages), former_names, inputs)
+
+
+def _check_names(tree: tag_tree.TagTree, files: str) -> None:
+    codes = [label.key for label in tree.labels if not tag_tree.is_name(label.key)]
+    if 2 * len(codes) > len(tree.labels):
+        reason = f"{len(codes):,} of {len(tree.labels):,} labels are no names that people type, like {codes[0]!r}"
+        next_step = "write their names into a labels.csv and give its folder as `labels` (docs/precision.md)"
+        raise UserError("read labels", files, reason, next_step)
 
 
 def match_labels(

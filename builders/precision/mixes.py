@@ -10,7 +10,7 @@ import pandas as pd
 
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import LabelIndex, count_bits, images_with_all
-from builders.precision.tag_tree import TagTree
+from builders.precision.tag_tree import TagTree, is_name
 from querytruth.records import mix_bits, stable_hash
 from querytruth.sets.ledger import Ledger, Rejection, rejection_rows, rejection_table
 
@@ -46,7 +46,8 @@ def find_searchable_concepts(
         searchable, rejected = [], []
         for code in codes:
             present, prominent = count_bits(index.present[code]), count_bits(index.prominent[code])
-            reason = _unsearchable_reason(present, prominent, min_images, support_rule)
+            reason = "" if is_name(tree.concepts[code].en) else "not_a_name"
+            reason = reason or _unsearchable_reason(present, prominent, min_images, support_rule)
             if not reason:
                 searchable.append(code)
                 continue

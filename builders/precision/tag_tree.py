@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,13 @@ LABEL_COLUMNS = ["id", "name", "zh", "en", "article", "plural", "parent"]
 TREE_COLUMNS = ["node", "parent", "zh", "en", "article", "plural"]
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _ENGLISH_WORD = re.compile(r"[A-Za-z]*[a-z]{3,}")
+# Ids of Open Images, ImageNet and Wikidata, numbers, "class_3", "__ignore__"; and what has no label.
+_NO_NAME = re.compile(
+    r"/[a-z]/[\w/]+|n\d{6,}(?:-\w+)?|Q\d{3,}|[\d\W_]+|_+.*_+|(?:class|cls)[ _-]?\d+"
+    r"|background|void|ignored?|unlabell?ed|unknown|undefined|none|n/a|others?|misc|don'?t[ _-]?care"
+    r"|背景|未知|未标注|未分类|其[他它]|忽略|无",
+    re.IGNORECASE,
+)
 _table_error = partial(UserError, "label table")
 
 
@@ -90,10 +97,13 @@ def build_tag_tree(labels: pd.DataFrame, tree: pd.DataFrame | None, source: str)
     return built
 
 
-def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) -> TagTree:
-    """Builds the labels from the annotations: names only, unchanged, without plurals. With `supercategories` each
-    group of two or more labels becomes a node, unless a label has the same name. Spellings of the same text are one
-    label. Raises UserError where two names only look the same."""
+def build_tree_from_categories(
+    categories: pd.DataFrame, supercategories: bool, words: Mapping[str, tuple[str, str]]
+) -> TagTree:
+    """Builds the labels from the annotations: names only, unchanged; `words`: article and plural of words that are
+    known, casefolded; the article of other names is guessed. With `supercategories` each group of two or more labels
+    becomes a node, unless a label has the same name. Spellings of the same text are one label. Raises UserError where
+    two names only look the same."""
     categories = categories.assign(name=categories["name"].replace(find_joined_names(categories["name"])))
     names = sorted(set(categories["name"]))
     _check_alike(names, "annotations")
@@ -102,9 +112,24 @@ def build_tree_from_categories(categories: pd.DataFrame, supercategories: bool) 
         by_name = categories.drop_duplicates("name").set_index("name")["supercategory"]
         sizes, folded = Counter(by_name), {name.casefold() for name in names}
         groups = {n: g for n, g in by_name.items() if g and sizes[g] > 1 and g.casefold() not in folded}
-    labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, _article(name)) for name in names)
-    nodes = tuple(LabelConcept(name, "", name, name, _article(name)) for name in sorted(set(groups.values())))
+    grammar = {name: _find_grammar(name, words) for name in {*names, *groups.values()}}
+    labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, *grammar[name]) for name in names)
+    nodes = tuple(LabelConcept(name, "", name, name, *grammar[name]) for name in sorted(set(groups.values())))
     return TagTree(labels, nodes)
+
+
+def _find_grammar(name: str, words: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+    """Returns article and plural of a name, by its last word where the whole is unknown: Plastic bottles."""
+    first, _, last = name.rpartition(" ")
+    if known := words.get(name.casefold()):
+        return known
+    article, plural = words.get(last.casefold(), ("", ""))
+    return (choose_article(name) if article else "", f"{first} {plural}") if plural else (_article(name), "")
+
+
+def is_name(text: str) -> bool:
+    """Returns whether people would type the name of a label: no code, and no word for what has no label."""
+    return _NO_NAME.fullmatch(text.strip()) is None
 
 
 def record_other_spellings(names: Iterable[str], ledger: Ledger) -> None:

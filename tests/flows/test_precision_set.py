@@ -333,7 +333,7 @@ def test_english_labels_do_not_become_chinese_queries(make_world: Make) -> None:
 def test_the_language_of_labels_is_that_of_most_and_the_others_are_listed(
     names: list[str], language: str, others: list[str]
 ) -> None:
-    tree = build_tree_from_categories(pd.DataFrame({"name": names, "supercategory": ""}), False)
+    tree = build_tree_from_categories(pd.DataFrame({"name": names, "supercategory": ""}), False, {})
     assert detect_name_language(tree) == language
     assert list_names_of_other_languages(tree, language) == others
 

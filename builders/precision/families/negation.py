@@ -38,12 +38,14 @@ def find_questions(
 
 
 def phrase(_kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
-    """Returns the texts."""
+    """Returns the texts; in English none where a plural is unknown: "a Food waste but no tvmonitor anywhere"."""
     shown, missing = concepts
-    nowhere = f"no {missing.plural or missing.en} anywhere"
-    return {
+    nowhere = f"no {missing.plural} anywhere"
+    english = {
         ("en", "word"): f"{shown.en}, {nowhere}",
         ("en", "sentence"): f"a picture with {box_evidence.with_article(shown)} but {nowhere}",
+    }
+    return (english if shown.plural and missing.plural else {}) | {
         ("zh", "word"): f"画面中有{shown.zh}、没有{missing.zh}",
         ("zh", "sentence"): f"一张有{shown.zh}但没有{missing.zh}的图片",
     }

@@ -12,9 +12,10 @@ from builders.precision.label_files import (
     find_table_folder,
     list_shipped_tables,
     read_former_names,
+    read_known_words,
     read_label_csv,
 )
-from builders.precision.tag_tree import TagTree, build_tag_tree, build_tree_from_categories, match_categories
+from builders.precision.tag_tree import TagTree, build_tag_tree, build_tree_from_categories, is_name, match_categories
 from querytruth.errors import UserError
 
 LABELS = [
@@ -133,11 +134,31 @@ def test_annotations_alone_give_a_flat_table_or_one_with_their_groups() -> None:
     categories = pd.DataFrame(
         {"name": ["Cup", "Bottle", "Ice", "Glasses"], "supercategory": ["Drink", "Drink", "Food", "glasses"]}
     )
-    flat, grouped = (build_tree_from_categories(categories, groups) for groups in (False, True))
+    flat, grouped = (build_tree_from_categories(categories, groups, {}) for groups in (False, True))
     assert [label.article for label in flat.labels] == ["a", "a", "", "an"]
     assert not flat.nodes
     assert [node.key for node in grouped.nodes] == ["Drink"]
     assert {label.key for label in grouped.labels if label.parent == "Drink"} == {"Cup", "Bottle"}
+
+
+def test_the_plural_of_a_name_is_known_from_the_shipped_tables_or_not_at_all() -> None:
+    names = ["Food waste", "Plastic bottle", "dog", "person", "pottedplant", "Egg tart"]
+    tree = build_tree_from_categories(pd.DataFrame({"name": names}), False, read_known_words())
+    plurals = {label.key: label.plural for label in tree.labels}
+    assert plurals == dict(zip(names, ["", "Plastic bottles", "dogs", "people", "", "egg tarts"], strict=True))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/m/01g317", "n02084071", "n02084071-dog", "_background_", "__ignore__", "background", "17", "class_3", "未知"],
+)
+def test_a_code_is_no_name(name: str) -> None:
+    assert not is_name(name)
+
+
+@pytest.mark.parametrize("name", ["dog", "N95 mask", "Q-tip", "7-Eleven bag", "F1赛车", "class room", "无人机"])
+def test_a_name_with_digits_or_marks_is_one(name: str) -> None:
+    assert is_name(name)
 
 
 @pytest.mark.parametrize(("name", "count"), [("objects365", 365), ("coco80", 80)])

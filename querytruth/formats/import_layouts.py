@@ -82,8 +82,8 @@ def build_caption_split(
 def build_named_images(
     caption_lines: Iterable[CaptionLine], listed: Iterable[str] = (), suffix: str = ""
 ) -> pd.DataFrame:
-    """Returns the listed images, or, where there is no list, those of the texts; once each."""
-    names = dict.fromkeys(listed) or dict.fromkeys(image for _, _, image in caption_lines)
+    """Returns the listed images, or, where there is no list, those of the texts, once each."""
+    names = list(listed) or dict.fromkeys(image for _, _, image in caption_lines)
     return importers.build_image_table((name, name + suffix, None) for name in names)
 
 

@@ -28,12 +28,13 @@ class BeirDocument(msgspec.Struct):
 
 
 def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTables:
-    """Reads a split, by default `test`. Leaves out queries without judgments, which belong to other splits, except from
-    our own exports. Where there are no judgments at all, every query waits for its first."""
+    """Reads a split, by default `test`, without the queries that another split judges. One that none judges waits for
+    its first judgment."""
     corpus, queries = (text_files.find_file(source, [name], name) for name in ("corpus.jsonl", "queries.jsonl"))
     has_splits = split is not None or any((source / "qrels").glob("*.tsv"))
     name = f"qrels/{split or 'test'}.tsv"
     qrels = [text_files.find_file(source, [name], name)] if has_splits else []
+    others = [path for path in sorted((source / "qrels").glob("*.tsv")) if path not in qrels]
     scores = [score for path in qrels for score in _scores(path)]
     documents, texts = (
         [line for _, line in text_files.iterate_json_lines(path, BeirDocument)] for path in (corpus, queries)
@@ -43,8 +44,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     is_own_export = are_own_ids((str(line._id) for line in documents), (str(line._id) for line in texts))
     images = pd.DataFrame([_image(line, is_own_export) for line in documents])
     query_frame = pd.DataFrame([_query(line, is_own_export) for line in texts])
-    if not is_own_export and scores:
-        query_frame = query_frame[query_frame["query"].isin({query for query, _, _ in scores})]
+    elsewhere = {query for path in others for query, _, _ in _scores(path)} - {query for query, _, _ in scores}
+    query_frame = query_frame[~query_frame["query"].isin(elsewhere)]
     return ImportedTables(
         queries=query_frame,
         images=images.assign(place=None),

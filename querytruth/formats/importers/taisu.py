@@ -36,7 +36,6 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
         (f"{name} {number}", text.strip(), name)
         for name, cell, _ in lines
         for number, text in enumerate(cell.split(_BETWEEN))
-        if text.strip()
     ]
     return ImportedTables(
         queries=build_query_table(((query, text) for query, text, _ in texts), "web", "zh"),

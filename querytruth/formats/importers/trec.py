@@ -26,7 +26,8 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> importers.
     queries = find_file(source, ["queries.tsv", "topics.tsv", f"queries.{split or 'test'}.tsv"], "queries")
     judged = [row for path in qrels for row in _judgments(path)]
     query_rows = [split_id_and_text(line, queries, number) for number, line in iterate_lines(queries) if line.strip()]
-    images = dict.fromkeys([*listed, *(image for _, image, _ in judged)])
+    known = set(listed)
+    images = [*listed, *dict.fromkeys(image for _, image, _ in judged if image not in known)]
     return importers.ImportedTables(
         queries=importers.build_query_table(query_rows, "query"),
         images=importers.build_image_table((image, image, None) for image in images),

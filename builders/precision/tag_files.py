@@ -114,7 +114,7 @@ def _read_all(path: Path) -> tuple[list[tuple[int, str, str, float, str]], str]:
 
 def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, Any, str]]:
     """Yields line, image, tag, score as it is written, and group of each tag."""
-    for place, row in iterate_rows(path, (), (*_IMAGE_NAMES, *_TAG_NAMES, *_GROUP_NAMES, *_SCORE_NAMES)):
+    for place, row in iterate_rows(path, (), (*_IMAGE_NAMES, *_TAG_NAMES, *_GROUP_NAMES, *_SCORE_NAMES), objects=True):
         cells = {fold_name(name): value for name, value in row.items()}
         if not cells.keys() & {*_IMAGE_NAMES} or not cells.keys() & {*_TAG_NAMES}:
             columns = ", ".join(row) or "none"

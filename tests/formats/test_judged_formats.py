@@ -280,6 +280,27 @@ def test_images_in_the_cells_of_a_table_are_unpacked(form: str, tmp_path: Path) 
     assert not said.images["image"].str.contains("bytes").any()
 
 
+@pytest.mark.parametrize("form", ["a list", "base64", "a data URL"])
+def test_images_in_lists_and_in_base64_are_unpacked(form: str, tmp_path: Path) -> None:
+    pictures = [make_jpeg((40 * n, 90, 20), (64, 64)) for n in (1, 2, 3)]
+    encoded = [{"a data URL": "data:image/jpeg;base64,"}.get(form, "") + b64(data) for data in pictures]
+    cells: list[Any] = [[b64(data) for data in pictures[:2]], b64(pictures[2])] if form == "a list" else encoded
+    rows = [{"image": cell, "text": f"text {n}"} for n, cell in enumerate(cells)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    said = read("pairs", tmp_path / "t.jsonl")
+    assert sorted((tmp_path / "unpacked" / one).read_bytes() for one in said.images["place"]) == sorted(pictures)
+    assert len(said.qrels) == 3
+
+
+def test_a_cell_whose_image_is_damaged_is_in_the_ledger_and_the_others_stay(tmp_path: Path) -> None:
+    cells = [{"bytes": make_jpeg((9 * n, 9, 9)), "path": f"{n}.jpg"} for n in range(20)]
+    cells[3]["bytes"] = b"<html>not found</html>"
+    pq.write_table(pa.table({"image": cells, "text": [f"text {n}" for n in range(20)]}), tmp_path / "t.parquet")
+    said = read("pairs", tmp_path / "t.parquet")
+    assert list(said.rejections) == [("image", "t.parquet row 4", "not_an_image", "")]
+    assert len(said.images) == len(said.queries) == 19
+
+
 def test_a_cell_that_is_no_text_is_named_and_not_printed(tmp_path: Path) -> None:
     pq.write_table(pa.table({"image": ["a.jpg"], "caption": [{"en": "a dog"}]}), tmp_path / "t.parquet")
     with pytest.raises(UserError, match="has a dict where a text is wanted"):

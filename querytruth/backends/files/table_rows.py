@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from querytruth.backends.files.text_files import FIX_FILE, MAX_LINE_BYTES, Line,
 from querytruth.backends.files.text_formats import refuse_repeated_columns, refuse_repeated_keys, require_text
 from querytruth.errors import UserError, first_line, translate_read_errors
 
-_BATCH_ROWS = 1 << 13
+_BATCH_ROWS, _IMAGE_ROWS = 1 << 13, 1 << 7  # rows in memory at a time; of those that may hold images
 _IMPORT = "import"
 _TEXT_SUFFIXES, SHEET_SUFFIX = (".csv", ".tsv"), ".xlsx"
 OBJECT_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of records that each have keys of their own
@@ -130,17 +130,25 @@ def find_usual_column(names: Sequence[str], usual: Sequence[str]) -> str | None:
 
 
 def iterate_rows(
-    path: Path, columns: Sequence[str], optional: Sequence[str] = (), stage: str = _IMPORT, encoding: str = ""
+    path: Path,
+    columns: Sequence[str],
+    optional: Sequence[str] = (),
+    stage: str = _IMPORT,
+    encoding: str = "",
+    *,
+    objects: bool = False,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the place (file and line) and the cells of every row; the table must have the columns, and the optional
-    ones come with them where it has them. Cells are texts, of JSON lines and Parquet what is there. Raises
-    UserError."""
+    ones come with them where it has them. Cells are texts, of JSON lines and Parquet what is there, but lists, bytes
+    and the like where they may be `objects` alone. Raises UserError."""
     with translate_read_errors(stage, path):
-        if path.suffix.lower() == ".parquet":
-            yield from _iterate_parquet_rows(path, columns, optional, stage)
-        elif path.suffix.lower() in OBJECT_SUFFIXES:
-            for place, record in _iterate_objects(path, stage, encoding):
+        if path.suffix.lower() in (".parquet", *OBJECT_SUFFIXES):
+            is_parquet = path.suffix.lower() == ".parquet"
+            read = _iterate_parquet_rows(path, columns, optional, stage) if is_parquet else None
+            for place, record in read or _iterate_objects(path, stage, encoding):
                 _require_columns(place, stage, columns, list(record))
+                if not objects:
+                    refuse_objects(place, stage, [record[name] for name in (*columns, *optional) if name in record])
                 yield place, record
         else:
             table = open_table(_require_suffix(path, stage), (*columns, *optional), stage, encoding)
@@ -150,6 +158,13 @@ def iterate_rows(
                 table_profile.report_profile(path, *table.about)
             for number, cells, _ in table.rows:
                 yield f"{table.where} {number}", dict(zip(table.columns, cells, strict=True))
+
+
+def refuse_objects(place: str, stage: str, cells: Iterable[Any]) -> None:
+    """Raises UserError for a cell that is neither text nor number: nobody wants to read how it is printed."""
+    if wrong := next((cell for cell in cells if isinstance(cell, dict | list | bytes)), None):
+        reason = f"has a {type(wrong).__name__} where a text is wanted"
+        raise UserError(stage, place, reason, "name another column, or write texts into it")
 
 
 def _require_suffix(path: Path, stage: str) -> Path:
@@ -172,12 +187,15 @@ def _read_schema(path: Path, stage: str) -> pa.Schema:
 
 
 def _iterate_parquet_rows(path: Path, columns: Sequence[str], optional: Sequence[str], stage: str) -> _Records:
-    names = _read_schema(path, stage).names
-    _require_columns(str(path), stage, columns, names)
-    refuse_repeated_columns(stage, path, names, {*columns, *optional})
+    schema = _read_schema(path, stage)
+    _require_columns(str(path), stage, columns, schema.names)
+    refuse_repeated_columns(stage, path, schema.names, {*columns, *optional})
+    known = [name for name in schema.names if name in columns or name in optional]
+    kinds = [schema.field(name).type for name in known]
+    has_images = any(pa.types.is_nested(kind) or pa.types.is_binary(kind) for kind in kinds)
     number = 0
     try:
-        for batch in iterate_parquet(path, [*columns, *(set(optional) & set(names))], _BATCH_ROWS):
+        for batch in iterate_parquet(path, known, _IMAGE_ROWS if has_images else _BATCH_ROWS):
             for row in batch.to_pylist():
                 number += 1
                 yield f"{path} row {number}", row

@@ -7,14 +7,13 @@ pair that nobody judged.
 """
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from querytruth.backends.files.column_profile import check_bad_rows
 from querytruth.backends.files.spreadsheet_rows import NumberCell
 from querytruth.backends.files.table_profile import COLUMN_NAMES, report_profile
-from querytruth.backends.files.table_rows import find_usual_column, iterate_rows, read_columns
+from querytruth.backends.files.table_rows import find_usual_column, iterate_rows, read_columns, refuse_objects
 from querytruth.backends.files.text_files import find_file, import_error
 from querytruth.formats.import_layouts import CAPTION_GRADES, SINGLE_IMAGE_LIMITATION
 from querytruth.formats.importers import (
@@ -24,11 +23,13 @@ from querytruth.formats.importers import (
     build_query_table,
     list_grades,
 )
-from querytruth.formats.set_images import ImageStore, find_image_defect
+from querytruth.formats.set_images import ImageStore, decode_base64_image, find_image_defect
 
 _SUFFIXES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 _FILES = [f"{name}.{suffix}" for name in ("metadata", "captions", "pairs") for suffix in _SUFFIXES]
 _IMAGES, _TEXTS, _GRADES = (COLUMN_NAMES[name] for name in ("image", "text", "grade"))
+_BASE64 = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")  # how JPEG, PNG, GIF and WebP begin in base64
+_LONGEST_NAME = 255  # characters
 _ANSWERS = dict.fromkeys(("true", "yes", "relevant", "是", "相关"), 1) | dict.fromkeys(
     ("false", "no", "not relevant", "irrelevant", "否", "不相关"), 0
 )
@@ -49,11 +50,15 @@ def read(source: Path, split: str | None, image_store: ImageStore) -> ImportedTa
     about = "each pair is right" if grade is None else f"grades: {grade!r}"
     unread = ", ".join(name for name in names if name.strip() and name not in columns)
     report_profile(path, f"images: {image!r}", f"texts: {text!r}", about, f"not read: {unread}" if unread else "")
-    for count, (place, row) in enumerate(iterate_rows(path, columns), 1):  # noqa: B007
+    for count, (place, row) in enumerate(iterate_rows(path, columns, objects=True), 1):  # noqa: B007
         if split is not None and row["split"] != split:
             continue
-        named, texts = _list_names(place, row[image], image_store, places), _list_texts(place, row[text], str.strip)
+        (named, problem), texts = _list_names(place, row[image], image_store, places), _list_texts(place, row[text])
+        if problem:
+            rejections.append(("image", place.removeprefix(f"{path.parent}/"), problem, ""))
         if not named or not texts or isinstance(row[text], NumberCell):
+            if problem:
+                continue
             kind, reason = ("query", "not_a_text" if texts else "empty_text")
             if not named:
                 kind, reason = "image", "missing_file_name"
@@ -103,26 +108,40 @@ def _read_grade(place: str, cell: Any) -> int | None:
     return int(value)
 
 
-def _list_texts(place: str, cell: object, form: Callable[[str], str]) -> list[str]:
-    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, in a form, but for blank ones. Raises
-    UserError for what is neither text nor number."""
+def _list_texts(place: str, cell: object) -> list[str]:
+    """Returns the texts of a cell, of JSON lines and Parquet perhaps a list, but for blank ones. Raises UserError for
+    what is neither text nor number."""
     cells = cell if isinstance(cell, list) else [cell]
-    if wrong := [one for one in cells if isinstance(one, dict | list | bytes)]:
-        raise import_error(place, f"has a {type(wrong[0]).__name__} where a text is wanted", "name another column")
-    return [form(str(one)) for one in cells if one is not None and str(one).strip()]
+    refuse_objects(place, "import", cells)
+    return [str(one).strip() for one in cells if one is not None and str(one).strip()]
 
 
-def _list_names(place: str, cell: object, image_store: ImageStore, places: dict[str, str]) -> list[str]:
-    """Returns the names of the images of a cell. An image that is in it, as hubs store them (bytes, or bytes and path),
-    is put into the store, and its place into `places`."""
-    if not isinstance(cell, dict | bytes):
-        return _list_texts(place, cell, str)
-    data, path = (cell, None) if isinstance(cell, bytes) else (cell.get("bytes"), cell.get("path"))
-    if not data:
-        return _list_texts(place, path, str)
-    if not isinstance(data, bytes) or (reason := find_image_defect(data)):
-        raise import_error(place, f"has no image in its cell ({reason if isinstance(data, bytes) else 'no bytes'})")
-    stored = image_store.put(data)
-    name = str(path) if path and places.get(str(path), stored) == stored else stored
-    places[name] = stored
-    return [name]
+def _list_names(place: str, cell: object, image_store: ImageStore, places: dict[str, str]) -> tuple[list[str], str]:
+    """Returns the names of the images of a cell, and why one that is in it is none. An image in a cell, as hubs store
+    them (bytes, or bytes and path) or in base64, is put into the store, and its place into `places`."""
+    names, problem = list[str](), ""
+    for one in cell if isinstance(cell, list) else [cell]:
+        data, name = _split_image(place, one)
+        defect = find_image_defect(data) if isinstance(data, bytes) else data
+        problem = problem or defect or ""
+        if isinstance(data, bytes) and not defect:
+            stored = image_store.put(data)
+            name = name if name and places.get(name, stored) == stored else stored
+            places[name] = stored
+        names += [name] if name and not defect else []
+    return names, problem
+
+
+def _split_image(place: str, cell: object) -> tuple[bytes | str | None, str]:
+    """Returns the bytes of an image that is in a cell, a reason where they are none, None where there are none, and its
+    name."""
+    if isinstance(cell, dict):
+        data, name = _split_image(place, cell.get("bytes"))[0], str(cell.get("path") or "")
+        return data, name
+    if isinstance(cell, bytes):
+        return cell, ""
+    refuse_objects(place, "import", [cell])
+    text = "" if cell is None else str(cell)
+    encoded = text.partition("base64,")[2] if text.startswith("data:image/") else text
+    is_encoded = encoded is not text or (len(text) > _LONGEST_NAME and text.startswith(_BASE64))
+    return (decode_base64_image(encoded), "") if is_encoded else (None, text if text.strip() else "")

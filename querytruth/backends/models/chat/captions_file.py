@@ -50,7 +50,7 @@ def _iterate_table(path: Path, encoding: str, optional: Sequence[str]) -> Iterat
             next_step = f"name one of {', '.join(NAME_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
             raise UserError(_STAGE, path, f"has the columns {', '.join(columns[:10]) or 'none'}", next_step)
     wanted = [*NAME_COLUMNS, *TEXT_COLUMNS, "language", *optional]
-    for place, row in iterate_rows(path, (), wanted, _STAGE, encoding):
+    for place, row in iterate_rows(path, (), wanted, _STAGE, encoding, objects=True):
         yield from _of_record(place, row)
 
 

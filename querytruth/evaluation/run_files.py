@@ -31,13 +31,12 @@ import pyarrow.compute as pc
 
 from querytruth.backends.files.parquet_files import read_parquet, read_parquet_schema
 from querytruth.backends.files.safe_paths import MAX_DOCUMENT_BYTES, open_regular, read_regular
-from querytruth.backends.files.table_rows import iterate_rows, open_table
+from querytruth.backends.files.table_rows import EXACT_DIGITS, WrittenFloat, iterate_rows, open_table
 from querytruth.backends.files.text_formats import refuse_repeated_columns, require_text
 from querytruth.errors import UserError, first_line, translate_read_errors
 from querytruth.evaluation.run_formats import read_plain_trec
 
 _STAGE = "read run file"
-_EXACT_DIGITS = 18  # characters of a number from which a double may be another one
 RUN_COLUMNS = ("query_id", "image_id", "score")
 # As others name them: Chinese-CLIP's predictions have text_id and image_ids; indexes give distances.
 _QUERY_NAMES = ("query_id", "query", "text", "text_id", "qid", "query-id")
@@ -70,7 +69,7 @@ class _RowCollector:
 
     def add_text(self, query_id: str, image_id: str, text: str, number: float, rank: float | None = None) -> None:
         """Adds a row whose number is written as `text`."""
-        if len(text) >= _EXACT_DIGITS:
+        if len(text) >= EXACT_DIGITS:
             self._exact[len(self._query)] = Decimal(text)
         self.add(query_id, image_id, number, rank)
 
@@ -174,7 +173,7 @@ def _read_json(path: Path) -> pd.DataFrame:
     try:
         data = read_regular(path)
         require_text(_STAGE, path, data[:4096])
-        whole = json.loads(data.decode("utf-8-sig"), object_pairs_hook=list)
+        whole = json.loads(data.decode("utf-8-sig"), object_pairs_hook=list, parse_float=WrittenFloat.read)
     except UnicodeDecodeError:
         raise
     except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
@@ -189,7 +188,7 @@ def _read_json(path: Path) -> pd.DataFrame:
                 reason = f"query {query}, image {image}: the score is no number"
                 raise UserError(_STAGE, path, reason, "fix the entry")
             try:
-                rows.add(query, image, float(score))
+                rows.add_text(query, image, _written(score), float(score))
             except OverflowError:
                 reason = f"query {query}, image {image}: too large a score"
                 raise UserError(_STAGE, path, reason, "fix it") from None
@@ -214,8 +213,14 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
             score = result.get(name)
             if isinstance(score, bool) or not isinstance(score, int | float):
                 raise UserError(_STAGE, place, "has a result without a score", _LINES)
-            rows.add(query, image, float(score) if what == "score" else -float(score))
+            sign = 1.0 if what == "score" else -1.0
+            rows.add_text(query, image, _written(score) if what == "score" else "", sign * float(score))
     return rows.build_table("score")
+
+
+def _written(score: float) -> str:
+    """Returns how a number is written that may have more digits than a double; "" for any other."""
+    return str(score) if isinstance(score, int) else getattr(score, "text", "")
 
 
 def _unwrap(path: Path, whole: Any) -> Any:

@@ -502,3 +502,22 @@ def test_what_only_looks_like_a_form_of_others_is_read_as_before(tmp_path: Path)
     (tmp_path / "two.json").write_text('{"default": {"dev": {"q": {"a": 1}}, "test": {"q": {"a": 1}}}}')
     with pytest.raises(UserError, match=r"holds several runs \(dev, test\)"):
         read_run(tmp_path / "two.json")
+
+
+@pytest.mark.parametrize("form", ["trec", "csv", "json", "jsonl"])
+@pytest.mark.parametrize(
+    "scores", [("0.987654321012345678", "0.987654321012345671"), ("900719925474099301", "900719925474099300")]
+)
+def test_scores_that_differ_beyond_a_double_keep_their_order(
+    form: str, scores: tuple[str, str], tmp_path: Path
+) -> None:
+    pairs = [("second", scores[1]), ("first", scores[0])]
+    texts = {
+        "trec": "".join(f"q Q0 {image} {2 - n} {score} tag\n" for n, (image, score) in enumerate(pairs)),
+        "csv": "query_id,image_id,score\n" + "".join(f"q,{image},{score}\n" for image, score in pairs),
+        "json": '{"q": {' + ", ".join(f'"{image}": {score}' for image, score in pairs) + "}}",
+        "jsonl": "".join(f'{{"query_id": "q", "image_id": "{image}", "score": {score}}}\n' for image, score in pairs),
+    }
+    (tmp_path / f"run.{form}").write_text(texts[form])
+    run = read_run(tmp_path / f"run.{form}")
+    assert list(run.sort_values("score", ascending=False)["image_id"]) == ["first", "second"]

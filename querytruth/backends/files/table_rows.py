@@ -31,9 +31,24 @@ _IMPORT = "import"
 _TEXT_SUFFIXES, SHEET_SUFFIX = (".csv", ".tsv"), ".xlsx"
 OBJECT_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of records that each have keys of their own
 TABLE_SUFFIXES = (*_TEXT_SUFFIXES, SHEET_SUFFIX, *OBJECT_SUFFIXES, ".parquet")
+EXACT_DIGITS = 18  # characters of a number from which a double may be another one
 OUTSIDE_TABLE = "outside_table"
 _Row = tuple[int, list[str], str]  # as a Line
 _Records = Iterator[tuple[str, Any]]
+
+
+class WrittenFloat(float):
+    """A number as it is written, where a double has fewer digits."""
+
+    text = ""
+
+    @classmethod
+    def read(cls, text: str) -> float:
+        """Returns the number, as this where it has 18 characters or more."""
+        number = cls(text) if len(text) >= EXACT_DIGITS else float(text)
+        if isinstance(number, cls):
+            number.text = text
+        return number
 
 
 class Table(NamedTuple):
@@ -253,11 +268,12 @@ def _iterate_objects(path: Path, stage: str, encoding: str) -> _Records:
     lines, is_list = open_lines(path, stage, encoding, []), path.suffix.lower() == ".json"
     texts = [(0, "".join(text for _, text, _ in lines))] if is_list else ((number, text) for number, text, _ in lines)
     kind: Any = list[dict[str, Any]] if is_list else dict[str, Any]
+    decoder = msgspec.json.Decoder(kind, float_hook=WrittenFloat.read)
     for number, text in texts:
         if not is_list and not text.strip():
             continue
         try:
-            found = msgspec.json.decode(text, type=kind)
+            found = decoder.decode(text)
             refuse_repeated_keys(text)
         except (ValueError, RecursionError) as error:  # also what msgspec raises
             what, where = ("JSON list of objects", path) if is_list else ("JSON", f"{path} line {number}")

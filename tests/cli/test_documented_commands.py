@@ -17,6 +17,8 @@ from querytruth.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md"), *ROOT.glob("querytruth/*.py")])
+# What an error names as the next step stands in the source, with {parts} that it fills in.
+SOURCES = sorted(path for room in ("builders", "flows", "querytruth") for path in (ROOT / room).rglob("*.py"))
 _LINE = re.compile(r"(?m)^    \s*(?:\$ |Example: )?(querytruth [a-z][^\n]*)|`(querytruth [a-z][^`\n]*)`")
 
 
@@ -48,6 +50,20 @@ def unknown_parts(words: list[str]) -> list[str]:
 def test_documented_commands_and_options_exist(page: Path) -> None:
     faults = [(" ".join(words), unknown) for words in documented(page) if (unknown := unknown_parts(words))]
     assert not faults
+
+
+def test_next_steps_name_commands_and_options_that_exist() -> None:
+    named = [(path.name, words) for path in SOURCES for words in documented(path)]
+    assert len(named) > 30
+    assert not [(name, " ".join(words)) for name, words in named if unknown_parts(words)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_documented_lines_have_the_arguments_that_their_commands_want(page: Path) -> None:
+    for words in documented(page):
+        is_line = any(word.startswith("-") or not re.fullmatch(r"[a-z-]+", word) for word in words)
+        if is_line and not {"FORMAT", "<kind>", "FILE.yaml"} & set(words):
+            app.parse_args(words, exit_on_error=False, print_error=False)
 
 
 def test_the_reference_is_what_the_commands_say_of_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

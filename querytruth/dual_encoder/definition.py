@@ -14,10 +14,13 @@ RECURRENT_ARCHITECTURES = ("gru", "lstm")
 
 
 class SplitOptions(StrictModel):
-    """The number of images (below 1: the share) that choose the best epoch, and of those held out for the figures."""
+    """The number of images (below 1: the share) that choose the best epoch, and of those held out for the figures.
+    `lists`: files with the names of the images of each part, as publishers have them; the images of none are left out.
+    """
 
     validation: float = Field(0.125, gt=0)
     test: float = Field(0.125, gt=0)
+    lists: dict[Literal["train", "validation", "test"], Path] | None = Field(None, min_length=3)
 
     @model_validator(mode="after")
     def _numbers_are_whole(self) -> SplitOptions:

@@ -4,14 +4,16 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from querytruth.backends.files.text_files import iterate_lines
 from querytruth.backends.images.rendering import PixelsJob
 from querytruth.backends.models.vector_store import open_pixels, write_pixels
 from querytruth.backends.steps import current_run, step
@@ -71,6 +73,28 @@ def split_images(images: pd.DataFrame, validation: float, test: float, seed: int
         if not (parts == part).any():
             raise UserError("split", part, f"has none of the {len(ids)} images", "give a larger set, or other shares")
     return parts
+
+
+def read_parts(images: pd.DataFrame, lists: Mapping[Any, Path]) -> pd.Series:
+    """Returns the part of each image, by image_id, from lists of names; none where no list has it. Raises UserError for
+    an image in two lists, and for a list none of whose images is in the set."""
+    part_of: dict[str, str] = {}
+    for part, path in lists.items():
+        for name in (_base_name(line) for _, line in iterate_lines(path) if line.strip()):
+            if part_of.setdefault(name, part) != part:
+                reason = f"lists {name}, which is in the list of {part_of[name]}, too"
+                raise UserError("split", path, reason, "keep it in one of them")
+    parts = images["file_name"].fillna("").map(_base_name).map(part_of)
+    for part, path in lists.items():
+        if not (parts == part).any():
+            raise UserError("split", path, "lists none of the set's images", "give the list of file names of this part")
+    return pd.Series(
+        parts.to_numpy(), index=pd.Index(images["image_id"].astype("object"), name="image_id"), name="part"
+    )
+
+
+def _base_name(name: str) -> str:
+    return PurePosixPath(name.strip()).name.removesuffix(".jpg")
 
 
 def _count(share: float, images: int) -> int:
@@ -169,7 +193,11 @@ def load_split_set(definition: TrainingDefinition) -> SplitSet:
         known = ", ".join(sorted(tables.queries["language"].unique())) or "none"
         fix = f"name a set with queries; this one's languages: {known}"
         raise UserError(_STAGE, definition.set, "has no query with a relevant image to train on", fix)
-    part_of_image = split_images(tables.images, definition.split.validation, definition.split.test, definition.seed)
+    wanted_parts, images = definition.split, tables.images
+    if wanted_parts.lists is not None:
+        part_of_image = read_parts(images, wanted_parts.lists)
+    else:
+        part_of_image = split_images(images, wanted_parts.validation, wanted_parts.test, definition.seed)
     part_of_query = assign_queries_to_parts(queries, tables.qrels, part_of_image)
     unassigned = queries[~queries["query_id"].isin(part_of_query.index)]
     ledger.record_stage(

@@ -1,5 +1,7 @@
 """Nothing of what is tested was seen: by image, by near-duplicate, by query."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from querytruth.dual_encoder.training_data import (
     assign_queries_to_parts,
+    read_parts,
     select_relevant_pairs,
     shuffle_batches,
     split_images,
@@ -52,6 +55,23 @@ def test_a_number_of_images_is_met_and_another_seed_draws_others() -> None:
 def test_a_part_without_images_is_an_error() -> None:
     with pytest.raises(UserError, match=r"validation .split.: has none of the 3 images"):
         split_images(image_frame([None] * 3), 0.1, 0.4, 0)
+
+
+def test_official_lists_say_which_images_are_in_which_part(tmp_path: Path) -> None:
+    names = ["Flicker8k_Dataset/1_a.jpg", "2_b.jpg", "3_c.jpg", "4_d.jpg"]
+    images = image_frame([0, 0, None, None]).assign(file_name=names)
+    given = {"train": "1_a.jpg\n", "validation": "2_b\n", "test": "3_c.jpg\n9_gone.jpg\n\n"}
+    lists = {part: tmp_path / f"Flickr_8k.{part}Images.txt" for part in given}
+    for part, text in given.items():
+        lists[part].write_text(text)
+    parts = read_parts(images, lists)
+    assert parts.dropna().to_dict() == {"img_000": "train", "img_001": "validation", "img_002": "test"}
+    lists["test"].write_text("2_b.jpg\n")
+    with pytest.raises(UserError, match="lists 2_b, which is in the list of validation, too"):
+        read_parts(images, lists)
+    lists["test"].write_text("9_gone.jpg\n")
+    with pytest.raises(UserError, match="lists none of the set's images"):
+        read_parts(images, lists)
 
 
 def test_a_query_is_at_home_with_its_own_image_and_pairs_never_cross() -> None:

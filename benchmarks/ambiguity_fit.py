@@ -21,7 +21,6 @@ import numpy as np
 from ambiguity_ratings import (
     JudgedPairs,
     build_tables,
-    encode_once,
     find_minilm,
     has_shared_data,
     join_pairs,
@@ -36,7 +35,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GroupKFold
 
 from builders.recall.caption_index import CaptionIndex, build_answer_index
-from builders.recall.fit_probability import LINES_FILE, PairFeatures
+from builders.recall.fit_probability import LINES_FILE
 from querytruth.array_types import FloatArray
 from querytruth.backends.models.embedders import load_text_embedder
 
@@ -110,7 +109,7 @@ def fit_line(language: str, name: str, embedder: Any, console: Console) -> dict[
     weights, intercept = fit(pairs)
     covered = parts[0].fits[parts[0].is_covered] >= 0.5
     is_read = ~pairs.is_selected
-    background = [measure_background(language, embedder, only_first=only_first) for only_first in (False, True)]
+    background = [measure_background(language, only_first=only_first) for only_first in (False, True)]
     return {
         "language": language,
         "embedder": name,
@@ -132,14 +131,11 @@ def fit_line(language: str, name: str, embedder: Any, console: Console) -> dict[
     }
 
 
-def measure_background(language: str, embedder: Any, *, only_first: bool) -> float:
+def measure_background(language: str, *, only_first: bool) -> float:
     """Returns how alike the words of unrelated images are."""
-
     captions = read_captions(READ[language])
     captions = captions[captions["number"] == 0] if only_first else captions
-    answers = build_answer_index(*build_tables(captions, language), None)
-    vectors = encode_once(embedder, answers.texts.tolist())
-    return PairFeatures(answers, CaptionIndex(answers), vectors).measure_background()
+    return CaptionIndex(build_answer_index(*build_tables(captions, language), None)).measure_background()
 
 
 def main() -> None:

@@ -108,7 +108,7 @@ def measure_pairs(captions: pd.DataFrame, judged: pd.DataFrame, embedder: Any, *
     answer = answers.answer[pd.Index(answers.image_ids).get_indexer(judged["image_id"])]
     pairs = PairFeatures(answers, index, texts)
     is_selected = np.full(len(judged), "median" in judged)
-    covered = index.are_covered(query, answer)
+    covered = np.isin(answers.pair_keys(query, answer), index.find_covering(np.unique(query), answers.count))
     measured = pairs.measure(query, answer)
     return JudgedPairs(
         pairs.names, measured, judged["fits"].to_numpy(), is_selected, covered, judged["image_id"].tolist()

@@ -22,8 +22,7 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 import numpy as np
 import pandas as pd
-from ambiguity_fit import encode_once, find_minilm
-from ambiguity_ratings import build_tables, has_shared_data, read_captions
+from ambiguity_ratings import build_tables, encode_once, find_minilm, has_shared_data, read_captions
 
 from builders.recall.confusable_images import ConfusableRules, find_confusable_images
 from builders.recall.fit_probability import read_lines

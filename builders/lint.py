@@ -288,7 +288,7 @@ def _ambiguous_texts(tables: Tables) -> LintFinding | None:
     known = qrels["query_id"].isin(queries["query_id"]) & qrels["image_id"].isin(images["image_id"])
     answers = build_answer_index(queries, qrels[known], images, tables.duplicates)
     caption_index, examples = CaptionIndex(answers), []
-    query, answer = caption_index.find_covering(0, len(answers.query_ids), 1)
+    query, answer = answers.pairs_of_keys(caption_index.find_covering(np.arange(len(answers.query_ids)), 1))
     for query_row, other in zip(query[:_EXAMPLES].tolist(), answer[:_EXAMPLES].tolist(), strict=True):
         text, _, _ = caption_index.find_closest_text(query_row, other)
         image_id = answers.image_ids[answers.representative_images()[other]]

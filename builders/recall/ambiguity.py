@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from builders.judged_pairs import JudgedPairs
-from builders.recall.caption_index import build_answer_index
+from builders.recall.caption_index import group_images
 from builders.recall.confusable_images import ConfusableImages
 from querytruth.sets.ledger import rejection_rows
 
@@ -70,7 +70,8 @@ def resolve_ambiguity(
         kept, truth = _without(kept, truth, repeated)
     left = confusables.ambiguous_query_ids if policy == "review" else overridden
     if policy == "merge":
-        left = left | frozenset(_unmerged(confusables)["query_id"])
+        is_mergeable = confusables.table["is_mergeable"].to_numpy(dtype=bool)
+        left = left | frozenset(confusables.table.loc[~is_mergeable, "query_id"])
     figures: dict[str, Any] = {
         "policy": policy,
         "before": count_ambiguous(queries, confusables.ambiguous_query_ids),
@@ -177,29 +178,15 @@ def _merged(
     sure = confusables.table
     sure = sure[sure["is_mergeable"].to_numpy(dtype=bool)]
     sure = sure[sure["query_id"].isin(queries["query_id"]) & ~sure["query_id"].isin(unmerged_ids)]
-    answers = build_answer_index(queries, qrels, images, duplicates)
-    code = answers.answer[pd.Index(answers.image_ids).get_indexer(sure["image_id"])]
-    place, image = answers.images_by_answer.members_of(code)
-    more = pd.DataFrame(
-        {
-            "query_id": sure["query_id"].to_numpy(dtype=object)[place],
-            "image_id": answers.image_ids[image],
-            "relevance": np.ones(len(place), dtype=np.int8),
-            "judged_by": confusables.judged_by,
-            "evidence": sure["evidence"].to_numpy(dtype=object)[place],
-        }
-    )
+    groups = pd.DataFrame({"image_id": images["image_id"], "group": group_images(images, duplicates)})
+    grouped = sure[["query_id", "image_id", "evidence"]].merge(groups, on="image_id")
+    more = grouped.drop(columns="image_id").merge(groups, on="group").drop(columns="group")
+    more = more.assign(relevance=np.int8(1), judged_by=confusables.judged_by)
     names = ["query_id", "image_id", "judged_by", "evidence"]
     plain = qrels.astype(dict.fromkeys(names, "object"))
     both = pd.concat([plain, more], ignore_index=True).drop_duplicates(["query_id", "image_id"])
     both = both.sort_values(["query_id", "image_id"], ignore_index=True)
     return both.astype({**dict.fromkeys(names, "category"), "relevance": np.int8})[list(qrels.columns)]
-
-
-def _unmerged(confusables: ConfusableImages) -> pd.DataFrame:
-    """Returns the rows above the threshold that the words keep from being merged."""
-    sure = confusables.table
-    return sure[~sure["is_mergeable"].to_numpy(dtype=bool)]
 
 
 def _repeated(queries: pd.DataFrame, qrels: pd.DataFrame, override_ids: frozenset[str]) -> frozenset[str]:

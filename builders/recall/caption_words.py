@@ -1,6 +1,6 @@
 """Reads what captions say: their words, their phrases, and values of kind, sex, age, number, colour and place.
 
-A word is a stemmed word, or two neighbouring characters of Chinese. A phrase is cut at small words and punctuation. In
+A word is a stemmed word, or one character of Chinese. A phrase is cut at small words and punctuation. In
 both languages its last unit is the head and the others modify it: a flower pot is not a flower, 花瓶 is not 花, but a
 red umbrella is an umbrella. Captions say all of another one if each of its phrases is part of one of their phrases with
 the same head: "a brown horse and a black dog" does not say "a brown dog".
@@ -8,9 +8,8 @@ the same head: "a brown horse and a black dog" does not say "a brown dog".
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -94,20 +93,8 @@ def stem_word(word: str) -> str:
 
 
 def list_words(phrases: Iterable[Phrase]) -> list[str]:
-    """Returns the words of phrases, each once: stems, and pairs of neighbouring Chinese characters."""
-    return list(dict.fromkeys(word for phrase in phrases for word in _words_of(phrase)))
-
-
-def _words_of(phrase: Phrase) -> Iterator[str]:
-    if len(phrase) > 1 and _IS_HAN.match(phrase[0]):
-        yield from (one + other for one, other in pairwise(phrase))
-    else:
-        yield from phrase
-
-
-def list_units(phrases: Iterable[Phrase]) -> set[tuple[str, str]]:
-    """Returns each unit of each phrase with the head of the phrase."""
-    return {(unit, phrase[-1]) for phrase in phrases for unit in phrase}
+    """Returns the words of phrases: stems, and single Chinese characters."""
+    return [word for phrase in phrases for word in phrase]
 
 
 def say_all(known: Collection[Phrase], wanted: Collection[Phrase]) -> bool:
@@ -134,9 +121,7 @@ def restore_words(text: str, words: Collection[str]) -> list[str]:
         if not _IS_HAN.match(piece):
             found += [piece] if stem_word(piece.casefold()) in words else []
             continue
-        marked = {place + step for place in range(len(piece)) for step in (0, 1) if piece[place : place + 2] in words}
-        marked |= {place for place, one in enumerate(piece) if one in words}
-        found += "".join(one if place in marked else " " for place, one in enumerate(piece)).split()
+        found += "".join(one if one in words else " " for one in piece).split()
     return list(dict.fromkeys(found))
 
 

@@ -16,13 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from builders.recall.caption_index import AnswerIndex, CaptionIndex, MemberIndex, build_answer_index
+from builders.recall.caption_index import AnswerIndex, CaptionIndex, build_answer_index
 from builders.recall.fit_probability import MIN_CAPTIONS, FittedLine, PairFeatures, choose_line
 from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
-from querytruth.backends.models.nearest_neighbours import NearestRows
 
 CONFUSABLE_COLUMNS = ["query_id", "image_id", "confusable_query_id", "score", "is_mergeable", "evidence"]
-NEAREST = 40  # captions, and images, that are proposed for a query
+NEAREST = 40  # images that are proposed for a query by captions, and by vectors of images
 _QUERIES_AT_ONCE = 2048
 _MOST_WORDS = 6  # missing words in the evidence
 
@@ -30,8 +29,8 @@ _MOST_WORDS = 6  # missing words in the evidence
 @dataclass(frozen=True, slots=True)
 class ConfusableRules:
     """A query is ambiguous from `min_score` on. `max_listed` images are listed per query; candidates for reviewers are
-    images of at least `candidate_score`, and the `candidate_count` first of each query. `compares_spelling`: whether
-    the embedder of texts does."""
+    those of them of at least `candidate_score`, and the `candidate_count` first of each query. `compares_spelling`:
+    whether the embedder of texts does."""
 
     max_listed: int = 5
     min_score: float = 0.5
@@ -87,91 +86,80 @@ def find_confusable_images(
         rows = np.flatnonzero(languages == language)
         is_some = qrels["query_id"].isin(queries["query_id"].iloc[rows])
         answers = build_answer_index(queries.iloc[rows], qrels[is_some], images, duplicates)
-        own = _take(vectors, rows[answers.query_rows])
-        of_images = None if image_vectors is None else _take(image_vectors, answers.image_rows)
-        search = _Search(answers, CaptionIndex(answers, descriptions), own, of_images, rules, language)
-        lines[language] = search.line or search.reason
-        parts += list(search.find_tables())
+        first_rows = answers.image_rows[answers.representative_images()]
+        of_images = None if image_vectors is None else image_vectors[first_rows]
+        captions = CaptionIndex(answers, descriptions)
+        features = PairFeatures(answers, captions, vectors[rows[answers.query_rows]], of_images)
+        lines[language] = _choose_line(answers, captions, rules, language)
+        parts += list(_Search(answers, captions, features, rules, lines[language]).find_tables())
     return _cut_to_listed(pd.concat(parts, ignore_index=True), rules, lines)
 
 
-def _take(vectors: Vectors, rows: RowIndices) -> Vectors:
-    return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]  # a copy doubles the memory
+def _choose_line(
+    answers: AnswerIndex, captions: CaptionIndex, rules: ConfusableRules, language: str
+) -> FittedLine | str:
+    """Returns the line of the language, or why there is none."""
+    line = choose_line(rules.lines, language, compares_spelling=rules.compares_spelling)
+    if line is None:
+        return f"nobody's judgments of captions in {language} were fitted to"
+    if answers.captions.nnz < MIN_CAPTIONS:
+        return f"fewer than {MIN_CAPTIONS} captions"
+    return line.explain_misfit(captions) or line
 
 
+@dataclass(frozen=True, slots=True)
 class _Search:
-    """The search in one language. `line`: the fitted line, None for the `reason`."""
+    """The search in one language. `line`: the fitted line, or why there is none."""
 
-    def __init__(
-        self,
-        answers: AnswerIndex,
-        captions: CaptionIndex,
-        vectors: Vectors,
-        image_vectors: Vectors | None,
-        rules: ConfusableRules,
-        language: str,
-    ) -> None:
-        self._answers, self._captions, self._rules = answers, captions, rules
-        self._vectors, self._image_vectors = vectors, image_vectors
-        self._caption, self._answer = answers.caption_answer_pairs()
-        self._near_captions = NearestRows(vectors)
-        self._near_images = None if image_vectors is None else NearestRows(image_vectors)
-        self.line = choose_line(rules.lines, language, compares_spelling=rules.compares_spelling)
-        self.reason = f"nobody's judgments of captions in {language} were fitted to"
-        if self.line is not None and len(self._caption) < MIN_CAPTIONS:
-            self.line, self.reason = None, f"fewer than {MIN_CAPTIONS} captions"
-        if self.line is not None:
-            self._features = PairFeatures(answers, captions, vectors, image_vectors)
-            if reason := self.line.explain_misfit(self._features):
-                self.line, self.reason = None, reason
+    answers: AnswerIndex
+    captions: CaptionIndex
+    features: PairFeatures
+    rules: ConfusableRules
+    line: FittedLine | str
 
     def find_tables(self) -> Iterator[pd.DataFrame]:
-        """Yields the confusable images of some queries at a time, with their `rank` for the query, from 0."""
-        answers, rules = self._answers, self._rules
+        """Yields the confusable images of some queries at a time, with their `rank` for the query, from 0: one more
+        than is listed, which shows that there are too many."""
+        answers, rules = self.answers, self.rules
         for start in range(0, max(len(answers.query_ids), 1), _QUERIES_AT_ONCE):
-            end = min(start + _QUERIES_AT_ONCE, len(answers.query_ids))
-            proposed = np.unique(np.concatenate([answers.pair_keys(*pairs) for pairs in self._propose(start, end)]))
-            new = np.setdiff1d(proposed, answers.judged_keys, assume_unique=True)
-            query, answer = answers.pairs_of_keys(new[answers.own_answer[new // max(answers.count, 1)] >= 0])
-            is_covered = self._captions.are_covered(query, answer)
+            queries = np.arange(start, min(start + _QUERIES_AT_ONCE, len(answers.query_ids)))
+            queries = queries[answers.own_answer[queries] >= 0]
+            keys, is_covered = self._propose(queries)
+            query, answer = answers.pairs_of_keys(keys)
             score = self._score(query, answer, is_covered)
             order = np.lexsort((answer, -score, query))  # answers are numbered in the order of their first images
             rank = np.arange(len(order)) - query.searchsorted(query)  # rows in `order` are sorted by the query, too
-            is_kept = (score[order] >= min(rules.candidate_score, rules.min_score)) | (rank < rules.candidate_count)
+            is_kept = (score[order] >= min(rules.candidate_score, rules.min_score)) & (rank <= rules.max_listed)
+            is_kept |= rank < rules.candidate_count
             kept = order[is_kept]
             yield self._describe(query[kept], answer[kept], is_covered[kept], score[kept]).assign(rank=rank[is_kept])
 
-    def _propose(self, start: int, end: int) -> Iterator[tuple[RowIndices, RowIndices]]:
-        """Yields pairs of the queries from `start` to `end` and an answer."""
-        count, threads = max(NEAREST, 2 * self._rules.candidate_count) + 1, self._rules.threads
-        yield self._captions.find_covering(start, end, self._rules.max_listed + 1)
-        if self.line is None and not self._rules.candidate_count:
-            return
-        query, row = self._near_captions.find(self._vectors[start:end], count, threads)
-        place, pair = MemberIndex(self._caption, len(self._vectors)).members_of(row)
-        yield start + query[place], self._answer[pair]
-        if self._near_images is not None and self._image_vectors is not None:
-            is_wanted = (start <= self._answers.relevant_query) & (self._answers.relevant_query < end)
-            own = self._image_vectors[self._answers.relevant_image[is_wanted]]
-            place, image = self._near_images.find(own, count, threads)
-            yield self._answers.relevant_query[is_wanted][place], self._answers.answer[image]
+    def _propose(self, queries: RowIndices) -> tuple[RowIndices, BoolArray]:
+        """Returns sorted keys of unjudged pairs of query and answer, and whether the texts of the answer say all."""
+        answers, rules = self.answers, self.rules
+        count = max(NEAREST, 2 * rules.candidate_count) + 1
+        covered = self.captions.find_covering(queries, count)
+        proposed = [covered]
+        for space in self.features.spaces if isinstance(self.line, FittedLine) or rules.candidate_count else ():
+            place, answer = space.find_nearest(answers.own_answer[queries], count, rules.threads)
+            proposed.append(answers.pair_keys(queries[place], answer))
+        keys = np.setdiff1d(np.concatenate(proposed), answers.judged_keys)
+        return keys, np.isin(keys, covered)
 
     def _score(self, query: RowIndices, answer: RowIndices, is_covered: BoolArray) -> FloatArray:
-        if self.line is None:
+        if isinstance(self.line, str):
             return is_covered.astype(np.float64)
-        score = np.where(is_covered, self.line.covered, 0.0)
-        rows = np.flatnonzero(self._answers.captions_by_answer.sizes[answer])
-        measured = self._features.measure(query[rows], answer[rows])
-        score[rows] = np.maximum(score[rows], self.line.compute_probabilities(self._features, measured))
-        return score
+        probability = self.line.compute_probabilities(self.features, query, answer)
+        probability[self.answers.caption_counts[answer] == 0] = 0
+        return np.where(is_covered, np.maximum(probability, self.line.covered), probability)
 
     def _describe(
         self, query: RowIndices, answer: RowIndices, is_covered: BoolArray, score: FloatArray
     ) -> pd.DataFrame:
         """Returns a row per pair with CONFUSABLE_COLUMNS. The evidence names no number: the digest of a set does not
         rest on the last digits of a model's vectors."""
-        answers, captions = self._answers, self._captions
-        is_likely = score >= self._rules.min_score
+        answers, captions = self.answers, self.captions
+        is_likely = score >= self.rules.min_score
         evidence, closest = [], []
         for place, pair in enumerate(zip(query.tolist(), answer.tolist(), strict=True)):
             text, row, missing = captions.find_closest_text(*pair)
@@ -201,12 +189,10 @@ class _Search:
 def _cut_to_listed(table: pd.DataFrame, rules: ConfusableRules, lines: dict[str, FittedLine | str]) -> ConfusableImages:
     """Returns of each query the first `max_listed` images, and the candidates."""
     table = table.sort_values(["query_id", "rank"], ignore_index=True)
-    rank, table = table["rank"], table[CONFUSABLE_COLUMNS]
-    sure = table["score"] >= rules.min_score
-    counts = table.loc[sure, "query_id"].value_counts()
-    is_listed = rank < rules.max_listed
-    is_candidate = (sure & is_listed) | ((table["score"] >= rules.candidate_score) & ~sure)
-    candidates = table[is_candidate | (rank < rules.candidate_count)].reset_index(drop=True)
-    crowded = frozenset(counts.index[counts > rules.max_listed])
-    listed = table[sure & is_listed].reset_index(drop=True)
-    return ConfusableImages(listed, frozenset(counts.index), crowded, rules.min_score, candidates, lines)
+    is_sure, is_listed = table["score"] >= rules.min_score, table["rank"] < rules.max_listed
+    is_candidate = table["rank"] < max(rules.max_listed, rules.candidate_count)
+    ambiguous, crowded = (frozenset(table.loc[rows, "query_id"]) for rows in (is_sure, is_sure & ~is_listed))
+    listed, candidates = (
+        table.loc[rows, CONFUSABLE_COLUMNS].reset_index(drop=True) for rows in (is_sure & is_listed, is_candidate)
+    )
+    return ConfusableImages(listed, ambiguous, crowded, rules.min_score, candidates, lines)

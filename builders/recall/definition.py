@@ -56,8 +56,8 @@ class DescriptionOptions(definitions.StrictModel):
 
 
 class CandidateOptions(definitions.StrictModel, allow_inf_nan=False):
-    """Which unjudged pairs of a caption and an image people should judge: those of at least the probability `at_least`,
-    and the `nearest` images of each caption."""
+    """Which unjudged pairs of a caption and an image people should judge: of each caption the first `rivals` of at
+    least the probability `at_least`, and the `nearest` first."""
 
     at_least: float = Field(0.5, gt=0, le=1)
     nearest: int = Field(0, ge=0, le=50)

@@ -6,7 +6,7 @@ pairs: so what is unrelated is near 0, and 1 is as far from it as random pairs a
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,99 +15,81 @@ from pydantic import TypeAdapter, ValidationError
 
 from builders.precision.label_files import SHIPPED_FOLDER
 from builders.recall.caption_index import AnswerIndex, CaptionIndex
-from querytruth.array_types import FloatArray, RowIndices, Vectors
+from querytruth.array_types import BoolArray, FloatArray, RowIndices, Vectors
+from querytruth.backends.models.nearest_neighbours import NearestRows, pair_cosines
 from querytruth.definitions import StrictModel
 from querytruth.errors import UserError, first_line
 
-# The words of unrelated images may be so many times as alike as those fitted to. Flickr8k (fitted) 1, COCO 0.7, its
-# first captions alone 0.4, Chinese translations 0.7; captions from templates 2.2 (English) and 3.4 (Chinese).
+# The words of unrelated images may be so many times as alike as those fitted to. Flickr8k (fitted) 1, COCO 0.8, its
+# first captions alone 0.5, Chinese translations 1.2; captions from templates 2.8 (English) and 2.4 (Chinese).
 MOST_ALIKE = 1.5
 MIN_CAPTIONS = 30  # of which spread and rarity are measured
 LINES_FILE = SHIPPED_FOLDER / "ambiguity" / "lines.json"
-# `nearest`: cosine of the query with the nearest of the image's captions; `images`: of the sums of both images'
-# captions, or with vectors of images the mean of that and of the images' own cosine (nobody rated pairs by image
-# vectors); `covered`: share of the query's words that the image's captions have, `shared`: of both images' words, rare
-# ones weigh more; `missing`: number of the query's words that the captions lack; `captions`: logarithm of their number.
-MEASURES = ("nearest", "images", "covered", "missing", "shared", "captions")
-_BACKGROUND_PAIRS = 20_000
-_AT_ONCE = 4096
+# `images`: cosine of the means of both images' captions, or with vectors of images the mean of that and of the images'
+# own cosine (nobody rated pairs by image vectors); `covered`: share of the query's words that the captions of the image
+# have, rare ones weigh more; `missing`: number of those they lack; `captions`: logarithm of their number.
+MEASURES = ("images", "covered", "missing", "captions")
+_SAMPLE = 1024  # vectors
 
 
 class CentredVectors:
-    """Vectors (n, d) less their mean, of length one; a zero vector stays zero. Computed when they are asked for: a copy
-    of all would double the memory. `spread`: the standard deviation of the cosines of random pairs."""
+    """Vectors (n, d) less their mean, of length one; a zero vector is no part of the mean, and stays zero. `spread`:
+    the standard deviation of the cosines of different vectors of `sample`, or of these."""
 
-    def __init__(self, vectors: Vectors) -> None:
-        self._vectors = vectors
-        self._middle = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        first, second = np.random.default_rng(0).integers(0, len(vectors), (2, _BACKGROUND_PAIRS))
-        first, second = first[first != second], second[first != second]
-        cosines = np.einsum("ij,ij->i", self[first], self[second], dtype=np.float64)
-        self.spread = max(round(float(cosines.std()), 4), 1e-4) if len(cosines) else 1.0
+    def __init__(self, vectors: Vectors, sample: Vectors | None = None) -> None:
+        self.vectors = _centre(vectors)
+        self._is_some: BoolArray = np.asarray(vectors.any(axis=1))
+        self._nearest = NearestRows(self.vectors)
+        sample = vectors if sample is None else sample
+        drawn = _centre(sample[np.random.default_rng(0).permutation(len(sample))[:_SAMPLE]]).astype(np.float64)
+        cosines = (drawn @ drawn.T)[~np.eye(len(drawn), dtype=bool)]
+        self.spread = max(round(float(cosines.std()), 4), 1e-4) if cosines.size else 1.0
 
-    def __getitem__(self, rows: RowIndices) -> Vectors:
-        vectors = self._vectors[rows]
-        centred = np.where(vectors.any(axis=1, keepdims=True), vectors - self._middle, 0)
-        result: Vectors = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
-        return result
+    def compare(self, left: RowIndices, right: RowIndices) -> FloatArray:
+        """Returns the cosine (n,) of each pair of rows, in units of the spread."""
+        return pair_cosines(self.vectors, self.vectors, left, right) / self.spread
+
+    def find_nearest(self, rows: RowIndices, count: int, threads: int) -> tuple[RowIndices, RowIndices]:
+        """Returns pairs of a place in `rows` and one of the `count` nearest rows that are not zero."""
+        place, near = self._nearest.find(self.vectors[rows], count, threads)
+        is_some = self._is_some[near]
+        return place[is_some], near[is_some]
+
+
+def _centre(vectors: Vectors) -> Vectors:
+    is_some = vectors.any(axis=1, keepdims=True)
+    middle = vectors.sum(axis=0, dtype=np.float64) / max(np.count_nonzero(is_some), 1)
+    centred: Vectors = (vectors - middle.astype(np.float32)) * is_some
+    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
+    return centred
 
 
 class PairFeatures:
     """The features of pairs of a query with an own answer, and an answer with captions. `texts` (queries, d) and
-    `images` (images, d): vectors of length one in the order of `answers`."""
+    `images` (answers, d): vectors of length one in the order of `answers`."""
 
     def __init__(
         self, answers: AnswerIndex, captions: CaptionIndex, texts: Vectors, images: Vectors | None = None
     ) -> None:
-        self._answers, self._captions, self._texts = answers, captions, CentredVectors(texts)
-        self._images = None if images is None else CentredVectors(images[answers.representative_images()])
+        self._answers, self._captions = answers, captions
+        means = (answers.captions @ texts) / np.maximum(answers.caption_counts, 1).astype(np.float32)[:, None]
+        self.spaces = [CentredVectors(means, texts), *([] if images is None else [CentredVectors(images)])]
         self.names = (*MEASURES, *(f"other_{group}" for group in captions.values.groups))
-        self._caption, answer = answers.caption_answer_pairs()
-        self._sums = np.zeros((answers.count, texts.shape[1]), dtype=np.float16)  # half the memory
-        members = answers.captions_by_answer
-        for first in range(0, answers.count, _AT_ONCE):
-            last = min(first + _AT_ONCE, answers.count)
-            rows = members.members[members.starts[first] : members.starts[last]]
-            sums = np.zeros((last - first, texts.shape[1]), dtype=np.float32)
-            np.add.at(sums, answer[rows] - first, self._texts[self._caption[rows]])
-            self._sums[first:last] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)
-        self._rarity = captions.answer_words @ captions.rarity
 
     def measure(self, query: RowIndices, answer: RowIndices) -> FloatArray:
         """Returns the features (n, names), rounded to four decimals."""
-        blocks = [slice(start, start + _AT_ONCE) for start in range(0, len(query), _AT_ONCE)]
-        rows = [np.column_stack(list(self._measure(query[one], answer[one]))) for one in blocks]
-        table: FloatArray = np.concatenate([np.empty((0, len(self.names))), *rows]).round(4)
-        return table
-
-    def measure_background(self) -> float:
-        """Returns the mean of `shared` over random pairs: how alike the words of unrelated images are."""
-        query, other = np.random.default_rng(0).integers(0, len(self._caption), (2, _BACKGROUND_PAIRS // 10))
-        answer = self._answers.own_answer[self._caption[other]]
-        query = self._caption[query]
-        apart = self._answers.own_answer[query] != answer
-        features = self.measure(query[apart], answer[apart])
-        return round(float(features[:, MEASURES.index("shared")].mean()), 4) if apart.any() else 1.0
-
-    def _measure(self, query: RowIndices, answer: RowIndices) -> Iterator[FloatArray]:
         own = self._answers.own_answer[query]
-        place, pair = self._answers.captions_by_answer.members_of(answer)
-        cosines = np.einsum("ij,ij->i", self._texts[query][place], self._texts[self._caption[pair]])
-        yield np.maximum.reduceat(cosines, np.flatnonzero(np.diff(place, prepend=-1))) / self._texts.spread
-        of_captions = np.einsum("ij,ij->i", *self._sums[[own, answer]].astype(np.float32)) / self._texts.spread
-        if self._images is None:
-            yield of_captions
-        else:
-            of_images = np.einsum("ij,ij->i", self._images[own], self._images[answer]) / self._images.spread
-            yield (of_captions + of_images) / 2
-        wanted, words, rarity = self._captions.query_words[query], self._captions.answer_words, self._captions.rarity
-        common = wanted.multiply(words[answer])
-        yield (common @ rarity) / np.maximum(wanted @ rarity, 1e-9)
-        yield np.asarray(wanted.sum(axis=1) - common.sum(axis=1)).ravel()
-        both = words[own].multiply(words[answer]) @ rarity
-        yield both / np.maximum(self._rarity[own] + self._rarity[answer] - both, 1e-9)
-        yield np.log(np.bincount(place, minlength=len(query)))
-        yield from self._captions.contradict(query, answer).T
+        wanted, rarity = self._captions.query_words[query], self._captions.rarity
+        common = wanted.multiply(self._captions.answer_words[answer])
+        columns = (
+            np.mean([space.compare(own, answer) for space in self.spaces], axis=0),
+            (common @ rarity) / np.maximum(wanted @ rarity, 1e-9),
+            np.asarray(wanted.sum(axis=1) - common.sum(axis=1)).ravel(),
+            np.log(np.maximum(self._answers.caption_counts[answer], 1)),
+            self._captions.contradict(query, answer),
+        )
+        table: FloatArray = np.column_stack(columns).round(4)
+        return table
 
 
 class FittedLine(StrictModel):
@@ -129,15 +111,16 @@ class FittedLine(StrictModel):
     fitted_on: dict[str, Any]
     reliability: list[dict[str, float]]
 
-    def compute_probabilities(self, pairs: PairFeatures, features: FloatArray) -> FloatArray:
-        """Returns the probability (n,) of features (n, names) that the query fits, rounded to four decimals."""
+    def compute_probabilities(self, pairs: PairFeatures, query: RowIndices, answer: RowIndices) -> FloatArray:
+        """Returns the probability (n,) that each query fits the answer, rounded to four decimals."""
+        features = pairs.measure(query, answer)
         log_odds = features @ np.array([self.weights[name] for name in pairs.names]) + self.intercept
         probabilities: FloatArray = (1 / (1 + np.exp(-log_odds.clip(-40, 40)))).round(4)
         return probabilities
 
-    def explain_misfit(self, pairs: PairFeatures) -> str:
+    def explain_misfit(self, captions: CaptionIndex) -> str:
         """Returns how captions differ from those that were fitted to; '' if they are alike enough."""
-        alike = pairs.measure_background()
+        alike = captions.measure_background()
         if alike <= MOST_ALIKE * self.background:
             return ""
         return f"unrelated images share more words than those fitted to ({alike:g}, fitted {self.background:g})"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from builders.recall.ambiguity import build_recaption_requests, count_ambiguous, resolve_ambiguity
 from builders.recall.confusable_images import ConfusableImages, ConfusableRules, find_confusable_images
-from builders.recall.fit_probability import FittedLine
+from builders.recall.fit_probability import MEASURES, FittedLine
 from querytruth.backends.models.embedders import char_ngrams
 from tests.builders.recall.album_captions import CaptionedAlbum, make_captioned_album, source_pairs
 
@@ -114,9 +114,8 @@ def test_a_caption_that_says_nothing_is_no_ones_rival() -> None:
 
 def line(intercept: float, **weights: float) -> FittedLine:
     """A line by some features, whose background fits all captions."""
-    names = ("nearest", "images", "covered", "missing", "shared", "captions")
     groups = ("kind", "sex", "age", "number", "colour", "place", "time", "negation")
-    known = dict.fromkeys((*names, *(f"other_{group}" for group in groups)), 0.0) | weights
+    known = dict.fromkeys((*MEASURES, *(f"other_{group}" for group in groups)), 0.0) | weights
     stated: dict[str, Any] = {"fitted_on": {}, "reliability": [], "embedder": "char_ngrams"}
     return FittedLine(
         language="en", compares_spelling=True, weights=known, intercept=intercept, covered=0.9, background=1, **stated

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from builders.recall.caption_index import AnswerIndex, CaptionIndex, build_answer_index
 from builders.recall.caption_words import parse_phrases, say_all
@@ -33,24 +34,30 @@ def test_the_index_finds_what_all_comparisons_find() -> None:
         for answer in range(answers.count)
         if answer != answers.own_answer[query] and say_all(said[answer], parse_phrases(text))
     }
-    found = captions.find_covering(0, len(answers.texts), 99)
+    queries = np.arange(len(answers.texts))
+    found = answers.pairs_of_keys(captions.find_covering(queries, 99))
     assert set(zip(*(side.tolist() for side in found), strict=True)) == expected and len(expected) > 20
-    first, _ = captions.find_covering(0, len(answers.texts), 1)
+    first, _ = answers.pairs_of_keys(captions.find_covering(queries, 1))
     assert first.tolist() == sorted({query for query, _ in expected})
-    query, answer = np.divmod(np.arange(len(answers.texts) * answers.count), answers.count)
-    covered = captions.are_covered(query, answer)
-    others = answers.own_answer[query] != answer
-    assert set(zip(query[covered & others].tolist(), answer[covered & others].tolist(), strict=True)) == expected
 
 
 def test_descriptions_say_what_captions_leave_out_and_are_no_caption() -> None:
     answers = index({"a": ["a dog in the park"], "b": ["a dog"]})
     described = pd.DataFrame({"image_id": ["b", "gone"], "text": ["a dog in the park and a bench", "nothing"]})
     captions = CaptionIndex(answers, described)
-    assert captions.are_covered(np.array([0]), np.array([1])).tolist() == [True]
+    assert answers.pairs_of_keys(captions.find_covering(np.array([0]), 9)) == (0, 1)
     assert (captions.answer_words.toarray().sum(axis=1) == [2, 1]).all(), "of captions alone, to which lines are fitted"
     assert captions.find_closest_text(0, 1) == ("a dog in the park and a bench", -1, [])
     assert CaptionIndex(answers).find_closest_text(0, 1) == ("a dog", 1, ["park"])
+
+
+def test_the_background_is_the_mean_cosine_of_what_two_images_say() -> None:
+    answers = index({"a": ["a red dog"], "b": ["a red cat"], "c": ["a boat"]})
+    captions = CaptionIndex(answers)
+    rows = captions.answer_words.toarray() * captions.rarity
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert captions.measure_background() == pytest.approx((rows @ rows.T)[np.triu_indices(3, 1)].mean(), abs=1e-4)
+    assert CaptionIndex(index({"a": ["a dog"]})).measure_background() == 1, "one image has no other"
 
 
 def test_a_group_is_contradicted_where_captions_state_only_other_values() -> None:

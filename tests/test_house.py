@@ -169,11 +169,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 436,
-    "lines": 75_046,
-    "lines of imports": 5_821,
+    "lines": 75_278,
+    "lines of imports": 5_836,
     "carriers that are built at one place": 89,
     "functions with seven parameters or more": 15,
-    "Any": 1488,
+    "Any": 1498,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -22,7 +22,7 @@ from builders.queries.log_files import LogLine
 from builders.queries.log_texts import PRIVATE_KINDS, find_private_kind
 from querytruth.array_types import AnyArray, FloatArray
 from querytruth.backends.files.column_profile import find_number_form
-from querytruth.backends.files.text_files import detect_language
+from querytruth.backends.files.text_formats import detect_language
 from querytruth.records import content_id, stable_hash
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.query_texts import is_total

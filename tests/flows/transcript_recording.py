@@ -22,7 +22,7 @@ from querytruth.sample_album.album_files import SAMPLE_DEFINITIONS_FOLDER, fill_
 
 TRANSCRIPT = SAMPLE_DEFINITIONS_FOLDER / "transcript.jsonl"
 IDENTITY = ModelIdentity("written-for-the-sample-album", "", {})
-_TOPIC = re.compile("当前主题是：(.*)。")
+_TOPIC = re.compile("当前主题是：{?(.*?)}?。")
 TranscriptReplies = Mapping[
     tuple[str, int], tuple[str, str]
 ]  # topic ('' in the first stage), round -> reply, why it ended

@@ -4,7 +4,6 @@ UTF-8 is required, with or without BOM; lines end in LF or CRLF.
 """
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,19 +23,6 @@ _root: ContextVar[Path | None] = ContextVar("source_root", default=None)
 MAX_LINE_BYTES = 256 << 20  # bytes of a line, which can be an image in base64
 CONVERT = "convert it first (iconv -f gb18030 -t utf-8), or give its encoding where there is an option"
 FIX_FILE = "fix the file, or download it again"
-# The order decides for texts of several scripts: kana beside Chinese characters is Japanese.
-_SCRIPTS = (
-    ("ja", re.compile("[\u3041-\u3096\u30a1-\u30fa]")),
-    ("ko", re.compile("[\uac00-\ud7af\u1100-\u11ff]")),
-    ("zh", re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")),
-    ("ru", re.compile("[\u0400-\u04ff]")),
-    ("ar", re.compile("[\u0600-\u06ff]")),
-    ("hi", re.compile("[\u0900-\u097f]")),
-    ("th", re.compile("[\u0e00-\u0e7f]")),
-    ("el", re.compile("[\u0370-\u03ff]")),
-    ("he", re.compile("[\u0590-\u05ff]")),
-    ("en", re.compile("[a-z\u00c0-\u024f]", re.I)),
-)
 
 
 def import_error(item: object, reason: str, next_step: str = FIX_FILE) -> UserError:
@@ -156,10 +142,3 @@ def split_id_and_text(line: str, path: Path, number: int) -> tuple[str, str]:
         if found and name.strip():
             return name.strip(), text.strip()
     raise import_error(f"{path} line {number}", "is no id with a text after it")
-
-
-def detect_language(text: str) -> str:
-    """Returns the language by the script: en for Latin letters, und for none that is known."""
-    if text.isascii():
-        return "en" if any(c.isalpha() for c in text) else "und"
-    return next((language for language, letters in _SCRIPTS if letters.search(text)), "und")

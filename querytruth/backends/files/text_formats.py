@@ -46,6 +46,19 @@ _SIGNATURES = (
 )
 _WEB_PAGE = (b"<!doctype html", b"<html", b"<head", b"<?xml")
 _BOM = b"\xef\xbb\xbf"
+# The order decides for texts of several scripts: kana beside Chinese characters is Japanese.
+_SCRIPTS = (
+    ("ja", re.compile("[\u3041-\u3096\u30a1-\u30fa]")),
+    ("ko", re.compile("[\uac00-\ud7af\u1100-\u11ff]")),
+    ("zh", re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")),
+    ("ru", re.compile("[\u0400-\u04ff]")),
+    ("ar", re.compile("[\u0600-\u06ff]")),
+    ("hi", re.compile("[\u0900-\u097f]")),
+    ("th", re.compile("[\u0e00-\u0e7f]")),
+    ("el", re.compile("[\u0370-\u03ff]")),
+    ("he", re.compile("[\u0590-\u05ff]")),
+    ("en", re.compile("[a-z\u00c0-\u024f]", re.I)),
+)
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
@@ -226,3 +239,10 @@ def refuse_repeated_columns(stage: str, item: object, header: Sequence[str], use
     """Raises UserError for a used column that the header names twice: which of the two counts would be a guess."""
     if twice := next((name for name in header if name in used and header.count(name) > 1), None):
         raise UserError(stage, item, f"has the column {twice!r} twice", "rename or remove one of them")
+
+
+def detect_language(text: str) -> str:
+    """Returns the language by the script: en for Latin letters, und for none that is known."""
+    if text.isascii():
+        return "en" if any(c.isalpha() for c in text) else "und"
+    return next((language for language, letters in _SCRIPTS if letters.search(text)), "und")

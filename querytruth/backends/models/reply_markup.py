@@ -108,18 +108,18 @@ def unwrap_object(text: str) -> str:
             value = load_yaml(inner)  # Python's quotes, a comma too many
         except (yaml.YAMLError, ValueError):
             return text
-    strings = list(_list_strings(value[0] if isinstance(value, list) and value else value))
-    named = [one for name, one in strings if name in _ANSWER_NAMES]
-    chosen = named or [one for _, one in strings if len(strings) == 1]
-    return chosen[0] if chosen else text
+    value = value[0] if isinstance(value, list) and value else value
+    named = next(_list_named(value), None)
+    while named is None and isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value.values()))
+    return named or (value if isinstance(value, str) else text)
 
 
-def _list_strings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, dict):
-        for key, one in value.items():
-            yield from _list_strings(one, str(key).casefold())
+def _list_named(value: Any) -> Iterator[str]:
+    for key, one in value.items() if isinstance(value, dict) else ():
+        if isinstance(one, str) and str(key).casefold() in _ANSWER_NAMES:
+            yield one
+        yield from _list_named(one)
 
 
 def _read_fields(text: str) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from querytruth.backends.files.text_files import detect_language, source_folder
+from querytruth.backends.files.text_files import source_folder
+from querytruth.backends.files.text_formats import detect_language
 from querytruth.backends.plugins import PluginPackage
 from querytruth.formats.imported_tables import LARGEST_GRADE
 from querytruth.formats.set_images import ImageStore

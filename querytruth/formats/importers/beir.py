@@ -13,6 +13,7 @@ import pandas as pd
 
 from querytruth.backends.files import text_files
 from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_formats import detect_language
 from querytruth.formats.importers import ImportedTables, build_judgment_table, list_grades
 from querytruth.formats.set_images import ImageStore
 from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA, are_own_ids
@@ -72,7 +73,7 @@ def _image(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
 
 def _query(line: BeirDocument, is_own_export: bool) -> dict[str, Any]:
     metadata = _known_metadata(line, QUERIES_SCHEMA.names) if is_own_export else {}
-    detected = text_files.detect_language(line.text)
+    detected = detect_language(line.text)
     fields = {"language": detected, "style": "query", "level": 1, "labels": None, **metadata}
     return {**fields, "query": str(line._id), "text": line.text}
 

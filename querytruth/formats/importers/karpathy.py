@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from querytruth.backends.files.text_files import detect_language, find_file, import_error, read_json_file
+from querytruth.backends.files.text_files import find_file, import_error, read_json_file
+from querytruth.backends.files.text_formats import detect_language
 from querytruth.formats import import_layouts, importers, set_images
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from querytruth.backends.files.text_files import detect_language, import_error
+from querytruth.backends.files.text_files import import_error
+from querytruth.backends.files.text_formats import detect_language
 from querytruth.formats import import_layouts, importers, parquet_shards, set_description, set_images
 from querytruth.records import IMAGES_SCHEMA, QUERIES_SCHEMA, empty_frame
 

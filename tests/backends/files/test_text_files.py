@@ -2,7 +2,7 @@
 
 import pytest
 
-from querytruth.backends.files.text_files import detect_language
+from querytruth.backends.files.text_formats import detect_language
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import Any
 
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.table_rows import OBJECT_SUFFIXES, iterate_rows, open_lines, read_columns
-from querytruth.backends.files.text_files import detect_language
-from querytruth.backends.files.text_formats import parse_json
+from querytruth.backends.files.text_formats import detect_language, parse_json
 from querytruth.backends.models import chat
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
 from querytruth.errors import UserError, translate_read_errors

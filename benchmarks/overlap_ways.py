@@ -35,8 +35,6 @@ def images_ours(folder: Path) -> Answer:
 
     from querytruth.audit.overlap import hash_images
     from querytruth.audit.overlap_pairs import ImageOverlap
-    from querytruth.backends.images.image_reading import hash_crops
-    from querytruth.backends.images.worker_processes import map_in_workers
 
     def hash_folder(name: str) -> pd.DataFrame:
         return pd.concat(hash_images(str(folder / name)), ignore_index=True)
@@ -44,11 +42,7 @@ def images_ours(folder: Path) -> Answer:
     start = processor_seconds()
     others = hash_folder("others")
     hashed = processor_seconds() - start
-    photos = sorted((folder / "set").iterdir())
-    crops = zip(photos, map_in_workers(hash_crops, [str(photo) for photo in photos]), strict=True)
-    rows = [(photo.name, one.phash, one.outline) for photo, found in crops for one in found]
-    table = pd.DataFrame(rows, columns=["item", "phash", "outline"])
-    images = ImageOverlap(hash_folder("set"), table)
+    images = ImageOverlap(hash_folder("set"))
     pairs = images.find_pairs([others])
     return {"pairs": pairs[["set_item", "other_item"]].values.tolist(), "rate": len(others) / hashed, "unit": "images"}
 

@@ -77,7 +77,6 @@ def draw_records(items: pa.Array) -> pa.Table:
     words = {name: np.stack([mix(of, salt + n) for n in range(4)], axis=1) for name, of, salt in (
         ("sha256", file, 100), ("pixels", file, 200))}  # fmt: skip
     uniform = [mix(shown, 300 + n).astype(np.float64) / 2**64 for n in range(6)]
-    outline = np.stack([mix(shown, 400 + n) for n in range(8)], axis=1).tobytes()
     side = np.where(is_copy, 1024, 2048).astype(np.int32)
     broken, plain = uniform[0] < 0.001, uniform[1] < 0.2
     taken = np.datetime64("2015-01-01T00:00:00") + (uniform[2] * 3e8).astype("timedelta64[s]")
@@ -86,7 +85,6 @@ def draw_records(items: pa.Array) -> pa.Table:
         "size": pa.array(number.astype(np.int64) + 1000),
         "modified": pa.array(number.astype(np.int64)),
         "phash": pa.array(mix(shown, 500), mask=broken),
-        "outline": pa.array([outline[at : at + 64] for at in range(0, len(outline), 64)], pa.binary(64), mask=broken),
         "width": pa.array(side, mask=broken),
         "height": pa.array(side * 3 // 4, mask=broken),
         "format": pa.array(np.full(len(number), "JPEG", dtype=object), mask=broken),
@@ -111,7 +109,7 @@ def draw_records(items: pa.Array) -> pa.Table:
 
 def define(folder: Path, keep: int) -> GalleryDefinition:
     """The definition of the set."""
-    keys: dict[str, Any] = {"select": {"count": keep or None}, "near_duplicates": {"edits": False}, "render": None}
+    keys: dict[str, Any] = {"select": {"count": keep or None}, "near_duplicates": {"distance": None}, "render": None}
     return GalleryDefinition(name=f"records-{keep}", lose_at_most=None, images=str(folder), out=folder, **keys)
 
 

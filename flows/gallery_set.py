@@ -34,8 +34,7 @@ from querytruth.sets.ledger import Ledger
 _SCAN_SECONDS, _RENDER_SECONDS, _BYTES_A_PIXEL = 0.004, 0.015, 0.2
 
 GALLERY_LIMITATIONS = [
-    "Near-duplicates are found by perceptual hashes: small parts of an image and, unless asked for, turned images "
-    "are not.",
+    "Near-duplicates are found by views of an image: small parts of it and, unless asked for, turned images are not.",
     "Places and times are what the cameras wrote; their clocks may be wrong.",
 ]
 

@@ -33,8 +33,7 @@ UNSEEN_LIMITATION = (
 )
 GENERATED_LIMITATIONS = [
     "The same thing may be on images of other queries: those pairs are unjudged, and count as wrong.",
-    "Near-duplicates are found by perceptual hashes: small parts of an image and, unless asked for, turned images "
-    "are not.",
+    "Near-duplicates are found by views of an image: small parts of it and, unless asked for, turned images are not.",
 ]
 
 

@@ -184,14 +184,13 @@ class BudgetOptions(StrictModel, allow_inf_nan=False):
 
 
 class NearDuplicateOptions(StrictModel):
-    """Which images count as the same besides those with the same bytes or pixels: perceptual hashes within `distance`
-    bits (null: none), also of mirrored or rotated images and of parts of images (`edits`), and image embeddings with at
-    least `cosine` (null: 0.95, or higher where the embedder finds random images alike)."""
+    """Which images count as the same besides those with the same bytes or pixels: images with views that differ in at
+    most `distance` bits (null: none), also mirrored or rotated, that agree once they are aligned; and image embeddings
+    with at least `cosine` (null: 0.95, or higher where the embedder finds random images alike)."""
 
-    distance: int | None = Field(6, ge=0, le=16)
+    distance: int | None = Field(8, ge=0, le=16)
     flips: bool = False
     rotations: bool = False
-    edits: bool = True
     embedder: option_paths.PathOrName | None = None
     cosine: float | None = Field(None, gt=0, le=1)
 

@@ -90,9 +90,9 @@ DUPLICATES_SCHEMA = pa.schema(
         pa.field("width", pa.int32(), nullable=False),
         pa.field("height", pa.int32(), nullable=False),
         pa.field("is_representative", pa.bool_(), nullable=False),
-        ("matched_by", pa.string()),  # bytes, pixels, hash, patches, embedding or person; null on the representative
-        ("distance", pa.int16()),  # Hamming, between perceptual hashes, where those matched
-        ("edit", pa.string()),  # border, crop, overlay (joined by +) or copy, where patches matched
+        ("matched_by", pa.string()),  # bytes, pixels, views, embedding or person; null on the representative
+        ("distance", pa.int16()),  # bits in which the nearest views differ, where those matched
+        ("edit", pa.string()),  # border, crop, overlay (joined by +) or copy, where views matched
     ]
 )
 CANDIDATE_JUDGMENTS_SCHEMA = pa.schema(  # pairs that nobody judged and that may be relevant
@@ -137,18 +137,12 @@ SCANNED_IMAGES_SCHEMA = pa.schema(
         ("sha256", pa.string()),
         ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
         ("phash", pa.uint64()),  # null where the image has too little structure
-        ("outline", pa.binary(64)),  # the 64 coefficients of phash, one signed byte each; null with it
         (
-            "patches",
+            "views",
             pa.binary(),
-        ),  # points and hashes of parts (`querytruth.backends.images.perceptual_hashes`); null: too small an image
-        (
-            "thumbnail",
-            pa.binary(),
-        ),  # grey, without borders (`querytruth.backends.images.perceptual_hashes`); null with them
-        ("colours", pa.binary()),  # of cells (`builders.gallery.hash_checks`), two signed bytes each and per part
+        ),  # boxes and hashes that duplicates are found by (`querytruth.backends.images.image_views`)
+        ("thumbnail", pa.binary()),  # a small JPEG of what is inside borders (the same)
         ("details", pa.binary()),  # of flat images: whether it is a page or a screen, and grey pixels; null for others
-        ("turned", pa.list_(pa.uint64(), 7)),  # rotated 90, 180, 270; mirrored, and that rotated 90, 180, 270
         ("width", pa.int32()),  # after orientation
         ("height", pa.int32()),
         ("orientation", pa.int8()),  # as EXIF numbers it, 1 to 8
@@ -168,7 +162,6 @@ SCANNED_IMAGES_SCHEMA = pa.schema(
 # For to_pandas, which by default makes floats of hashes with nulls, without their lowest bits, and objects of bytes.
 ARROW_TO_PANDAS_TYPES = {
     pa.uint64(): pd.UInt64Dtype(),
-    pa.binary(64): pd.ArrowDtype(pa.binary(64)),
     pa.binary(): pd.ArrowDtype(pa.binary()),
 }
 

@@ -60,7 +60,7 @@ PURE_BACKENDS = (
     *("steps", "plugins", "files.text_formats", "files.column_profile", "models.nearest_neighbours"),
     "models.reply_envelope",
     *("models.reply_markup", "images.perceptual_hashes", "images.image_quality", "images.hash_neighbours"),
-    *("images.hash_similarity", "id_patterns"),
+    *("images.image_views", "images.image_alignment", "images.pair_measures", "images.same_images", "id_patterns"),
 )
 FORBIDDEN = {"prefect", "torch", "requests", "pyarrow.parquet", "urllib", "socket", "sqlalchemy"}
 
@@ -169,11 +169,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 436,
-    "lines": 75_278,
-    "lines of imports": 5_836,
-    "carriers that are built at one place": 89,
-    "functions with seven parameters or more": 15,
-    "Any": 1498,
+    "lines": 74_967,
+    "lines of imports": 5_828,
+    "carriers that are built at one place": 88,
+    "functions with seven parameters or more": 14,
+    "Any": 1488,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

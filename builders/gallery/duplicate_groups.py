@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from builders.gallery.edited_copies import count_own_pixels
 from querytruth.array_types import BoolArray, FloatArray, RowIndices
+from querytruth.backends.images.image_views import measure_content
 
 TIED, UNRELATED, CONTRADICTING = 1, 0, -1
 Relations = NDArray[np.int8]
@@ -133,7 +133,7 @@ def rank_by_preference(frame: pd.DataFrame, components: RowIndices, muteness: Ro
     keys = np.zeros((4, count))
     some = frame.iloc[rows]
     keys[0] = muteness
-    keys[1, rows] = -count_own_pixels(some, components[rows])
+    keys[1, rows] = -_count_own_pixels(some, components[rows])
     for name in ("taken_at", "latitude"):
         if name in frame:
             keys[2, rows] -= some[name].notna().to_numpy()
@@ -157,3 +157,14 @@ def _copied_shares(items: pd.Series, components: RowIndices, rows: RowIndices) -
     totals = np.bincount(folders, minlength=1)
     shares: FloatArray = np.bincount(folders, is_copied, minlength=1) / np.maximum(totals, 1)
     return np.round(shares[folders], 6) if len(items) else np.zeros(0)
+
+
+def _count_own_pixels(frame: pd.DataFrame, group: RowIndices) -> RowIndices:
+    """Returns the pixels of each image (n,). Where others of its `group` have no borders, an image with borders counts
+    only those inside: bars and frames make no copy the larger one."""
+    pixels: RowIndices = frame["width"].to_numpy(dtype=np.int64) * frame["height"].to_numpy(dtype=np.int64)
+    if "views" not in frame:
+        return pixels
+    shares = measure_content(frame["views"])
+    inside = np.where(np.isin(group, group[shares == 1]), shares, 1)
+    return (pixels * inside).astype(np.int64)

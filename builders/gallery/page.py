@@ -17,8 +17,7 @@ MATCH_NAMES = {  # the kinds of matches, the most certain first
     "bytes": "same bytes",
     "pixels": "same pixels",
     "person": "the same, a person decided",
-    "hash": "looks alike",
-    "patches": "an edited copy",
+    "views": "looks alike",
     "embedding": "similar to the embedder",
 }
 _NAMED = 40  # further members of a group, by name

@@ -15,17 +15,15 @@ import pyarrow as pa
 
 from builders.gallery import image_filters, selection
 from builders.gallery.definition import GalleryDefinition
-from builders.gallery.edit_alignment import LEAST_MATCHING_SHARE
-from builders.gallery.edited_copies import PATCH_DISTANCE
 from builders.gallery.image_scan import OverriddenImages, ScannedImages
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.gallery.page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from builders.gallery.render_steps import render_images
 from querytruth.array_types import RowIndices
 from querytruth.backends.images import image_sources
-from querytruth.backends.images.hash_similarity import OUTLINE_COSINE
 from querytruth.backends.images.image_sources import ImageSource
 from querytruth.backends.images.rendering import make_thumbnails
+from querytruth.backends.images.same_images import read_cuts
 from querytruth.backends.images.source_readers import SourceListing
 from querytruth.backends.steps import current_run, step
 from querytruth.definitions import NearDuplicateOptions
@@ -42,7 +40,7 @@ from querytruth.sets.set_files import StoredSet, locate_set_images, locate_sourc
 
 _IMAGES = ["item", "image_id", *(name for name in IMAGES_SCHEMA.names if name not in ("image_id", "path", "file_name"))]
 Locate = Callable[[Sequence[str]], Sequence[Any]]
-_FEATURES = ["pixels", "phash", "outline", "turned", "colours", "details", "patches", "thumbnail", "is_damaged"]
+_FEATURES = ["pixels", "views", "thumbnail", "details", "is_damaged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +199,7 @@ def list_gallery_thresholds(definition: GalleryDefinition, of_duplicates: Sequen
 def duplicate_columns(rules: NearDuplicateOptions) -> list[str]:
     """The columns of a scan that duplicates are found by, besides the digests of bytes and pixels."""
     columns = ["image_id", "item", "width", "height", "taken_at", "latitude"]
-    if rules.distance is not None:
-        columns += ["phash", "outline", "colours", "details"] + (["turned"] if rules.flips or rules.rotations else [])
-        columns += ["patches", "thumbnail"] if rules.edits else []
-    return columns
+    return columns + ([] if rules.distance is None else ["views", "thumbnail", "details"])
 
 
 @step("find duplicates")
@@ -216,13 +211,13 @@ def group_duplicates(
     `locate` gives the places of items; it is called only for an embedder, which needs the images themselves. The set's
     `folder` holds the embedder's vectors and the decisions on image pairs.
     """
-    pairs, provenance = None, Provenance(thresholds=_list_hash_thresholds(rules))
+    pairs, provenance = None, Provenance(thresholds=_list_view_thresholds(rules))
     if rules.embedder is not None:
         from querytruth.sets.image_vectors import find_similar_pairs  # loads a model: only where one is wanted
 
         pairs, found_by = find_similar_pairs(frame, locate(frame["item"]), rules.embedder, rules.cosine, folder)
         provenance += found_by
-    transforms = {"flips": rules.flips, "rotations": rules.rotations, "edits": rules.edits}
+    transforms = {"flips": rules.flips, "rotations": rules.rotations}
     decisions = [*load_decisions(folder, ImagePairDecision).values()]
     return find_duplicates(frame, distance=rules.distance, **transforms, pairs=pairs, decisions=decisions), provenance
 
@@ -244,15 +239,13 @@ def mark_duplicates(
     return images.assign(duplicate_group=groups.group), groups, provenance
 
 
-def _list_hash_thresholds(rules: NearDuplicateOptions) -> list[Threshold]:
-    thresholds = []
-    if rules.distance is not None:
-        thresholds.append(describe_threshold("near_duplicates.distance", "at most", rules.distance))
-        thresholds.append(describe_threshold("near_duplicates.outline_cosine", "at least", OUTLINE_COSINE))
-    if rules.distance is not None and rules.edits:
-        thresholds.append(describe_threshold("near_duplicates.patch_distance", "at most", PATCH_DISTANCE))
-        thresholds.append(describe_threshold("near_duplicates.matching_share", "at least", LEAST_MATCHING_SHARE))
-    return thresholds
+def _list_view_thresholds(rules: NearDuplicateOptions) -> list[Threshold]:
+    if rules.distance is None:
+        return []
+    return [
+        describe_threshold("near_duplicates.distance", "at most", rules.distance),
+        describe_threshold("near_duplicates.drawing_share", "at least", read_cuts()[0]),
+    ]
 
 
 def render_images_page(stored: StoredSet) -> str:

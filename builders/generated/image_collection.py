@@ -20,7 +20,8 @@ from querytruth.records import image_id_of_bytes, list_rows
 from querytruth.sets.ledger import Ledger, Rejection, rejection_table
 
 # The outcome of each URL of a batch. `kind` is transient or final where there is a `reason`; the rest as in SCANNED.
-FETCHED_IMAGE_COLUMNS = ["url", "reason", "kind", "detail", "sha256", "pixels", "phash", "outline", "width", "height"]
+FETCHED_IMAGE_COLUMNS = ["url", "reason", "kind", "detail", "sha256", "pixels", "phash", "views", "thumbnail"]
+FETCHED_IMAGE_COLUMNS += ["width", "height"]
 _TYPES = {"url": "str", "sha256": "str", "pixels": "str", "width": "int64", "height": "int64"}  # also of an empty table
 GENERATED_SET_GRADES = {"1": "among the first results of the image search for the query"}
 _NOT_ALLOWED = ("forbidden_by_robots", "forbidden_by_robots_tag")
@@ -66,20 +67,16 @@ class _FetchedImages:
         self.group_by_url = dict(zip(good["url"], groups, strict=True))
         self.sha256_by_url = dict(zip(good["url"], good["sha256"], strict=True))
         self.images_by_url = good.set_index("url")
-        for url, count in _find_placeholder_urls(good, batches, group_duplicates).items():
+        for url, count in _find_placeholder_urls(good, batches, self.group_by_url).items():
             if url not in overridden:
                 counts = {"measure": "answered_queries", "value": count, "threshold": result_screening.LEAST_QUERIES}
                 self.rejection_by_url[url] = {"reason": "placeholder", **counts}
 
 
-def _find_placeholder_urls(
-    good: pd.DataFrame, batches: pd.DataFrame, group_duplicates: GroupDuplicates
-) -> dict[str, int]:
+def _find_placeholder_urls(good: pd.DataFrame, batches: pd.DataFrame, group_by_url: dict[str, str]) -> dict[str, int]:
     """Returns the addresses of placeholders, with the number of queries that each answers."""
-    by_hash = group_duplicates(good.drop(columns=["colours", "details", "patches", "thumbnail"], errors="ignore")).group
-    is_blank = good["phash"].isna().to_numpy()
     keys = [
-        "blank" if blank else name or own for blank, name, own in zip(is_blank, by_hash, good["image_id"], strict=True)
+        "blank" if blank else group_by_url[url] for url, blank in zip(good["url"], good["phash"].isna(), strict=True)
     ]
     key_by_url = dict(zip(good["url"], keys, strict=True))
     rows = batches[batches["url"].isin(good["url"])]

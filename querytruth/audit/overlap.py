@@ -17,7 +17,7 @@ from querytruth.backends.files import text_formats
 from querytruth.backends.files.durable_files import write_atomically
 from querytruth.backends.files.table_rows import TABLE_SUFFIXES, iterate_rows, read_columns
 from querytruth.backends.images import image_sources, worker_starts
-from querytruth.backends.images.image_reading import hash_crops, read_image
+from querytruth.backends.images.image_reading import read_image
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.steps import current_run
 from querytruth.errors import UserError, translate_write_errors
@@ -28,7 +28,7 @@ from querytruth.sets.published_files import newest_version
 from querytruth.sets.set_files import StoredSet, find_set, locate_images, read_set
 
 _NOT_SEARCHED = [
-    "images that are cropped by more than about 5% an edge, rotated or drawn over",
+    "small parts of images, and rotated ones",
     "paraphrases and translations of texts",
 ]
 _STAGE = "find overlap"
@@ -38,13 +38,13 @@ _HASHES_SCHEMA = pa.schema(
         ("sha256", pa.string()),
         ("pixels", pa.string()),
         ("phash", pa.uint64()),
-        ("mirrored", pa.uint64()),
-        ("outline", pa.binary(64)),
+        ("views", pa.binary()),
+        ("thumbnail", pa.binary()),
+        ("details", pa.binary()),
     ]
 )
 _DIGEST_SCHEMA = pa.schema([("item", pa.string()), ("sha256", pa.string())])
 _BATCH = 5_000  # images of a folder whose hashes are compared at once
-_MIRRORED = 3  # place of the mirrored hash in ScannedImage.turned
 _TEXT_COLUMNS = ("text", "caption")
 
 
@@ -67,7 +67,7 @@ class OverlapResult:
 def find_overlap(stored: StoredSet, against: Sequence[str], out: Path) -> OverlapResult:
     """Compares a set with other collections. Raises UserError for a collection that cannot be read."""
     tables, hashed = stored.tables, hash_set_images(stored)
-    images = overlap_pairs.ImageOverlap(hashed, hash_set_crops(stored))
+    images = overlap_pairs.ImageOverlap(hashed)
     texts = overlap_pairs.TextOverlap(dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True)))
     found = [pairs for one in against for pairs in _find_pairs(images, texts, one, out)]
     pairs = pd.concat(found, ignore_index=True)[["kind", "set_item", "against", *overlap_pairs.PAIR_COLUMNS[1:]]]
@@ -175,19 +175,6 @@ def hash_set_images(stored: StoredSet) -> pd.DataFrame:
     return pd.concat([hashed, own], ignore_index=True)
 
 
-def hash_set_crops(stored: StoredSet) -> pd.DataFrame:
-    """Returns item, phash and outline of the images of a set with edges cut off, several rows per image."""
-    located = [(one.image_id, one.location) for one in locate_images(stored) if one.location is not None]
-    hashed = map_in_workers(hash_crops, [location for _, location in located])
-    rows = [
-        {"item": item, "phash": one.phash, "outline": one.outline}
-        for (item, _), crops in zip(located, hashed, strict=True)
-        if isinstance(crops, list)
-        for one in crops
-    ]
-    return _to_frame(pa.Table.from_pylist(rows, _HASHES_SCHEMA))
-
-
 def list_images(images: str) -> list[tuple[str, str]]:
     """Returns (item, place) of the images of a folder, a list or a table. Raises UserError where it is none of them."""
     source = image_sources.open_source(images)
@@ -221,8 +208,7 @@ def _hash_files(located: Sequence[tuple[str, str]], skipped: Counter[str]) -> pd
         ):  # a damaged JPEG has all that is compared
             skipped[str(one.reason)] += 1
             continue
-        hashes = {name: getattr(one, name) for name in ("sha256", "pixels", "phash", "outline")}
-        rows.append({**hashes, "item": item, "mirrored": one.turned[_MIRRORED] if one.turned else None})
+        rows.append({name: getattr(one, name, item) for name in _HASHES_SCHEMA.names})
     return _to_frame(pa.Table.from_pylist(rows, _HASHES_SCHEMA))
 
 

@@ -1,7 +1,7 @@
 """Pairs in two collections: the same bytes or pixels, near hashes, equal or contained texts.
 
-Hashes of 64 bits are found exactly: the bits are divided into four bands of 16, and two hashes that differ in at most 6
-bits differ in at most one bit in one band at least, so that each hash of the smaller side is filed under all keys
+Hashes of views are found exactly: the 64 bits are divided into four bands of 16, and two that differ in at most 6 bits
+ differ in at most one bit in one band at least, so that each hash of the smaller side is filed under all keys
 within one bit of its own.
 
 Texts come as a stream, and memory depends on the set alone: equal after normalisation, with 13 tokens in a row in
@@ -20,17 +20,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from querytruth.array_types import AnyArray, Hashes, RowIndices
-from querytruth.backends.images.hash_similarity import HashedImages
+from querytruth.array_types import Hashes, RowIndices
+from querytruth.backends.images.same_images import ComparableImages, accept, measure_pairs, nearest_turns
 
-HASH_DISTANCE = 6  # bits, as in the search for duplicates within a gallery
+HASH_DISTANCE = 6  # bits between views
+_TURNS = (0, 4)  # as it is, and mirrored left-right
 _WIDTH, _BANDS = 16, range(4)
 _FLIPS = np.array([0, *(1 << bit for bit in range(_WIDTH))], dtype=np.int64)  # one bit at most: HASH_DISTANCE // 4
 _AT_ONCE = 1 << 14  # hashes of the larger side
 PAIR_COLUMNS = ["set_item", "other_item", "evidence", "distance"]
-_MIRRORED = 4  # the transform, in the order of `perceptual_hash`
 # Strongest first; a pair has the strongest that it shows.
-_EVIDENCE = ["bytes", "pixels", "hash", "mirrored hash", "cropped hash"]
+_EVIDENCE = ["bytes", "pixels", "views", "mirrored views"]
 _EQUAL = {"bytes": "sha256", "pixels": "pixels"}
 _SAME_SHAPE = 1.02  # longer / shorter side: a square cut out of more, or padded to one, has another hash (measured)
 NGRAM_LENGTH = 13
@@ -88,19 +88,13 @@ def _file_rows(keys: RowIndices) -> tuple[RowIndices, RowIndices]:
 class ImageOverlap:
     """The images of a set; `find_pairs` compares them with tables of other images.
 
-    Tables of images have item, sha256, pixels, phash, mirrored and outline, of which any may be missing, and several
-    rows of an item, as of a rendered image and its original; `count` is that of the images with pixels. `mirrored` is
-    the hash of the image mirrored left-right, used of the set's images alone. `crops`: item, phash and outline of the
-    set's images with edges cut off, several of each."""
+    Tables of images have item, sha256, pixels, phash, views, thumbnail and details, of which any may be missing, and
+    several rows of an item, as of a rendered image and its original; `count` is that of the images with pixels."""
 
-    def __init__(self, images: pd.DataFrame, crops: pd.DataFrame) -> None:
+    def __init__(self, images: pd.DataFrame) -> None:
         self.count = int(images["pixels"].notna().sum())
         self._equal = [_EqualImages(images, column, name) for name, column in _EQUAL.items()]
-        self._near = [
-            _NearImages(images, "phash", "hash", 0),
-            _NearImages(images, "mirrored", "mirrored hash", _MIRRORED),
-            _NearImages(crops, "phash", "cropped hash", 0),
-        ]
+        self._near = _NearImages(images)
 
     def find_pairs(self, others: Iterable[pd.DataFrame]) -> pd.DataFrame:
         """Returns PAIR_COLUMNS, a row per pair, sorted. `distance`: bits."""
@@ -112,8 +106,7 @@ class ImageOverlap:
 
     def _find(self, others: pd.DataFrame) -> list[pd.DataFrame]:
         found = [equal.find(others) for equal in self._equal]
-        hashed = others[others["phash"].notna()]
-        found += [near.find(hashed) for near in self._near]
+        found.append(self._near.find(others))
         return [pairs for pairs in found if len(pairs)]
 
 
@@ -131,37 +124,24 @@ class _EqualImages:
 
 
 class _NearImages:
-    """Pairs by 64-bit hashes and outlines. `transform`: of the set's images, in the order of `perceptual_hash`."""
+    """Pairs that are the same by the rule that duplicates are found by (`same_images`), also mirrored."""
 
-    def __init__(self, images: pd.DataFrame, column: str, evidence: str, transform: int) -> None:
-        hashed = images[images[column].notna()]
-        self._items, self._outlines = hashed["item"].to_numpy(), hashed["outline"].to_numpy()
-        self._evidence, self._transform = evidence, transform
-        self._index = NearHashIndex(hashed[column].to_numpy(np.uint64))
+    def __init__(self, images: pd.DataFrame) -> None:
+        self._images = images[images["views"].notna()].reset_index(drop=True)
+        self._own = ComparableImages(self._images, HASH_DISTANCE, _TURNS)
+        hashes, self._rows = self._own.list_hashes()
+        self._index = NearHashIndex(hashes)
 
     def find(self, others: pd.DataFrame) -> pd.DataFrame:
-        rows, places, distances = _find_near(self._index, others["phash"].to_numpy(np.uint64))
-        agrees = _agree(self._outlines[rows], others["outline"].to_numpy()[places], self._transform)
-        items = self._items[rows[agrees]], others["item"].to_numpy()[places[agrees]]
-        return _table(*items, self._evidence, distances[agrees])
-
-
-def _find_near(index: NearHashIndex, others: Hashes) -> tuple[RowIndices, RowIndices, RowIndices]:
-    """Returns rows of the index, rows of `others`, and distances in bits."""
-    none = np.zeros(0, dtype=np.int64)
-    rows, places, distances = zip((none, none, none), *index.find_near(others), strict=True)
-    return np.concatenate(rows), np.concatenate(places), np.concatenate(distances)
-
-
-def _agree(ones: AnyArray, others: AnyArray, transform: int) -> RowIndices:
-    """Returns the places of the pairs whose outlines agree after a transform; a pair without an outline does."""
-    both = pd.notna(ones) & pd.notna(others)
-    outlines = np.frombuffer(b"".join([*ones[both], *others[both]]), dtype=np.int8).reshape(-1, 64)
-    hashed = HashedImages(np.zeros((len(outlines), 1), dtype=np.uint64), outlines, (transform,), HASH_DISTANCE)
-    count = int(both.sum())
-    agrees = ~both
-    agrees[both] = hashed.has_matching_outlines(np.arange(count), np.arange(count, 2 * count))
-    return np.flatnonzero(agrees)
+        seen = others[others["views"].notna()].reset_index(drop=True)
+        theirs = ComparableImages(seen, HASH_DISTANCE)
+        hashes, places = theirs.list_hashes()
+        near = [(self._rows[rows], places[found]) for rows, found, _ in self._index.find_near(hashes)]
+        pairs = np.unique(np.concatenate([np.zeros((2, 0), np.int64), *near], axis=1), axis=1)
+        same = accept(measure_pairs(self._own, pairs[0], theirs, pairs[1]))
+        bits, turns = nearest_turns(self._own, pairs[0][same], theirs, pairs[1][same])
+        items = self._images["item"].to_numpy()[pairs[0][same]], seen["item"].to_numpy()[pairs[1][same]]
+        return _table(*items, "views", bits).assign(evidence=np.where(turns > 0, "mirrored views", "views"))
 
 
 def _table(ones: object, others: object, evidence: str, distances: RowIndices) -> pd.DataFrame:

@@ -358,7 +358,7 @@ def _pairs(duplicates: pd.DataFrame, members: dict[str, list[str]]) -> Iterable[
         yield _Pair(key, str(row.duplicate_group), lead, str(row.image_id), matched_by, bits, edit)
 
 
-_MATCH_CERTAINTY = ("embedding", "patches", "hash", "person", "pixels", "bytes")
+_MATCH_CERTAINTY = ("embedding", "views", "person", "pixels", "bytes")
 
 
 def _certainty_key(pair: _Pair) -> tuple[int, int, str]:

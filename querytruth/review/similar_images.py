@@ -12,14 +12,15 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from querytruth.array_types import Vectors
+from querytruth.array_types import RowIndices, Vectors
 from querytruth.backends.files.parquet_files import read_checked, write_checked
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.images import image_sources, rendering, worker_starts
-from querytruth.backends.images.hash_similarity import HashedImages
 from querytruth.backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.same_images import ComparableImages
 from querytruth.backends.images.scan_parts import read_images_in_workers
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.models.vector_store import read_most_complete_vectors
@@ -32,7 +33,7 @@ from querytruth.sets.set_thumbnails import ThumbnailCache, ThumbnailSource
 
 MAX_FOUND_IMAGES = 60
 FoundImages = list[tuple[str, str]]  # image_id, and why it was found
-_SAME_BITS = 6  # the largest distance of perceptual hashes of one image, as the default of `near_duplicates`
+_VIEW_BITS = 8  # in which the views of one image may differ, as by default in `near_duplicates`
 _WAIT = 20.0  # seconds for the hashes; then those that are there are compared
 _NOTHING_AT_HAND = "the images of this set are not at hand, so that none can be compared"
 
@@ -44,7 +45,8 @@ class SimilarImageSearch:
         self._stored = stored
         count = len(stored.tables.images)
         self._hashes = np.zeros(count, np.uint64)
-        self._outlines = np.zeros((count, 64), np.int8)
+        self._views: list[bytes | None] = [None] * count
+        self._thumbnails: list[bytes | None] = [None] * count
         self._is_hashed = np.zeros(count, dtype=bool)
         self._read_count, self._ready, self._lock = 0, Event(), Lock()
         self._thread: Thread | None = None
@@ -66,31 +68,34 @@ class SimilarImageSearch:
         return [(self._ids[one], f"{bits[one]} of 64 bits differ") for one in order if bits[one] < 65], remark
 
     def find_by_file(self, data: bytes) -> tuple[FoundImages, str]:
-        """Returns the image with these bytes, else those that differ in at most 6 bits of the perceptual hash. Raises
-        ActionError, with the reason, where none does."""
+        """Returns the image with these bytes, else those that are the same by the rule that duplicates are found by.
+        Raises ActionError, with the reason, where there is none."""
         digest = hashlib.sha256(data).hexdigest()
         if image_id := self._ids_by_digest.get(digest):
             return [(image_id, "the same file")], ""
         if image_id := self._representatives.get(image_id_of_bytes(digest)):
             return [(image_id, "stands for this near-duplicate")], ""
         remark, scanned = self._wait_for_hashes(), _scan_bytes(data)
-        if scanned.phash is None or scanned.outline is None:
+        if scanned.phash is None:
             raise ActionError("this image has too little structure to be compared, and no image has its bytes")
         bits = np.bitwise_count(self._hashes ^ np.uint64(scanned.phash)).astype(np.int64)
         bits[~self._is_hashed] = 65
-        near = np.flatnonzero(bits <= _SAME_BITS)
-        hashes = np.append(self._hashes, np.uint64(scanned.phash))[:, None]
-        outlines = np.vstack([self._outlines, np.frombuffer(scanned.outline, np.int8)])
-        hashed = HashedImages(hashes, outlines, (0,), _SAME_BITS)
-        near = near[hashed.has_matching_outlines(near, np.full(len(near), len(self._ids)))]
-        if not len(near):
+        same = self._find_same(scanned)
+        if not len(same):
             nearest = int(bits.argmin())
             raise ActionError(
-                f"this image is not in the gallery: no image has its bytes, and the most similar one, "
-                f"{self._name(nearest)}, differs in {bits[nearest]} of 64 bits (at most {_SAME_BITS} count as the same)"
+                f"this image is not in the gallery: no image shows the same, and the most similar one, "
+                f"{self._name(nearest)}, differs in {bits[nearest]} of 64 bits"
             )
-        order = near[np.argsort(bits[near], kind="stable")].tolist()
+        order = same[np.argsort(bits[same], kind="stable")].tolist()
         return [(self._ids[row], f"{bits[row]} of 64 bits differ") for row in order], remark
+
+    def _find_same(self, scanned: ScannedImage) -> RowIndices:
+        """Returns the rows of the images that are the same as another one."""
+        known = {"views": [*self._views, scanned.views], "thumbnail": [*self._thumbnails, scanned.thumbnail]}
+        images = ComparableImages(pd.DataFrame(known, dtype="object"), _VIEW_BITS)
+        rows = np.arange(len(self._ids))
+        return np.flatnonzero(images.relate(rows, np.full(len(rows), len(rows)))[1])
 
     def _name(self, row: int) -> str:
         name = self._stored.tables.images["file_name"].iloc[row]
@@ -151,14 +156,17 @@ class SimilarImageSearch:
         folder, name = self._stored.path.parent, f".hashes/{self._stored.path.name}.parquet"
         try:
             table = read_checked(folder / name)
-            if table is not None and table["image_id"].to_pylist() == self._ids:
+            if table is not None and "views" in table.schema.names and table["image_id"].to_pylist() == self._ids:
                 self._hashes[:] = table["phash"].to_numpy()
                 self._is_hashed[:] = table["is_hashed"].to_numpy()
-                self._outlines[:] = np.frombuffer(b"".join(table["outline"].to_pylist()), np.int8).reshape(-1, 64)
+                self._views, self._thumbnails = (table[name].to_pylist() for name in ("views", "thumbnail"))
                 return
             self._compute_hashes()
-            outlines = pa.array([outline.tobytes() for outline in self._outlines], pa.binary(64))
-            known = {"image_id": self._ids, "phash": self._hashes, "is_hashed": self._is_hashed, "outline": outlines}
+            known = {"image_id": self._ids, "phash": self._hashes, "is_hashed": self._is_hashed}
+            known |= {
+                name: pa.array(values, pa.binary())
+                for name, values in (("views", self._views), ("thumbnail", self._thumbnails))
+            }
             with suppress(OSError, UserError):  # the next page computes them again
                 write_checked(contained_path(folder, name, "find images"), pa.table(known))
         finally:
@@ -170,9 +178,9 @@ class SimilarImageSearch:
         scans = read_images_in_workers(location for _, location in at_hand)
         for (row, _), scanned in zip(at_hand, scans, strict=True):
             self._read_count += 1
-            if isinstance(scanned, ScannedImage) and scanned.phash is not None and scanned.outline is not None:
+            if isinstance(scanned, ScannedImage) and scanned.phash is not None:
                 self._hashes[row], self._is_hashed[row] = scanned.phash, True
-                self._outlines[row] = np.frombuffer(scanned.outline, np.int8)
+                self._views[row], self._thumbnails[row] = scanned.views, scanned.thumbnail
 
 
 def _scan_bytes(data: bytes) -> ScannedImage:

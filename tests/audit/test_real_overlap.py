@@ -15,7 +15,6 @@ from builders.imported_set import ImportDefinition
 from flows.import_set import import_set
 from querytruth.audit.overlap import find_overlap, hash_images
 from querytruth.audit.overlap_pairs import ImageOverlap, TextOverlap
-from querytruth.backends.images.image_reading import hash_crops
 from querytruth.sets.set_files import StoredSet, read_set
 
 Edit = Callable[[Image.Image], Image.Image]
@@ -44,10 +43,7 @@ def _find(photos: list[Path], against: Path, folder: Path) -> pd.DataFrame:
     ours.mkdir()
     for photo in photos:
         (ours / photo.name).write_bytes(photo.read_bytes())
-    crops = [(photo.name, one.phash, one.outline) for photo in photos for one in hash_crops(str(photo))]
-    table = pd.DataFrame(crops, columns=["item", "phash", "outline"])
-    images = ImageOverlap(_hash(ours), table)
-    return images.find_pairs([_hash(against)])
+    return ImageOverlap(_hash(ours)).find_pairs([_hash(against)])
 
 
 def _hash(folder: Path) -> pd.DataFrame:

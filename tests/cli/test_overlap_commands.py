@@ -47,8 +47,8 @@ def test_edited_copies_are_found_and_other_images_are_not(run: Run, tmp_path: Pa
     found = set(pairs[["set_item", "other_item", "evidence"]].itertuples(index=False, name=None))
     assert found == {
         (first, "half.jpg", "hash"),
-        (second, "mirrored.png", "mirrored hash"),
-        (third, "cropped.jpg", "cropped hash"),
+        (second, "mirrored.png", "mirrored views"),
+        (third, "cropped.jpg", "views"),
     }
 
 

@@ -160,7 +160,7 @@ def test_the_same_image_at_two_addresses_is_found_and_true_for_both_queries(tmp_
     kept = merged.collected.relevant_results
     assert kept["image_id"].nunique() == len(merged.collected.images) == 10
     assert set(kept.groupby("query_id")["image_id"].nunique()) == {4}
-    assert sorted(merged.collected.duplicates["matched_by"].dropna()) == ["bytes", "hash"]
+    assert sorted(merged.collected.duplicates["matched_by"].dropna()) == ["bytes", "views"]
     assert len(truth(dropped)) == 1 and buckets(gone, "queries") == {("rejected", "image_used_before"): 2}
 
 

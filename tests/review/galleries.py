@@ -44,7 +44,7 @@ def groups_table(frame: pd.DataFrame, *sizes: int) -> pd.DataFrame:
         image = frame.iloc[number]
         rows.append((f"dup_{number:03}", image["image_id"], image["item"], 640, 480, True, None, None, None))
         for twin in range(1, size):
-            match_kind, distance = [("hash", twin % 7), ("bytes", None), ("pixels", None)][twin % 3]
+            match_kind, distance = [("views", twin % 7), ("bytes", None), ("pixels", None)][twin % 3]
             name = f"copies/{number}/{twin}.jpg"
             rows.append(
                 (f"dup_{number:03}", f"img_twin{number}_{twin}", name, 600, 450, False, match_kind, distance, None)

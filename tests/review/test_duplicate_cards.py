@@ -14,7 +14,7 @@ def cards_of(*groups: str, alone: str = "") -> DuplicateCards:
     """A letter is an image; the first of a group is in the gallery and stands for the others."""
     rows = [
         {"duplicate_group": f"dup_{group}", "image_id": f"img_{one}", "item": f"{one}.jpg", "is_representative": not n}
-        | {"matched_by": "" if not n else "hash", "distance": 3, "edit": None, "width": 4, "height": 3}
+        | {"matched_by": "" if not n else "views", "distance": 3, "edit": None, "width": 4, "height": 3}
         for group in groups
         for n, one in enumerate(group)
     ]
@@ -77,7 +77,7 @@ def test_a_word_is_heard_of_images_that_were_brought_together_elsewhere() -> Non
 def test_a_card_says_how_an_edited_copy_was_edited() -> None:
     rows = [
         {"duplicate_group": "dup_a", "image_id": f"img_{one}", "item": f"{one}.jpg", "is_representative": one == "a"}
-        | {"matched_by": None if one == "a" else "patches", "distance": pd.NA, "width": 4, "height": 3}
+        | {"matched_by": None if one == "a" else "views", "distance": pd.NA, "width": 4, "height": 3}
         | {"edit": None if one == "a" else "crop+overlay"}
         for one in "ab"
     ]
@@ -85,4 +85,4 @@ def test_a_card_says_how_an_edited_copy_was_edited() -> None:
     tables = Tables(empty_frame("queries"), images, empty_frame("qrels"), duplicates=pd.DataFrame(rows))
     cards = DuplicateCards(tables, "lin")
     card = cards.build_card(cards.get_key_for_any_pair("img_a", "img_b"))
-    assert (card["matched_by"], card["edit"], card["hash_distance"]) == ("patches", "crop+overlay", None)
+    assert (card["matched_by"], card["edit"], card["hash_distance"]) == ("views", "crop+overlay", None)

@@ -1,4 +1,4 @@
-"""Scanned image files: completeness, size, place, time, quality, and hashes, of cropped copies, too.
+"""Scanned image files: completeness, size, place, time, quality, hashes, and a thumbnail.
 
 The header is read before anything is decoded; formats and pixels are limited. A file that fails has a reason.
 """
@@ -9,7 +9,6 @@ import logging
 import os
 import stat
 import warnings
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from querytruth.array_types import GreyImage
-from querytruth.backends.images import image_decoding, image_headers, image_quality, perceptual_hashes
+from querytruth.backends.images import image_decoding, image_headers, image_quality, image_views, perceptual_hashes
 from querytruth.backends.images.exif import Exif, read_exif
 from querytruth.backends.images.image_headers import UnusableImage
 from querytruth.backends.images.worker_messages import open_file
@@ -39,10 +38,7 @@ TRANSPOSE_BY_ORIENTATION = {  # makes an image with this EXIF orientation uprigh
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_HASH_TURN_BY_ORIENTATION = {1: 0, 2: 4, 3: 2, 4: 6, 5: 5, 6: 3, 7: 7, 8: 1}  # the same turns, of the perceptual hash
-# Shares cut off at the left, right, top and bottom: one or several edges by 5%, and all of them by half of that.
-CROPS = [*list(product((0, 0.05), repeat=4))[1:], (0.025,) * 4]
-
+_TURN_BY_ORIENTATION = {1: 0, 2: 4, 3: 2, 4: 6, 5: 5, 6: 3, 7: 7, 8: 1}  # the same ones, of `turn_upright`
 
 warnings.filterwarnings("ignore", module=r"PIL\.")  # what matters about a file is in its reason
 logging.getLogger("PIL").setLevel(logging.CRITICAL)
@@ -53,8 +49,8 @@ class ScannedImage(NamedTuple):
     them all.
 
     Width and height are those of the upright image. `pixels` is equal for two files that differ in metadata alone.
-    `phash` and `turned` are the perceptual hashes of the image and of its seven other turns, in the order of
-    `querytruth.backends.images.perceptual_hashes`; None where the image has too little structure.
+    `phash` is the perceptual hash, None where the image has too little structure; `views` and `thumbnail` are those of
+    `querytruth.backends.images.image_views`.
     """
 
     path: str = ""
@@ -64,11 +60,8 @@ class ScannedImage(NamedTuple):
     sha256: str | None = None
     pixels: str | None = None
     phash: int | None = None
-    turned: list[int] | None = None
-    outline: bytes | None = None
-    patches: bytes | None = None
+    views: bytes | None = None
     thumbnail: bytes | None = None
-    colours: bytes | None = None
     details: bytes | None = None
     width: int | None = None
     height: int | None = None
@@ -98,13 +91,12 @@ class DecodedFile(NamedTuple):
 
 
 class DecodedImage(NamedTuple):
-    """A complete image after decoding: the known fields of its `ScannedImage`, the small grey image, its sampled
-    colours (None where it has none), and the turn of the perceptual hash that makes it upright."""
+    """A complete image after decoding, upright: the known fields of its `ScannedImage`, the small grey image, and its
+    sampled colours (None where it has none)."""
 
     fields: dict[str, Any]
     grey: GreyImage
     samples: NDArray[np.uint8] | None
-    hash_turn: int
 
 
 def read_image(location: str | Path) -> ScannedImage:
@@ -128,26 +120,23 @@ def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedIm
     complete = [complete_image(one) for one in decoded if isinstance(one, DecodedFile)]
     low = np.empty((len(complete), perceptual_hashes.FREQUENCY_COUNT))
     scores: dict[int, image_quality.QualityScores] = {}
-    for (_, turn), places in _places_by_shape(complete).items():
+    for places in _places_by_shape(complete).values():
         stacked = np.stack([complete[place].grey for place in places])
-        low[places] = perceptual_hashes.dct_coefficients(stacked, turn)
+        low[places] = perceptual_hashes.dct_coefficients(stacked)
         scores.update(zip(places, image_quality.compute_quality_scores(stacked), strict=True))
-    hashes, patches, colours = (
-        perceptual_hashes.compute_perceptual_hashes(low),
-        _compute_patches(complete),
-        _compute_colours(complete),
-    )
-    details = [_compute_details(one, scores[place]) for place, one in enumerate(complete)]
+    views = image_views.describe_views([one.grey for one in complete], [one.samples for one in complete])
     scanned = iter(
         ScannedImage(
             **one.fields,
-            **hashes[place]._asdict(),
             **scores[place]._asdict(),
-            **patches[place],
-            colours=colours[place],
-            details=details[place],
+            phash=phash,
+            views=views[place][0],
+            thumbnail=views[place][1],
+            details=_compute_details(one.grey, scores[place]),
         )
-        for place, one in enumerate(complete)
+        for place, (one, phash) in enumerate(
+            zip(complete, perceptual_hashes.compute_perceptual_hashes(low), strict=True)
+        )
     )
     return [one if isinstance(one, ScannedImage) else next(scanned) for one in decoded]
 
@@ -163,65 +152,30 @@ def complete_image(file: DecodedFile) -> DecodedImage:
         width, height = height, width
     digest.update(b"%dx%d %d" % (width, height, orientation))
     found = {"pixels": digest.hexdigest()[:32], "width": width, "height": height}
-    return DecodedImage(fields | found | exif._asdict(), grey, samples, _HASH_TURN_BY_ORIENTATION[orientation])
+    turn = _TURN_BY_ORIENTATION[orientation]
+    upright = samples if samples is None else turn_upright(samples, turn)
+    return DecodedImage(fields | found | exif._asdict(), turn_upright(grey, turn), upright)
 
 
-def _places_by_shape(decoded: list[DecodedImage]) -> dict[tuple[tuple[int, ...], int], list[int]]:
-    """Returns the positions of the images by shape and turn: those of one size are computed with together."""
-    places: dict[tuple[tuple[int, ...], int], list[int]] = {}
+def _places_by_shape(decoded: list[DecodedImage]) -> dict[tuple[int, ...], list[int]]:
+    """Returns the positions of the images by shape: those of one size are computed with together."""
+    places: dict[tuple[int, ...], list[int]] = {}
     for place, one in enumerate(decoded):
-        places.setdefault((one.grey.shape, one.hash_turn), []).append(place)
+        places.setdefault(one.grey.shape, []).append(place)
     return places
 
 
-def _compute_patches(decoded: list[DecodedImage]) -> list[dict[str, Any]]:
-    """Returns the fields of the patches of each image; none for one that is small inside its borders."""
-    guides, boxes, places = [], [], []
-    upright_images = [turn_upright(one.grey, one.hash_turn) for one in decoded]
-    for place, (upright, box) in enumerate(
-        zip(upright_images, image_quality.find_content_boxes(upright_images), strict=True)
-    ):
-        left, top, right, bottom = box
-        width, height = right - left, bottom - top
-        longer = max(width, height)
-        if longer < perceptual_hashes.GUIDE_SIDE:
-            continue
-        size = (
-            max(1, round(width * perceptual_hashes.GUIDE_SIDE / longer)),
-            max(1, round(height * perceptual_hashes.GUIDE_SIDE / longer)),
-        )
-        shared = Image.frombuffer("L", upright.shape[::-1], upright, "raw", "L", 0, 1)  # no copy
-        guides.append(np.asarray(shared.resize(size, Image.Resampling.BOX, box)))
-        high, wide = upright.shape
-        has_borders = box != (0, 0, wide, high)
-        boxes.append((left / wide, top / high, right / wide, bottom / high) if has_borders else None)
-        places.append(place)
-    found = dict(zip(places, perceptual_hashes.compute_patch_features(guides, boxes), strict=True))
-    names = "patches", "thumbnail"
-    return [dict(zip(names, found[one], strict=True)) if one in found else {} for one in range(len(decoded))]
-
-
-def _compute_colours(decoded: list[DecodedImage]) -> list[bytes]:
-    """Returns the colours of each upright image; zeros for a grey one."""
-    samples = np.full((len(decoded), image_quality.SAMPLES, image_quality.SAMPLES, 3), 128, np.uint8)
-    for own, one in zip(samples, decoded, strict=True):
-        if one.samples is not None:
-            own[:] = turn_upright(one.samples, one.hash_turn)
-    return [own.tobytes() for own in image_quality.compute_colours(samples)]
-
-
-def _compute_details(decoded: DecodedImage, scores: image_quality.QualityScores) -> bytes | None:
+def _compute_details(upright: GreyImage, scores: image_quality.QualityScores) -> bytes | None:
     """Returns whether a flat image is a page or screen, a byte, and its pixels at DETAIL_SIDE; None for another."""
     if scores.flatness < image_quality.LEAST_FLATNESS:
         return None
-    upright = turn_upright(decoded.grey, decoded.hash_turn)
     shared = Image.frombuffer("L", upright.shape[::-1], upright, "raw", "L", 0, 1)
     small = shared.resize((image_quality.DETAIL_SIDE, image_quality.DETAIL_SIDE), Image.Resampling.BICUBIC)
     return bytes([scores.flatness >= image_quality.FLAT]) + small.tobytes()
 
 
 def turn_upright(grey: NDArray[np.uint8], turn: int) -> NDArray[np.uint8]:
-    """Returns an image (height, width, …) after a turn of the perceptual hash: 1 to 3 quarter turns counter-clockwise,
+    """Returns an image (height, width, …) after a turn: 1 to 3 quarter turns counter-clockwise,
     from 4 on after mirroring it left-right."""
     return np.ascontiguousarray(np.rot90(grey[:, ::-1] if turn >= 4 else grey, turn % 4)) if turn else grey
 
@@ -296,23 +250,3 @@ def _decode_bytes(data: bytes, known: dict[str, Any]) -> DecodedFile:
     if damage:
         known |= {"reason": DAMAGED, "detail": damage}
     return DecodedFile(known, exif, grey, samples, digest)
-
-
-def hash_crops(location: str) -> list[perceptual_hashes.PerceptualHash]:
-    """Returns the hashes of CROPS of an image that have enough structure; none of one that cannot be read."""
-    file = decode_image(location)
-    if isinstance(file, ScannedImage):
-        return []
-    decoded = complete_image(file)
-    upright = turn_upright(decoded.grey, decoded.hash_turn)
-    height, width = upright.shape
-    low = [
-        perceptual_hashes.dct_coefficients(
-            upright[round(top * height) : height - round(bottom * height)][
-                :, round(left * width) : width - round(right * width)
-            ]
-        )
-        for left, right, top, bottom in CROPS
-    ]
-    hashes = perceptual_hashes.compute_perceptual_hashes(np.array(low).reshape(-1, perceptual_hashes.FREQUENCY_COUNT))
-    return [one for one in hashes if one.phash is not None]

@@ -24,11 +24,10 @@ from pandas.util import hash_array
 from querytruth.array_types import Hashes
 from querytruth.backends.files.parquet_files import read_checked, read_parquet, read_parquet_schema, write_checked
 from querytruth.backends.files.safe_paths import contained_path
-from querytruth.backends.images import image_quality, source_names
+from querytruth.backends.images import image_quality, image_views, source_names
 from querytruth.backends.images import image_reading as images
 from querytruth.backends.images.image_reading import TRANSIENT_REASONS, ScannedImage, decode_image, describe_images
 from querytruth.backends.images.image_sources import FileState, ImageSource, RefusedItem, read_file_state
-from querytruth.backends.images.perceptual_hashes import PATCH_TYPE, THUMBNAIL_HEAD
 from querytruth.backends.images.worker_processes import finish_in_workers
 from querytruth.backends.images.worker_starts import WorkerFailure
 from querytruth.errors import UserError, translate_write_errors
@@ -53,7 +52,7 @@ _FORMS = {  # ids, which become parts of paths, are made of sha256; reasons stan
 }
 _LIMITS = {"width": (1, 1 << 17), "height": (1, 1 << 17), "orientation": (1, 8)}
 _OF_READ_IMAGES = ["sha256", "pixels", "width", "height", "format"]
-_LENGTHS = {"colours": image_quality.COLOUR_BYTES, "details": 1 + image_quality.DETAIL_SIDE**2}  # bytes
+_LENGTHS = {"views": image_views.VIEW_BYTES, "details": 1 + image_quality.DETAIL_SIDE**2}  # bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,8 +299,7 @@ def _has_right_values(table: pa.Table) -> bool:
     return (
         all(pc.all(column, min_count=0).as_py() for column in (*forms, *ranges))
         and not any(read[name].null_count for name in _OF_READ_IMAGES)
-        and all(len(value) % PATCH_TYPE.itemsize == 0 for value in _values(table, "patches"))
-        and all(map(_is_thumbnail, _values(table, "thumbnail")))
+        and all(map(image_views.is_thumbnail, _values(table, "thumbnail")))
         and all(len(value) == length for name, length in _LENGTHS.items() for value in _values(table, name))
     )
 
@@ -309,9 +307,3 @@ def _has_right_values(table: pa.Table) -> bool:
 def _values(table: pa.Table, name: str) -> list[bytes]:
     values: list[bytes] = table[name].drop_null().to_pylist()
     return values
-
-
-def _is_thumbnail(value: bytes) -> bool:
-    if len(value) < THUMBNAIL_HEAD:
-        return False
-    return value[1] > 0 and value[2] > 0 and len(value) == THUMBNAIL_HEAD + value[1] * value[2]

@@ -25,10 +25,10 @@ from querytruth.backends.web.page_store import FetchToStore, PageStore, StoredFe
 from querytruth.backends.web.web_records import FailedFetch, FetchedResource, WebRequest, parse_host
 
 # The leading number goes up when the same bytes give other facts.
-READER_VERSION = f"3 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
+READER_VERSION = f"4 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
 DECODER_COUNT = os.cpu_count() or 1
-_BINARY_FIELDS = ("outline", "patches", "thumbnail", "colours", "details")
-_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", "turned", *_BINARY_FIELDS)
+_BINARY_FIELDS = ("views", "thumbnail", "details")
+_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", *_BINARY_FIELDS)
 _decoding = threading.BoundedSemaphore(DECODER_COUNT)  # limits the processes, whatever the number of threads
 FILES_PER_BATCH = 4  # files decoded and stored together
 
@@ -51,11 +51,8 @@ class FetchedImage:
     format: str = ""
     pixels: str = ""
     phash: int | None = None
-    turned: list[int] | None = None
-    outline: bytes | None = None
-    patches: bytes | None = None
+    views: bytes | None = None
     thumbnail: bytes | None = None
-    colours: bytes | None = None
     details: bytes | None = None
 
 

@@ -4,7 +4,7 @@ import { chip, element, photo, t } from "./elements.js";
 import { PairFinder } from "./finder.js";
 import { noteOf } from "./parts.js";
 
-const MATCH_NAMES = { pixels: "same pixels", hash: "look alike", patches: "an edited copy", embedding: "similar to the embedder", person: "the same, a person decided", bytes: "same bytes" };
+const MATCH_NAMES = { pixels: "same pixels", views: "look alike", embedding: "similar to the embedder", person: "the same, a person decided", bytes: "same bytes" };
 const DECISION_NAMES = { same: "the same", different: "not the same" };
 
 function draw(card, deck) {

@@ -145,6 +145,6 @@ def test_the_duplicates_table_follows_and_says_what_a_person_joined() -> None:
     joined = found(same(ids["large"], ids["elsewhere"]))
     to_arrow("duplicates", joined.table)
     ways = dict(zip(joined.table["item"], joined.table["matched_by"], strict=True))
-    assert ways["elsewhere"] == "person" and ways["small"] == "hash" and pd.isna(ways["large"])
+    assert ways["elsewhere"] == "person" and ways["small"] == "views" and pd.isna(ways["large"])
     assert joined.rejections["related_item"].unique().tolist() == ["large"]
     assert joined.table.loc[joined.table["item"] == "elsewhere", "distance"].isna().all()

@@ -29,6 +29,7 @@ from builders.generated.result_screening import (
 from querytruth.formats.set_card import licence_family
 from querytruth.records import stable_hash
 from querytruth.sets.ledger import Ledger
+from tests.drawn_views import draw_views
 
 GROUP = partial(find_duplicates, distance=6)
 SMALL = CollectionRules(min_results=10, first=6, keep=3)
@@ -60,7 +61,8 @@ def image(url: str, shows: str = "", width: int = 300, height: int = 200, **prob
     """An image that shows what its words say: the same words look the same, at any size."""
     shows = shows or url
     digest = hashlib.sha256(f"{shows} {url if shows != url else ''} {width}".encode()).hexdigest()
-    looks = {"phash": stable_hash(shows), "outline": hashlib.sha512(shows.encode()).digest()}
+    code = stable_hash(shows)
+    looks = {"phash": code, **draw_views(code, code % 2**32)}
     return dict.fromkeys(FETCHED_IMAGE_COLUMNS) | {
         "url": url, "sha256": digest, "pixels": digest[:32], "width": width, "height": height, **looks, **problem
     }  # fmt: skip
@@ -465,7 +467,7 @@ def with_first(shows: str | None, names: list[str]) -> dict[str, dict[str, Any]]
         f"http://{name}/0": image(f"http://{name}/0", shows or name, 300 + 40 * n, 240 + 40 * n)
         for n, name in enumerate(names)
     }
-    return cards if shows else {url: card | {"phash": None, "outline": None} for url, card in cards.items()}
+    return cards if shows else {url: card | {"phash": None, **draw_views(None)} for url, card in cards.items()}
 
 
 @pytest.mark.parametrize("shows", ["no longer available", None], ids=["a card", "blanks"])

@@ -80,7 +80,7 @@ def log(page: ReviewClient) -> list[ImagePairDecision]:
 def test_each_member_beside_its_representative_the_least_sure_first(page: ReviewClient) -> None:
     assert 'href="/duplicates"' in page.get("/captions").text
     found = [card(page, key) for key in keys(page)]
-    assert [one["matched_by"] for one in found] == ["patches", "pixels"], "copies of the same bytes are one image"
+    assert [one["matched_by"] for one in found] == ["views", "pixels"], "copies of the same bytes are one image"
     assert (found[0]["one"]["name"], found[0]["other"]["name"]) == ("0.jpg", NAME)
     assert found[0]["one"]["in_gallery"] and not found[0]["other"]["in_gallery"]
     assert [strip["size"] for strip in found[0]["before"]] == [2] and found[0]["after"] == found[0]["before"]

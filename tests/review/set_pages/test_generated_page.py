@@ -61,7 +61,7 @@ def album(topics: int = 2, queries: int = 3, per_query: int = 2) -> Tables:
     twins = pd.DataFrame(
         [
             ("dup_1", "img_shared", "http://host.example/shared", 640, 480, True, None, None, None),
-            ("dup_1", "img_other", "http://b.example/copy", 320, 240, False, "hash", 2, None),
+            ("dup_1", "img_other", "http://b.example/copy", 320, 240, False, "views", 2, None),
         ],
         columns=empty_frame("duplicates").columns,
     ).astype({"distance": "Int16"})

@@ -1,0 +1,334 @@
+"""Fits the cuts that decide which images are the same, and measures what they find, on photos and on drawings.
+
+    python benchmarks/duplicate_cuts.py FOLDER ... [--write] [--most 180]
+
+Photos of the folders (JPEG; every third at 240 px), and an altered copy of each in every way of COPIES; their quarters,
+no two of which are the same; a cut-out pasted on a photo at three places, as in frames of a film; a product in 12
+colours and a lamp in three on photos. Drawings of drawn_products.py and drawn_pages.py. Cuts are fitted on one half of
+the photos and seeds, by coordinate descent: lost copies, plus so many a false pair. A false pair must be rejected by a
+measure that is over its cut by a sixth (MARGIN), and a cut is at most a seventh over the largest measure of a copy
+(CAP). The other half is judged. `--write` replaces querytruth/backends/images/same_images.yaml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import sys
+from collections.abc import Iterator
+from multiprocessing import Pool
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pillow_heif
+import yaml
+from drawn_pages import SERIES, font, with_luma
+from drawn_products import DRAWN, PRODUCT_COLOURS, draw_product
+from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageOps
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from querytruth.backends.images import image_reading, same_images
+from querytruth.backends.images.pair_measures import MEASURES
+from querytruth.backends.images.same_images import ComparableImages, accept, measure_pairs
+from tests.builders.gallery.photo_edits import EDITS, Edit, cropped, framed, letterboxed
+
+MARGIN, CAP = 0.85, 1.15
+WEIGHT = 4.0  # lost copies a false pair
+# Pairs of many kinds that hardly differ count less, so that they do not outweigh the others; products and prints more.
+WEIGHTS = {"scene": 0.05, "lamp": 0.3, "frames": 0.1, "products in 12 colours": 8.0, "white shirts, 12 prints": 8.0}
+DISTANCE = 8  # bits
+FITTED_SEEDS = (0, 1)
+
+
+def with_band(image: Image.Image) -> Image.Image:
+    """A dark band with a headline over the lower fifth."""
+    layer, height = Image.new("RGBA", image.size, (0, 0, 0, 0)), round(image.height * 0.22)
+    draw = ImageDraw.Draw(layer)
+    draw.rectangle((0, image.height - height, image.width, image.height), fill=(0, 0, 0, 150))
+    place = image.width * 0.05, image.height - height * 0.8
+    draw.text(place, "BREAKING: 今日新闻", font=font(max(10, round(height * 0.4))), fill="white")
+    return Image.alpha_composite(image.convert("RGBA"), layer).convert("RGB")
+
+
+def with_bars(image: Image.Image) -> Image.Image:
+    """The bars of a program above and below."""
+    width, height = image.size
+    bar = round(height * 0.09)
+    out = Image.new("RGB", (width, height + 2 * bar), (20, 20, 24))
+    out.paste(image, (0, bar))
+    draw = ImageDraw.Draw(out)
+    draw.text((width * 0.03, bar * 0.2), "9:41  Photos", font=font(max(8, round(bar * 0.5))), fill="white")
+    words = font(max(8, round(bar * 0.45)))
+    draw.text((width * 0.3, height + bar * 1.2), "Share   Edit   Delete", font=words, fill=(120, 170, 255))
+    return out
+
+
+def straightened(image: Image.Image, degrees: float) -> Image.Image:
+    margin = int(math.tan(math.radians(degrees)) * max(image.size) / 2 + 2)
+    turned = image.rotate(degrees, Image.Resampling.BICUBIC)
+    return turned.crop((margin, margin, image.width - margin, image.height - margin))
+
+
+def as_burst(image: Image.Image) -> Image.Image:
+    """The next photo of a burst: moved by up to 3%, a little lighter, with other noise."""
+    rng, (width, height) = np.random.default_rng(image.width), image.size
+    x, y = rng.uniform(0, 0.03, 2)
+    part = image.crop((round(x * width), round(y * height), round((x + 0.97) * width), round((y + 0.97) * height)))
+    noisy = np.asarray(part, float) * rng.uniform(0.97, 1.03) + rng.normal(0, 4, (part.height, part.width, 3))
+    return Image.fromarray(noisy.clip(0, 255).astype(np.uint8))
+
+
+def resized(width: float, height: float) -> Edit:
+    return lambda image: image.resize((round(image.width * width), round(image.height * height)))
+
+
+SEPIA = (0.393, 0.769, 0.189, 0, 0.349, 0.686, 0.168, 0, 0.272, 0.534, 0.131, 0)
+TABLE: dict[str, Edit] = {
+    "border 5%": framed(0.05, "white"),
+    "letterbox": letterboxed(1, "black"),
+    "crop 5%": cropped(0.05, 0.05, 0.05, 0.05),
+    "turned 2°": lambda image: image.rotate(2, Image.Resampling.BICUBIC, fillcolor="black"),
+    "screenshot": with_bars,
+    "text bar": with_band,
+    "bright": lambda image: ImageEnhance.Brightness(image).enhance(1.3),
+    "contrast": lambda image: ImageEnhance.Contrast(image).enhance(1.4),
+    "sepia": lambda image: image.convert("RGB", SEPIA),
+    "q30": lambda image: image,
+    "half size": resized(0.5, 0.5),
+    "HEIC": lambda image: image,
+    "AVIF": lambda image: image,
+    "grey": lambda image: ImageOps.grayscale(image).convert("RGB"),
+}
+FORMATS = {"q30": ("JPEG", 30), "HEIC": ("HEIF", 60), "AVIF": ("AVIF", 60)}
+COPIES: dict[str, Edit] = TABLE | {
+    "dark": lambda image: ImageEnhance.Brightness(image).enhance(0.75),
+    "faded": lambda image: Image.blend(image, Image.new("RGB", image.size, (200, 195, 185)), 0.4),
+    "saturated": lambda image: ImageEnhance.Color(image).enhance(1.4),
+    "stretched": resized(1.2, 1),
+    "turned cropped": lambda image: straightened(image, 2),
+    "burst": as_burst,
+    **EDITS,
+}
+DRAWN_COPIES = [name for name in TABLE if name not in ("HEIC", "AVIF")]
+
+
+class Described(NamedTuple):
+    """An image: its `kind`, the `source` that its copies share, what was done to it, its series and which half it is
+    of, and its views, thumbnail and details."""
+
+    kind: str
+    source: str
+    edit: str
+    is_fitted: bool
+    views: bytes | None
+    thumbnail: bytes | None
+    details: bytes | None
+
+
+def describe(image: Image.Image, kind: str, source: str, edit: str, is_fitted: bool) -> Described:
+    form, quality = FORMATS.get(edit, ("JPEG", 85))
+    data = io.BytesIO()
+    image.save(data, form, quality=quality)
+    known = {"path": source, "size": data.tell()}
+    (found,) = image_reading.describe_images([image_reading._decode_bytes(data.getvalue(), known)])
+    return Described(kind, source, edit, is_fitted, found.views, found.thumbnail, found.details)
+
+
+def describe_photo(job: tuple[int, Path]) -> list[Described]:
+    number, path = job
+    with Image.open(path) as opened:
+        image = ImageOps.exif_transpose(opened).convert("RGB")
+    image.thumbnail((240, 240) if number % 3 == 2 else (1000, 1000))
+    half, (width, height) = number // 2 % 2 == 0, image.size
+    images = [describe(image, "photo", str(path), "original", half)]
+    images += [describe(edit(image), "photo", str(path), name, half) for name, edit in COPIES.items()]
+    for place, (x, y) in enumerate(((0, 0), (width // 2, 0), (0, height // 2), (width // 2, height // 2))):
+        part = image.crop((x, y, x + width // 2, y + height // 2))
+        images.append(describe(part, "quarter", f"{path} {place}", "original", half))
+    if number % 4 < 2:
+        for kind, draw in (("frames", draw_frames), ("lamp", draw_lamps), ("scene", draw_scenes)):
+            whole = image.resize((640, 480))
+            images += [
+                describe(one, kind, f"{path} {place}", "original", half)
+                for place, one in enumerate(draw(whole, number) if kind != "scene" or number % 8 < 2 else ())
+            ]
+    return images
+
+
+def draw_frames(image: Image.Image, number: int) -> Iterator[Image.Image]:
+    """A mirrored piece of the photo at three places of it."""
+    piece, mask = ImageOps.mirror(image).resize((270, 200)), Image.new("L", (270, 200), 0)
+    ImageDraw.Draw(mask).ellipse((0, 0, 269, 199), fill=255)
+    for place in ((10, 20), (350, 250), (200, 20)):
+        frame = image.copy()
+        frame.paste(piece, place, mask)
+        yield frame
+
+
+def draw_lamps(image: Image.Image, number: int) -> Iterator[Image.Image]:
+    rng = np.random.default_rng(number)
+    radius, x, y = int(rng.integers(20, 34)), int(rng.integers(60, 580)), int(rng.integers(60, 420))
+    ground = image if number % 2 else ImageOps.grayscale(image).convert("RGB")
+    for colour in ((200, 40, 45), (45, 80, 200), (40, 140, 60)):
+        lamp = ground.copy()
+        box = x - radius, y - radius, x + radius, y + radius
+        ImageDraw.Draw(lamp).ellipse(box, fill=with_luma(colour, 105))
+        yield lamp
+
+
+def draw_scenes(image: Image.Image, number: int) -> Iterator[Image.Image]:
+    shape, rng = ("shirt", "mug", "bag", "chair")[number % 4], np.random.default_rng(number)
+    pair = [draw_product(shape, (red, 2, 3), number, 420) for red in (1, 250)]
+    mask = ImageChops.difference(*pair).convert("L").point([255 * (level > 20) for level in range(256)])
+    place = int(rng.integers(20, 200)), int(rng.integers(0, 60))
+    for colour in PRODUCT_COLOURS.values():
+        scene = image.copy()
+        scene.paste(draw_product(shape, colour, number, 420), place, mask.filter(ImageFilter.MaxFilter(3)))
+        yield scene
+
+
+def describe_drawing(job: tuple[str, int, int, Image.Image]) -> list[Described]:
+    name, seed, number, image = job
+    half = number % 2 == 0 if seed < 0 else seed in FITTED_SEEDS
+    images = [describe(image, name, f"{name} {seed} {number}", "original", half)]
+    return images + [
+        describe(COPIES[edit](image), name, f"{name} {seed} {number}", edit, half) for edit in DRAWN_COPIES
+    ]
+
+
+def draw_all() -> Iterator[tuple[str, int, int, Image.Image]]:
+    for name, draw in DRAWN.items():
+        yield from ((name, seed, n, image) for seed in range(4) for n, image in enumerate(draw(seed)))
+    for name, page in SERIES.items():
+        yield from ((name, -1, n, image) for n, image in enumerate(page()))
+
+
+class Pairs(NamedTuple):
+    """Per pair what it is (an edit, or # and the kind of a false pair), its kind of image, whether cuts are fitted on
+    it, whether its views are near, its measures (n, M), and whether it is one of drawings."""
+
+    label: np.ndarray
+    kind: np.ndarray
+    is_fitted: np.ndarray
+    is_near: np.ndarray
+    measures: np.ndarray
+    is_drawing: np.ndarray
+
+
+def pair_up(images: list[Described]) -> Pairs:
+    """Returns each copy with its original, and all different originals whose views are near."""
+    frame = pd.DataFrame(images, columns=Described._fields)
+    compared = ComparableImages(frame, DISTANCE)
+    originals = frame.index[frame["edit"] == "original"].to_numpy()
+    place = dict(zip(frame["source"][originals], originals, strict=True))
+    copies = frame.index[frame["edit"] != "original"].to_numpy()
+    ones = np.array([place[source] for source in frame["source"][copies]], dtype=np.int64)
+    first, second = (originals[some] for some in np.triu_indices(len(originals), 1))
+    near = compared.view_distances(first, second) <= DISTANCE + 2
+    first, second = first[near], second[near]
+    # Of two seeds, drawings may be copies of each other, and so may a photo and what is made of it.
+    of_photos = frame["kind"].isin(["photo", "quarter"])
+    series = frame["source"].str.rpartition(" ")[0].mask(of_photos, "photos").to_numpy()
+    is_known = (frame["kind"].to_numpy()[first] != frame["kind"].to_numpy()[second]) ^ (series[first] == series[second])
+    first, second = first[is_known], second[is_known]
+    same_kind = frame["kind"].to_numpy()[first] == frame["kind"].to_numpy()[second]
+    labels = np.where(same_kind, "#" + frame["kind"].to_numpy()[first].astype(object), "#cross")
+    ones, others = np.concatenate([ones, first]), np.concatenate([copies, second])
+    found = measure_pairs(compared, ones, compared, others)
+    return Pairs(
+        np.concatenate([frame["edit"].to_numpy()[copies], labels]).astype(str),
+        frame["kind"].to_numpy()[ones].astype(str),
+        frame["is_fitted"].to_numpy()[ones] & frame["is_fitted"].to_numpy()[others],
+        compared.view_distances(ones, others) <= DISTANCE,
+        found,
+        found[:, -1] >= same_images.read_cuts()[0],
+    )
+
+
+def fit(good: np.ndarray, bad: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Returns the cuts (M,) with the lowest cost: lost copies and WEIGHT x `weights` of false pairs."""
+    bad, best = bad * MARGIN, None
+    top = np.quantile(good, 0.9995, axis=0) * CAP + 0.002
+    for start in (1.0, 0.998, 0.99):
+        cut, last = np.minimum(np.quantile(good, start, axis=0) * CAP + 0.002, top), math.inf
+        while True:
+            for measure in range(good.shape[1]):
+                others = np.arange(good.shape[1]) != measure
+                kept = np.sort(good[(good[:, others] <= cut[others]).all(axis=1), measure])
+                held = (bad[:, others] <= cut[others]).all(axis=1)
+                order = np.argsort(bad[held, measure])
+                values, costs = bad[held, measure][order], np.append(0, np.cumsum(weights[held][order]))
+                tried = np.append(values[values < top[measure]] * 0.9999, top[measure])
+                false = costs[np.searchsorted(values, tried, "right")]
+                cost = len(kept) - np.searchsorted(kept, tried, "right") + WEIGHT * false
+                cut[measure] = tried[np.flatnonzero(cost <= cost.min() + 1e-9).max()]
+            lost = float((~(good <= cut).all(axis=1)).sum())
+            cost_of_all = lost + WEIGHT * float(weights[(bad <= cut).all(axis=1)].sum())
+            if cost_of_all >= last - 1e-9:
+                break
+            last = cost_of_all
+        if best is None or last < best[0]:
+            best = last, cut.copy()
+    assert best is not None
+    return best[1]
+
+
+def fit_both(pairs: Pairs) -> dict[str, dict[str, float]]:
+    measures = np.minimum(pairs.measures[:, : len(MEASURES)], 999)
+    is_false = np.char.startswith(pairs.label, "#")
+    is_text_on_drawing = (pairs.kind != "photo") & (pairs.label == "text bar")  # which is another drawing
+    cuts = {}
+    for name, regime in (("photos", ~pairs.is_drawing), ("drawings", pairs.is_drawing)):
+        some = regime & pairs.is_fitted & (measures < 999).all(axis=1)
+        good, bad = some & ~is_false & pairs.is_near & ~is_text_on_drawing, some & is_false
+        weights = np.array([WEIGHTS.get(label[1:], 1.0) for label in pairs.label[bad]])
+        found = fit(measures[good], measures[bad], weights)
+        cuts[name] = {measure: round(float(value), 3) for measure, value in zip(MEASURES, found, strict=True)}
+    return cuts
+
+
+def show(pairs: Pairs, console: Console) -> None:
+    accepted = accept(pairs.measures) & pairs.is_near
+    judged = ~pairs.is_fitted
+    for title, chosen in (("photos", pairs.kind == "photo"), ("drawings", ~np.isin(pairs.kind, ["photo", "quarter"]))):
+        table = Table("copy", "found", "proposed", title=f"{title} of the judged half")
+        for name in (name for name in COPIES if (chosen & judged & (pairs.label == name)).any()):
+            some = chosen & judged & (pairs.label == name)
+            table.add_row(name, f"{accepted[some].mean():.3f}", f"{pairs.is_near[some].mean():.3f}")
+        console.print(table)
+    table = Table("different images", "pairs proposed", "joined", title="false pairs of the judged half")
+    for label in sorted({label for label in pairs.label if label.startswith("#")}):
+        some = judged & (pairs.label == label) & pairs.is_near
+        table.add_row(label[1:], str(some.sum()), str((accepted & some).sum()))
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--most", type=int, default=180, help="photos")
+    parser.add_argument("--write", action="store_true", help="fit the cuts and replace same_images.yaml")
+    given = parser.parse_args()
+    pillow_heif.register_heif_opener()
+    photos = sorted(path for folder in given.folders for path in folder.rglob("*.jp*g"))
+    order = np.random.default_rng(1).permutation(len(photos))[: given.most]
+    with Pool() as pool:
+        found = pool.imap(describe_photo, [(n, photos[place]) for n, place in enumerate(order)])
+        images = [one for some in found for one in some]
+        images += [one for some in pool.imap(describe_drawing, draw_all(), 4) for one in some]
+    pairs = pair_up(images)
+    if given.write:
+        stored = {"drawing_share": same_images.read_cuts()[0], **fit_both(pairs)}
+        Path(same_images.__file__).with_suffix(".yaml").write_text(yaml.safe_dump(stored, sort_keys=False), "utf-8")
+        same_images.read_cuts.cache_clear()
+    show(pairs, Console(width=100))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Measures of what differs between two aligned thumbnails, many pairs at a time; all are 0 for equal images.
+
+detail      1 - correlation of what is finer than a twelfth of the side.
+shape       Share of this fine structure that lies in cells (8 x 8) which do not agree.
+inner       The same without the two rows of cells at the top or at the bottom, where texts and bars are.
+worst       The cell that differs most: root mean square, in grey levels.
+smooth      1 - correlation of luma where the cells agree.
+tone        Mean luma after gain and offset, and
+plain       as it is, of the agreeing cell in which it differs most, in grey levels.
+gain        Logarithm of the ratio of contrasts.
+grey        `plain` where one of the two is grey, `tone` where one is in one hue all over: a grey or sepia copy has the
+            luma of its original everywhere.
+chroma      Colours after one factor and one shift, as a copy's may be: the 92nd percentile, in levels of Cb or Cr.
+spot        The same, of the point that differs most.
+saturation  Logarithm of that factor over the gain, weighted by how strong the colours are.
+overlap     By how much too little of the images is shown by both.
+bent        Change of scale and turn from the views that proposed the pair.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from querytruth.array_types import BoolArray, FloatArray
+from querytruth.backends.images.image_alignment import Pixels, blur, grid_points, map_points, sample
+from querytruth.backends.images.image_views import CHROMA_SIDE, THUMBNAIL_SIDE
+
+MEASURES = (
+    *(
+        "detail",
+        "shape",
+        "inner",
+        "worst",
+        "smooth",
+        "tone",
+        "plain",
+        "gain",
+        "grey",
+        "chroma",
+        "spot",
+        "colour",
+        "saturation",
+        "overlap",
+    ),
+    "bent",
+)
+_CELLS = 8  # to a side
+_SHADE = 2.0  # grey levels of a cell without structure
+_AGREEING = 0.7, 0.25  # least correlation of the structure of two cells, and least ratio of their energies
+_WHITE = 245.0  # mean luma of a cell that may have been lighter
+_BAND = 2  # rows of cells
+_CORRELATION = 0.945  # of details; copies of drawn cards, slides, scans and chats: 0.97, of drawn scenes: 0.95
+_BLOCK_CORRELATION = 0.6  # in a block with structure
+_STRUCTURE, _FAINT = 3.0, 1.2  # grey levels of a block's differences: what is structure, and what is none
+_SHARE = 0.92  # of the points, of which the largest difference counts
+_SHIFT = 12.0  # levels by which the colours of a copy may be shifted
+_SHOWN = 0.9, 0.6  # least share of the one and of the other image that both show
+
+Mosaics = NDArray[np.uint8]  # (n, 80, 64), as thumbnails are stored
+_FINE, _CHROMA = grid_points(THUMBNAIL_SIDE), grid_points(CHROMA_SIDE)
+
+
+def split_mosaics(mosaics: Mosaics) -> tuple[Pixels, Pixels]:
+    """Returns luma (n, 64, 64), and Cb and Cr (n, 2, 16, 16) less 128."""
+    below = mosaics[:, THUMBNAIL_SIDE:, : 2 * CHROMA_SIDE].astype(np.float32) - 128
+    chroma = below.reshape(-1, CHROMA_SIDE, 2, CHROMA_SIDE).transpose(0, 2, 1, 3)
+    return mosaics[:, :THUMBNAIL_SIDE].astype(np.float32), chroma
+
+
+def measure_pairs(
+    ones: Mosaics, others: Mosaics, muteness: NDArray[np.uint8], start: FloatArray, matrix: FloatArray
+) -> FloatArray:
+    """Returns MEASURES and the smaller share that both show (n, M + 1) of thumbnails (n, 80, 64), of which colours are
+    missing in (n, 2; see `Views`), and of the maps from the first to the second, before and after they were aligned
+    (n, 3, 3)."""
+    (one, colours), (other, other_colours) = split_mosaics(ones), split_mosaics(others)
+    place, valid = map_points(_FINE, matrix)
+    aligned = sample(other, place)
+    aligned = aligned.reshape(one.shape)
+    structure, agrees = _compare_structure(one, aligned, valid)
+    luma, tones = _compare_luma(one, aligned, valid, agrees)
+    at, shown = map_points(_CHROMA, matrix)
+    warped = np.stack([sample(np.ascontiguousarray(other_colours[:, i]), at) for i in (0, 1)], axis=1)
+    first = colours.reshape(len(colours), 2, -1)
+    where = _where(agrees, shown), _where(_shrink(agrees), shown)
+    chroma = _compare_colours(first, warped, where, luma, tones, muteness)
+    moved = np.linalg.inv(start) @ matrix - np.eye(3)
+    share = valid.mean(axis=1)
+    shares = share, share * np.abs(np.linalg.det(matrix[:, :2, :2]))
+    overlap = np.maximum(0, _SHOWN[0] - np.maximum(*shares)) + np.maximum(0, _SHOWN[1] - np.minimum(*shares))
+    bent = np.abs(moved[:, :2, :2]).max(axis=(1, 2))
+    columns = [*structure, *luma[:3], np.abs(luma[3]), *chroma, overlap, bent, np.minimum(*shares)]
+    measures: FloatArray = np.nan_to_num(np.round(np.stack(columns, axis=1).astype(np.float64), 4), nan=99.0)
+    return measures
+
+
+def _compare_structure(one: Pixels, other: Pixels, valid: BoolArray) -> tuple[list[Pixels], BoolArray]:
+    """Returns detail, shape, inner and worst, and the cells (n, 8, 8) that agree."""
+    shown = valid.reshape(one.shape)
+    fine, other_fine = (_remove_mean(images, shown) for images in (one, other))
+    energy, other_energy, product = _sum_cells(fine**2), _sum_cells(other_fine**2), _sum_cells(fine * other_fine)
+    totals = [values.sum(axis=(1, 2)) for values in (energy, other_energy, product)]
+    detail = 1 - totals[2] / np.sqrt(np.maximum(totals[0] * totals[1], 1e-6))
+    factor = np.sqrt(np.maximum(totals[0], 1) / np.maximum(totals[1], 1))[:, None, None]
+    counts = _sum_cells(shown.astype(np.float32))
+    is_seen = counts >= 0.5 * (THUMBNAIL_SIDE // _CELLS) ** 2
+    scaled = other_energy * factor**2
+    most, least = np.maximum(energy, scaled) * is_seen, np.minimum(energy, scaled)
+    agrees = (product >= _AGREEING[0] * np.sqrt(energy * other_energy)) & (least >= _AGREEING[1] * most)
+    agrees |= most <= _SHADE**2 * counts
+    rows = (most * ~agrees).sum(axis=2)
+    bands = np.maximum(rows[:, :_BAND].sum(axis=1), rows[:, -_BAND:].sum(axis=1))
+    total = np.maximum(most.sum(axis=(1, 2)), 1)
+    apart = _sum_cells((fine - factor * other_fine) ** 2) * is_seen
+    worst = np.sqrt(apart.max(axis=(1, 2))) / (THUMBNAIL_SIDE // _CELLS)
+    return [detail, rows.sum(axis=1) / total, (rows.sum(axis=1) - bands) / total, worst], agrees & is_seen
+
+
+def _remove_mean(images: Pixels, shown: BoolArray) -> Pixels:
+    """Returns images (n, side, side) less the mean of the surroundings, 0 where they are not `shown`."""
+    weight = shown.astype(np.float32)
+    return np.where(shown, images - blur(images * weight, 2) / np.maximum(blur(weight, 2), 1e-3), 0)
+
+
+def _sum_cells(images: Pixels) -> Pixels:
+    side = images.shape[1] // _CELLS
+    rows = np.add.reduce(images.reshape(len(images), _CELLS, side, -1), axis=2)
+    sums: Pixels = np.add.reduce(rows.reshape(len(images), _CELLS, _CELLS, side), axis=3)
+    return sums
+
+
+def _where(cells: BoolArray, valid: BoolArray) -> BoolArray:
+    """Returns the valid points (n, p) in these cells (n, 8, 8); all valid ones where there are none."""
+    times = int(np.sqrt(valid.shape[1])) // _CELLS
+    inside = valid & cells.repeat(times, axis=1).repeat(times, axis=2).reshape(valid.shape)
+    return np.where(inside.any(axis=1, keepdims=True), inside, valid)
+
+
+def _shrink(cells: BoolArray) -> BoolArray:
+    """Returns the cells (n, 8, 8) of which all neighbours are there, too."""
+    padded = np.pad(cells, ((0, 0), (1, 1), (1, 1)), constant_values=True)
+    rows = padded[:, :-2] & padded[:, 1:-1] & padded[:, 2:]
+    inner: BoolArray = rows[:, :, :-2] & rows[:, :, 1:-1] & rows[:, :, 2:]
+    return inner
+
+
+def _compare_luma(one: Pixels, other: Pixels, valid: BoolArray, agrees: BoolArray) -> tuple[list[Pixels], Pixels]:
+    """Returns smooth, tone, plain and the logarithm of the gain, and tone by cell (n, 8, 8), of luma (n, 64, 64) of
+    which `valid` (n, p) is shown and of which cells (n, 8, 8) agree."""
+    first, second, where = one.reshape(valid.shape), other.reshape(valid.shape), _where(agrees, valid)
+    first, second = (values - _mean(values, where) for values in (first, second))
+    own, others, product = _mean(first**2, where), _mean(second**2, where), _mean(first * second, where)
+    gain = np.sqrt(np.maximum(own, 1) / np.maximum(others, 1))
+    smooth = 1 - product / np.sqrt(np.maximum(own * others, 1))
+    shown = valid.reshape(one.shape)
+    counts = np.maximum(_sum_cells(shown.astype(np.float32)), 1)
+    inner = _shrink(agrees)
+    inner = np.where(inner.any(axis=(1, 2), keepdims=True), inner, agrees)
+    means = [_sum_cells(images * shown) / counts for images in (one, other)]
+    tone, plain = (
+        np.abs(_sum_cells((rest * valid).reshape(one.shape)) / counts)
+        for rest in ((first - gain * second).astype(np.float32), (one - other).reshape(valid.shape))
+    )
+    tone, plain = tone * (inner & (np.maximum(*means) < _WHITE)), plain * inner
+    return [smooth[:, 0], tone.max(axis=(1, 2)), plain.max(axis=(1, 2)), np.log(gain[:, 0])], tone
+
+
+def _mean(values: Pixels, where: BoolArray) -> Pixels:
+    """Returns the means over the last axis at some places, (…, 1)."""
+    counts = np.maximum(where.sum(axis=-1, keepdims=True), 1)
+    means: Pixels = ((values * where).sum(axis=-1, keepdims=True) / counts).astype(np.float32)
+    return means
+
+
+def _largest(values: Pixels, where: BoolArray) -> Pixels:
+    """Returns the quantile (n,) of values (n, p) at some places, a large number where there are none."""
+    counts, width = where.sum(axis=1), values.shape[1]
+    ordered = np.sort(np.where(where, values, -1), axis=1)
+    at = width - counts + (_SHARE * np.maximum(counts - 1, 0)).astype(np.intp)
+    return np.where(counts > 0, ordered[np.arange(len(values)), np.minimum(at, width - 1)], 99)
+
+
+def _compare_colours(
+    one: Pixels,
+    other: Pixels,
+    where: tuple[BoolArray, BoolArray],
+    luma: list[Pixels],
+    tones: Pixels,
+    muteness: NDArray[np.uint8],
+) -> list[Pixels]:
+    """Returns grey, chroma, spot and saturation, of Cb and Cr (n, 2, p) at some places, and for spot at others. A grey
+    image contradicts no colour, and one in one hue all over none of an image that is not."""
+    inside = where[0][:, None]
+    means = [_mean(values, inside) for values in (one, other)]
+    first, second = one - means[0], other - means[1]
+    is_weaker = ((first**2).sum(axis=(1, 2)) <= (second**2).sum(axis=(1, 2)))[:, None, None]
+    strong, weak = np.where(is_weaker, second, first), np.where(is_weaker, first, second)
+    products = [_mean(values, inside).sum(axis=1)[:, 0] for values in (strong * weak, strong**2)]
+    factor = (products[0] / np.maximum(products[1], 1)).clip(0, 1.1)
+    apart = weak - factor[:, None, None] * strong
+    rest = np.abs(apart).max(axis=1)
+    squares = sum(_sum_cells((apart[:, i] * where[1]).reshape(-1, CHROMA_SIDE, CHROMA_SIDE)) ** 2 for i in (0, 1))
+    counts = np.maximum(_sum_cells(where[1].reshape(-1, CHROMA_SIDE, CHROMA_SIDE).astype(np.float32)), 1)
+    colour = np.sqrt((squares / counts**2 + tones**2).max(axis=(1, 2)))
+    shift = np.maximum(np.abs(means[0] - means[1]).max(axis=(1, 2)) - _SHIFT, 0)
+    chroma, spot = _largest(rest, where[0]) + shift, (rest * where[1]).max(axis=1)
+    strength = np.sqrt(np.maximum(*(_mean(values**2, inside).sum(axis=1)[:, 0] for values in (one, other))))
+    _, tone, plain, gain = luma
+    ratio = np.log(np.maximum(factor, 0.05)) * np.where(is_weaker[:, 0, 0], 1, -1) - gain
+    saturation = np.minimum(np.abs(ratio), 2) * np.minimum(strength, 10) / 10
+    is_grey, is_excused = muteness.max(axis=1) == 2, muteness[:, 0] != muteness[:, 1]
+    found = (np.where(is_excused, 0, values) for values in (chroma, spot, colour, saturation))
+    return [np.where(is_excused, np.where(is_grey, plain, tone), 0), *found]
+
+
+def have_same_details(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> BoolArray:
+    """Returns whether the small print of grey images (n, 32, 32) is the same: the differences from left to right, in
+    which lines of text do not show, but letters and gaps do, must correlate over the whole image, and in each block of
+    4 x 4 pixels in which one of them has any."""
+    steps = [np.diff(images.astype(np.float64), axis=2, prepend=images[:, :, :1]) for images in (one, other)]
+    whole = _correlate(*(some.reshape(len(one), -1) for some in steps))
+    blocks = [some.reshape(len(one), 8, 4, 8, 4).transpose(0, 1, 3, 2, 4).reshape(len(one), 64, 16) for some in steps]
+    blocks = [block - block.mean(axis=2, keepdims=True) for block in blocks]
+    energies = [(block**2).mean(axis=2) for block in blocks]
+    differs = (_correlate(*blocks) < _BLOCK_CORRELATION) | (np.minimum(*energies) < _FAINT**2)
+    differs &= np.maximum(*energies) >= _STRUCTURE**2
+    same: BoolArray = (whole >= _CORRELATION) & ~differs.any(axis=1)
+    return same
+
+
+def _correlate(one: FloatArray, other: FloatArray) -> FloatArray:
+    norms = np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1))
+    correlation: FloatArray = np.round((one * other).sum(axis=-1) / np.maximum(norms, 1e-9), 6)
+    return correlation
+
+
+def turn_mosaics(mosaics: Mosaics, turn: int) -> Mosaics:
+    """Returns thumbnails after a turn: 1 to 3 quarter turns counter-clockwise, from 4 on after mirroring left-right."""
+    turned = mosaics.copy()
+    for top, left, side in ((0, 0, 64), (64, 0, 16), (64, 16, 16)):
+        place = slice(None), slice(top, top + side), slice(left, left + side)
+        turned[place] = turn_images(mosaics[place], turn)
+    return turned
+
+
+def turn_images(images: NDArray[np.uint8], turn: int) -> NDArray[np.uint8]:
+    """Returns images (n, side, side) after such a turn."""
+    return np.rot90(images[:, :, ::-1] if turn >= 4 else images, turn % 4, axes=(1, 2))

@@ -1,0 +1,249 @@
+"""Which images are the same: views propose pairs, their thumbnails are aligned, and fitted cuts decide.
+
+Two images are compared if any two of their views differ in at most `distance` bits. Their thumbnails are aligned from
+the best of three pairs of views, and they are the same if every measure is at most its cut: one contradiction decides,
+which no weighted sum offers. There are cuts for photos and for drawings, which have one shade in a large part of both.
+`benchmarks/duplicate_cuts.py` fits the cuts and writes them to same_images.yaml.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+
+from querytruth.array_types import BoolArray, FloatArray, Hashes, RowIndices
+from querytruth.backends.images import image_views, pair_measures
+from querytruth.backends.images.hash_neighbours import Components, join_near_hashes
+from querytruth.backends.images.image_alignment import align, choose_starts
+from querytruth.backends.images.image_views import VIEWS, Boxes
+from querytruth.backends.images.pair_measures import MEASURES, Mosaics
+
+NO_BITS = 65  # of a pair without views
+AS_IT_IS, FLIPS, ROTATIONS, ALL_TURNS = (0,), (0, 2, 4, 6), (0, 1, 2, 3), tuple(range(8))
+_STARTS = 3  # pairs of views that an alignment may begin with
+_AT_ONCE = 32  # pairs: what they need stays in the processor's cache
+_WHOLE = 0.02  # shares of the sides: nearer to each other, images are not cut or framed
+_MANY = 1 << 11  # pairs whose views are compared at a time
+_MOST_OTHERS = 32  # images that an image is compared with in vain before the search gives up on it
+
+
+@cache
+def read_cuts() -> tuple[float, FloatArray]:
+    """Returns the share of one shade from which on two images are drawings, and the cuts (2, M) of photos and of
+    drawings, in the order of MEASURES."""
+    stored = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    cuts = np.array([[stored[kind][name] for name in MEASURES] for kind in ("photos", "drawings")])
+    return float(stored["drawing_share"]), cuts
+
+
+class ComparableImages:
+    """Images as a scan describes them, a row each, in the columns views, thumbnail and, where there are any, details,
+    null where unknown; `distance`, the bits in which views of the same image may differ; `turns`: the first image of a
+    pair may be turned so."""
+
+    def __init__(self, frame: pd.DataFrame, distance: int, turns: Sequence[int] = AS_IT_IS) -> None:
+        self.views = image_views.read_views(frame["views"])
+        self._thumbnails, self._details = frame["thumbnail"], frame.get("details")
+        self._distance, self.turns = distance, turns
+        self.boxes, self.hashes = self.views.boxes[:, None], self.views.hashes[:, None]  # (n, turns, …)
+        if len(turns) > 1:
+            self._add_turns()
+        parts = [self._thumbnails] if self._details is None else [self._thumbnails, self._details]
+        self._codes = np.stack([pd.factorize(part)[0] for part in parts])  # of equal thumbnails and details
+        self._results: dict[int, bool] = {}
+
+    def _add_turns(self) -> None:
+        """Adds the views of turned images, which are found in their thumbnails."""
+        known = np.flatnonzero(self.hashes.any(axis=(1, 2)))
+        boxes = np.zeros((len(self.boxes), len(self.turns), *self.boxes.shape[2:]), np.uint8)
+        hashes = np.zeros((len(self.hashes), len(self.turns), VIEWS), np.uint64)
+        boxes[:, :1], hashes[:, :1] = self.boxes, self.hashes
+        for rows in (known[some] for some in _slices(len(known), _AT_ONCE)):
+            mosaics = self.mosaics(rows)
+            for place, turn in list(enumerate(self.turns))[1:]:
+                found = image_views.view_thumbnails(pair_measures.turn_mosaics(mosaics, turn))
+                boxes[rows, place], hashes[rows, place] = found
+        self.boxes, self.hashes = boxes, hashes
+
+    def mosaics(self, rows: RowIndices) -> Mosaics:
+        """Returns the thumbnails (n, 80, 64) of rows that have one."""
+        return np.stack([image_views.read_thumbnail(self._thumbnails.iloc[row]) for row in rows.tolist()])
+
+    def details(self, row: int) -> bytes | None:
+        """Returns the stored details of a row."""
+        found = None if self._details is None else self._details.iloc[row]
+        return found if isinstance(found, bytes) else None
+
+    def list_hashes(self) -> tuple[Hashes, RowIndices]:
+        """Returns the hashes of all views in all turns (h,), and the row of each."""
+        rows, turns, views = np.nonzero(self.hashes)
+        return self.hashes[rows, turns, views], rows
+
+    def view_distances(self, ones: RowIndices, others: RowIndices) -> RowIndices:
+        """Returns in how many bits the nearest views of each pair (n,) differ, NO_BITS where there are none."""
+        return nearest_turns(self, ones, self, others)[0]
+
+    def relate(self, ones: RowIndices, others: RowIndices) -> tuple[BoolArray, BoolArray]:
+        """Returns per pair (n,) whether views are near, and whether the images are the same."""
+        near = (self.view_distances(ones, others) <= self._distance) & (ones != others)
+        same = near.copy()
+        same[near] = self.are_same(ones[near], others[near])
+        return near, same | (ones == others)
+
+    def are_same(self, ones: RowIndices, others: RowIndices) -> BoolArray:
+        """Returns per pair (n,) of rows that have views whether nothing contradicts that they are the same."""
+        low, high = np.minimum(ones, others), np.maximum(ones, others)
+        keys = low * len(self._thumbnails) + high
+        equal: BoolArray = np.asarray((self._codes[:, low] == self._codes[:, high]).all(axis=0))
+        unknown = np.array(
+            [key for key in np.unique(keys[~equal]).tolist() if key not in self._results], dtype=np.int64
+        )
+        rows = np.divmod(unknown, len(self._thumbnails))
+        self._results.update(
+            zip(unknown.tolist(), accept(measure_pairs(self, rows[0], self, rows[1])).tolist(), strict=True)
+        )
+        equal[~equal] = [self._results[key] for key in keys[~equal].tolist()]
+        return equal
+
+    def find_same_pairs(self, groups: RowIndices) -> RowIndices:
+        """Returns pairs of rows (n, 2) that are the same and connect all groups (per row its name) that have such
+        pairs. Of each group its first row is compared, with at most _MOST_OTHERS others that it is not the same as."""
+        firsts = np.unique(groups, return_index=True)[1]
+        places, turns, views = np.nonzero(self.hashes[firsts])
+        owners, hashes = firsts[places], self.hashes[firsts][places, turns, views]
+        vain = np.zeros(len(groups), dtype=np.int64)
+        found = [np.zeros((0, 2), dtype=np.int64)]
+
+        def agree(ones: RowIndices, others: RowIndices) -> BoolArray:
+            one, other = owners[ones], owners[others]
+            same: BoolArray = np.asarray(one == other)
+            left = np.flatnonzero(
+                ~same
+                & ((turns[ones] == 0) | (turns[others] == 0))
+                & (vain[one] < _MOST_OTHERS)
+                & (vain[other] < _MOST_OTHERS)
+            )
+            pairs, place = np.unique(
+                np.sort(np.stack([one[left], other[left]], axis=1), axis=1), axis=0, return_inverse=True
+            )
+            is_new = np.array([pair not in seen for pair in map(tuple, pairs.tolist())], dtype=bool)
+            seen.update(map(tuple, pairs.tolist()))
+            accepted = self.are_same(pairs[:, 0], pairs[:, 1])
+            np.add.at(vain, pairs[~accepted & is_new].ravel(), 1)
+            found.append(pairs[accepted])
+            same[left] = accepted[place.ravel()]
+            return same
+
+        seen: set[tuple[int, int]] = set()
+        components = Components(len(hashes), agree)
+        join_near_hashes(hashes, self._distance, components)
+        return np.unique(np.concatenate(found), axis=0)
+
+    def name_edits(self, ones: RowIndices, others: RowIndices) -> list[str]:
+        """Returns what was edited between the images of pairs (n,): border, crop, overlay, joined by +, or copy."""
+        measures = measure_pairs(self, ones, self, others)
+        has_border = [self.boxes[rows, 0, 1].any(axis=1) for rows in (ones, others)]
+        applies = {
+            "border": has_border[0] != has_border[1],
+            "crop": measures[:, -2] < 0.95,
+            "overlay": measures[:, MEASURES.index("shape")] > 0.03,
+        }
+        return ["+".join(name for name, some in applies.items() if some[n]) or "copy" for n in range(len(ones))]
+
+
+def measure_pairs(
+    images: ComparableImages, ones: RowIndices, other_images: ComparableImages, others: RowIndices
+) -> FloatArray:
+    """Returns MEASURES, the smaller share that both show, and that of one shade (n, M + 2), of pairs of rows that have
+    views."""
+    parts = [_measure(images, ones[some], other_images, others[some]) for some in _slices(len(ones), _AT_ONCE)]
+    return np.concatenate([np.zeros((0, len(MEASURES) + 2)), *parts])
+
+
+def _measure(
+    images: ComparableImages, ones: RowIndices, other_images: ComparableImages, others: RowIndices
+) -> FloatArray:
+    turns = nearest_turns(images, ones, other_images, others)[1]
+    first, second = images.mosaics(ones), other_images.mosaics(others)
+    for place in np.unique(turns[turns > 0]).tolist():
+        first[turns == place] = pair_measures.turn_mosaics(first[turns == place], images.turns[place])
+    views = images.hashes[ones, turns], images.boxes[ones, turns]
+    other_views = other_images.hashes[others, 0], other_images.boxes[others, 0]
+    luma, other_luma = (pair_measures.split_mosaics(some)[0] for some in (first, second))
+    start = choose_starts(luma, other_luma, _find_starts(*views, *other_views))
+    muteness, shades = (
+        np.stack([own[ones], other[others]], axis=1)
+        for own, other in zip(images.views[:2], other_images.views[:2], strict=True)
+    )
+    shade = shades.min(axis=1) / 255
+    is_drawing = shade >= read_cuts()[0]
+    muteness[(muteness == 1) & is_drawing[:, None]] = 0  # a drawing of one hue is no sepia copy
+    matrix = align(luma, other_luma, start)
+    measures = pair_measures.measure_pairs(first, second, muteness, start, matrix)
+    inside = [image_views.content_boxes(some).astype(np.int64) for some in (views[1], other_views[1])]
+    whole = np.abs(matrix - np.eye(3)).max(axis=(1, 2)) < _WHOLE
+    whole &= np.abs(inside[0] - inside[1]).max(axis=1) <= _WHOLE * image_views.SIDE
+    for place in np.flatnonzero(whole & is_drawing).tolist():
+        pair = images.details(ones[place]), other_images.details(others[place])
+        if _differ_in_details(*pair, images.turns[turns[place]]):
+            measures[place] = np.inf
+    return np.column_stack([measures, shade])
+
+
+def _differ_in_details(one: bytes | None, other: bytes | None, turn: int) -> bool:
+    """Returns whether the small print of two flat images, of which one is a page or a screen, is known and differs."""
+    if one is None or other is None or not (one[0] or other[0]):
+        return False
+    first, second = (np.frombuffer(some, np.uint8, offset=1).reshape(1, 32, 32) for some in (one, other))
+    return not pair_measures.have_same_details(pair_measures.turn_images(first, turn), second)[0]
+
+
+def nearest_turns(
+    images: ComparableImages, ones: RowIndices, other_images: ComparableImages, others: RowIndices
+) -> tuple[RowIndices, RowIndices]:
+    """Returns in how many bits the nearest views of pairs (n,) differ, NO_BITS where there are none, and the place of
+    the turn of the first image."""
+    bits = np.full((len(ones), len(images.turns)), NO_BITS, dtype=np.int64)
+    for some in _slices(len(ones), _MANY):
+        for place in range(len(images.turns)):
+            found = _view_bits(images.hashes[ones[some], place], other_images.hashes[others[some], 0])
+            bits[some, place] = found.min(axis=1, initial=NO_BITS)
+    return bits.min(axis=1, initial=NO_BITS), bits.argmin(axis=1)
+
+
+def _slices(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, start + size) for start in range(0, count, size))
+
+
+def _view_bits(ones: Hashes, others: Hashes) -> NDArray[np.int32]:
+    """Returns in how many bits the views of pairs differ (n, VIEWS * VIEWS), NO_BITS where one is missing."""
+    bits = np.bitwise_count(ones[:, :, None] ^ others[:, None]).astype(np.int32)
+    bits[(ones == 0)[:, :, None] | (others == 0)[:, None]] = NO_BITS
+    of_pairs: NDArray[np.int32] = bits.reshape(len(ones), -1)
+    return of_pairs
+
+
+def _find_starts(hashes: Hashes, boxes: Boxes, other_hashes: Hashes, other_boxes: Boxes) -> FloatArray:
+    """Returns the maps (n, 3, 3, 3) between the views of pairs that differ in the fewest bits."""
+    order = _view_bits(hashes, other_hashes) * VIEWS**2 + np.arange(VIEWS**2, dtype=np.int32)
+    best = np.divmod(np.sort(np.partition(order, _STARTS, axis=1)[:, :_STARTS], axis=1) % VIEWS**2, VIEWS)
+    rows = np.arange(len(hashes))[:, None]
+    one, other = (
+        image_views.locate_in_content(some)[rows, views] for some, views in zip((boxes, other_boxes), best, strict=True)
+    )
+    scale = (other[..., 2:] - other[..., :2]) / (one[..., 2:] - one[..., :2])
+    starts = np.zeros((*scale.shape[:2], 3, 3))
+    starts[..., 0, 0], starts[..., 1, 1], starts[..., 2, 2] = scale[..., 0], scale[..., 1], 1
+    starts[..., :2, 2] = other[..., :2] - scale * one[..., :2]
+    return starts
+
+
+def accept(measures: FloatArray) -> BoolArray:
+    """Returns whether pairs are the same, from what `measure_pairs` returns."""
+    share, cuts = read_cuts()
+    accepted: BoolArray = (measures[:, : len(MEASURES)] <= cuts[(measures[:, -1] >= share).astype(int)]).all(axis=1)
+    return accepted

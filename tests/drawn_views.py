@@ -1,0 +1,24 @@
+"""Views and thumbnails as a scan stores them, of images that are only told by a number."""
+
+import numpy as np
+from PIL import Image
+from simplejpeg import encode_jpeg
+
+from querytruth.backends.images.image_views import BOXES, SIDE, VIEWS
+
+_MASK = 0x5555_3333_0F0F_00FF  # so that no small number has the hash of a missing view
+
+
+def draw_views(code: int | None, picture: int = 0) -> dict[str, bytes | None]:
+    """The columns views and thumbnail: one view, with the hash of this number (None: no view is known)."""
+    if code is None:
+        return {"views": None, "thumbnail": None}
+    boxes, hashes = np.zeros((BOXES, 4), np.uint8), np.zeros(VIEWS, "<u8")
+    boxes[0, 2:], hashes[0] = SIDE, code ^ _MASK
+    noise = np.random.default_rng(picture).integers(0, 256, (9, 9), dtype=np.uint8)
+    mosaic = np.full((80, 64), 128, np.uint8)
+    mosaic[:64] = Image.fromarray(noise).resize((64, 64), Image.Resampling.BICUBIC)
+    return {
+        "views": bytes(2) + boxes.tobytes() + hashes.tobytes(),
+        "thumbnail": encode_jpeg(mosaic[..., None], 90, "GRAY", "Gray"),
+    }

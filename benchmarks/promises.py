@@ -18,7 +18,10 @@ from tests.evaluation.promises import Cell
 
 CHECKS: dict[str, Callable[[np.random.Generator, int], Iterable[Cell]]] = {
     "gates": promises.check_gates,
+    "use": promises.check_use,
+    "gains": promises.check_gains,
     "intervals": promises.check_intervals,
+    "compact": promises.check_compact,
     "clusters": promises.check_clustered_intervals,
     "unseen": promises.check_unseen_topics,
     "comparisons": promises.check_comparisons,

@@ -5,14 +5,14 @@ with the highest grade. They also raise the number of relevant images, by which 
 of them are tried. (Where grades differ, the divisor of nDCG grows by the lowest one only: still a bound, but not the
 least.) At the cut R, the cut grows with them; the bound of ap@r is that of p@r, which is never lower.
 
-The bound of a mean is Gaffke's ("Three test statistics for a nonparametric one-sided hypothesis on the mean of a
-nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller and Thomas, "A new confidence
-interval for the mean of a bounded random variable", 2019): the quantile of a Bayesian bootstrap (Rubin, Annals of
-Statistics 9, 1981) in which one more query, which nobody saw, has the worst value. For hits it is Clopper and Pearson's
-exact bound. Queries that share a topic or an image are one draw, and so is the one that nobody saw: it has as many
-queries as the topic of a query has on average. The bootstrap is not drawn: its weights are exponential, and the
-probability of their sum has Lugannani and Rice's saddlepoint approximation (Advances in Applied Probability 12, 1980),
-here within some per cent of the exact one.
+The bound by which a gate passes is Gaffke's ("Three test statistics for a nonparametric one-sided hypothesis on the
+mean of a nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller and Thomas, "A new
+confidence interval for the mean of a bounded random variable", 2019): the quantile of a Bayesian bootstrap (Rubin,
+Annals of Statistics 9, 1981) in which one more query, which nobody saw, has the worst value. For hits it is Clopper and
+Pearson's exact bound; in general it is a conjecture. Queries that share a topic or an image are one draw, and so is the
+one that nobody saw: it has as many queries as the topic of a query has on average. The bootstrap is not drawn: its
+weights are exponential, and the probability of their sum has Lugannani and Rice's saddlepoint approximation (Advances
+in Applied Probability 12, 1980), here within some per cent of the exact one.
 """
 
 from typing import Any

@@ -76,7 +76,7 @@ def _pair(metric: str, one: str, other: str, differences: FloatArray, clusters: 
         "difference": float(differences.mean()),
         "low": float(interval.low[0]),
         "high": float(interval.high[0]),
-        "p": statistics.permutation_test(differences, np.zeros_like(differences), clusters=clusters),
+        "p": statistics.find_p_of_difference(differences, np.zeros_like(differences), clusters=clusters),
         **count_wins_ties_losses(differences),
         "detectable": statistics.detectable_difference(differences, clusters=clusters),
     }
@@ -115,8 +115,10 @@ def find_warnings(
         warnings.append(EvaluationWarning("waiting", "", detail))
     sizes = np.ones(len(per_query)) if clusters is None else pd.Series(clusters).value_counts().to_numpy(np.float64)
     if len(per_query) < statistics.FEWEST_QUERIES or statistics.count_effective(sizes) < statistics.FEWEST_CLUSTERS:
-        groups = "" if len(sizes) == len(per_query) else f", of {len(sizes)} topics or images"
-        detail = f"{len(per_query)} queries{groups}: too few to say: the intervals allow for all that was not seen"
+        counted = f"{len(per_query)} queries count"
+        if len(sizes) != len(per_query):
+            counted = f"{len(sizes)} topics or images, not {len(per_query)} queries, count"
+        detail = f"{counted}: too few for a tight interval"
         warnings.append(EvaluationWarning("few_queries", "", detail))
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.open_set import OpenSetThreshold
 from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
-from querytruth.evaluation.statistics import correct_holm, estimate_interval, permutation_test
+from querytruth.evaluation.statistics import correct_holm, estimate_interval, find_p_of_difference
 from querytruth.evaluation.traffic import TRAFFIC_COLUMNS
 from querytruth.sets.query_texts import list_meanings
 
@@ -100,7 +100,7 @@ def compare_phrasing_spread(
     for metric in metrics:
         pairs = list(combinations(names, 2))
         values = [(spreads[one][metric].to_numpy(), spreads[other][metric].to_numpy()) for one, other in pairs]
-        p_values = np.array([permutation_test(*both) for both in values])
+        p_values = np.array([find_p_of_difference(*both) for both in values])
         for (one, other), (ones, others), p, holm in zip(pairs, values, p_values, correct_holm(p_values), strict=True):
             interval = estimate_interval(ones - others, ends=(-1.0, 1.0))
             means = float(ones.mean()), float(others.mean())

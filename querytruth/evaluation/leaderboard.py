@@ -1,9 +1,9 @@
 """Orders systems by a metric, with rank intervals that hold for all at once.
 
 A system's rank is at least one more than the number of systems that are better by a test, and at most the number of
-systems less those that are worse. The test is that of `compare`, a permutation of whole clusters, which holds whatever
-their sizes are. The tests of all pairs are corrected together (Holm), so all intervals hold the true ranks in 95% of
-boards (as in Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks", 2022).
+systems less those that are worse. The test is that of `compare`, the t test of clusters. The tests of all pairs are
+corrected together (Holm), so all intervals hold the true ranks in 95% of boards (as in Al Mohamad, Goeman and van Zwet,
+"Simultaneous confidence intervals for ranks", 2022).
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from querytruth.array_types import FloatArray
-from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, permutation_test
+from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, correct_holm, find_p_of_difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _find_better(values: list[FloatArray], clusters: Any) -> NDArray[np.bool_]:
     if not pairs:
         return is_better
     p_values = correct_holm(
-        np.array([permutation_test(values[one], values[other], clusters=clusters) for one, other in pairs])
+        np.array([find_p_of_difference(values[one], values[other], clusters=clusters) for one, other in pairs])
     )
     for (one, other), p in zip(pairs, p_values.tolist(), strict=True):
         if p <= 1 - CONFIDENCE_LEVEL:

@@ -1,7 +1,9 @@
 """Decides whether a candidate system may replace a baseline: not worse than a margin, worse, or too little evidence.
 
-Two one-sided tests of the same paired differences ask on which side of the margin the true difference is, by Gaffke's
-bound (`mean_bounds`), which allows for a loss in a topic that nobody saw. A rule such as "fail where the figure is 2
+Two one-sided tests of the same paired differences ask two questions. Is it surely not worse by the margin? Losses come
+by topic, so that a topic that nobody saw may lose everything: Gaffke's bound (`bound_mean`). Is it surely worse by more
+than the margin? That is about the topics that were seen: the t test of clusters (`estimate_mean`), with one further
+query that gains everything. A rule such as "fail where the figure is 2
 points lower" has no error rate: on 200 queries of which the systems answer 20% differently, it fails one in four
 identical systems.
 """
@@ -13,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtr, stdtrit
 
 from querytruth.array_types import BoolArray, FloatArray
 from querytruth.errors import UserError
@@ -21,7 +23,7 @@ from querytruth.evaluation import judged_sets, result_files, systems
 from querytruth.evaluation.bounds import bound_mean, find_p_value
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.result_types import EvaluatedSet
-from querytruth.evaluation.statistics import correct_holm, estimate_standard_error, find_extremes, sum_by_cluster
+from querytruth.evaluation.statistics import correct_holm, estimate_mean, estimate_standard_error, sum_by_cluster
 
 Verdict = Literal["PASS", "FAIL", "UNDECIDED", "IDENTICAL"]
 GATE_LEVEL = 0.05
@@ -40,7 +42,7 @@ _CHECK_COLUMNS = (
 )
 _POWER = 0.8  # of the further queries
 _MAX_QUERIES = 10_000_000
-_ENDS = (-1.0, 1.0)  # of a difference of two figures
+_WORST, _BEST = -1.0, (1.0,)  # differences that nobody saw
 _EQUAL = 1e-9
 GATE_STAGE = "gate"
 PERCENTILES = ("p50", "p95", "p99")
@@ -150,20 +152,17 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
 
 def find_p_values(differences: FloatArray, margin: float, clusters: Any = None) -> tuple[FloatArray, FloatArray]:
     """Returns the p-values of "not worse by the margin or more" and of "worse by more than the margin" (gates,), from
-    the candidate's figures less the baseline's (queries, gates).
-
-    Against the candidate an unseen cluster loses everything, whatever was seen: losses come by topic. For it, a cluster
-    gains as much as the best one that was seen, or everything where few were (`find_extremes`)."""
+    the candidate's figures less the baseline's (queries, gates)."""
     sums, sizes = sum_by_cluster(differences, clusters)
-    _, highest = find_extremes(sums, sizes, _ENDS)
-    return find_p_value(sums, sizes, -margin, _ENDS[0]), find_p_value(-sums, sizes, margin, -highest)
+    mean, error, freedom = estimate_mean(sums, sizes, _BEST, size=1.0)
+    return find_p_value(sums, sizes, -margin, _WORST), np.asarray(stdtr(freedom, (mean + margin) / error))
 
 
 def _bound(sums: FloatArray, sizes: FloatArray) -> tuple[float, float]:
     """Returns the ends of the interval of the difference, each a bound at the level of the gate."""
-    _, highest = find_extremes(sums, sizes, _ENDS)
-    low = bound_mean(sums, sizes, _ENDS[0], 1 - GATE_LEVEL)
-    return float(low[0]), -float(bound_mean(-sums, sizes, -highest, 1 - GATE_LEVEL)[0])
+    mean, error, freedom = estimate_mean(sums, sizes, _BEST, size=1.0)
+    reach, own = float(stdtrit(freedom, 1 - GATE_LEVEL) * error[0]), float(sums.sum() / sizes.sum())
+    return float(bound_mean(sums, sizes, _WORST, 1 - GATE_LEVEL)[0]), min(max(float(mean[0]) + reach, own), 1.0)
 
 
 def _make_check(figure: GatedFigure, p_values: tuple[float, float], level: float) -> GateCheck:
@@ -201,13 +200,13 @@ def _count_further(figure: GatedFigure, level: float) -> int | None:
     error, count = estimate_standard_error(differences, clusters=figure.clusters)
     if count < 2 or abs(distance) < _EQUAL:
         return None
-    sign, (_, highest) = float(np.sign(distance)), find_extremes(sums, sizes, _ENDS)
-    worst = _ENDS[0] if sign > 0 else -highest
 
     def is_decided(factor: float) -> bool:
         luck = float(ndtri(_POWER)) * error / np.sqrt(factor)
-        at = -sign * figure.margin + luck
-        return bool(find_p_value(sign * sums, sizes, at, worst, factor)[0] <= level)
+        if distance > 0:
+            return bool(find_p_value(sums, sizes, luck - figure.margin, _WORST, factor)[0] <= level)
+        mean, own, freedom = estimate_mean(sums, sizes, _BEST, size=1.0, times=factor)
+        return bool(stdtr(freedom, (mean[0] + figure.margin + luck) / own[0]) <= level)
 
     low, high = 1.0, 2.0
     while not is_decided(high):

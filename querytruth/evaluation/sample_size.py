@@ -1,9 +1,8 @@
 """The number of queries that a comparison of two systems needs, from how much their figures differ by query.
 
-√n Δ = z_0.975 √(σ² + Δ²) + z_power σ + h / √n for the permutation test at 5% of `compare` (Connor, "Sample size for
-testing differences in proportions for the paired-sample design", Biometrics 43, 1987). σ² is the variance of the
-differences, d - Δ² for hit rates of systems that differ on a share d of the queries; h corrects for the steps of their
-sum, 1 for hits (Fleiss, Tytun and Ury, "A simple approximation for calculating sample sizes", Biometrics 36, 1980).
+√n Δ = z_0.975 √(σ² + 2 / n) + z_power σ for the test at 5% of `compare`, which counts one more query at each end of
+what a difference can be (`estimate_mean`). σ² is the variance of the differences, d - Δ² for hit rates of systems that
+differ on a share d of the queries.
 
 A pilot's variance is itself uncertain: z_0.975 + z_power grows as Julious and Owen have it ("Sample size calculations
 for clinical studies allowing for uncertainty about the variance", Pharmaceutical Statistics 5, 2006), so that the power
@@ -23,6 +22,7 @@ from querytruth.array_types import FloatArray
 from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, estimate_standard_error
 
 _EQUAL = 1e-9
+_STEPS = 30  # of the fixed point, which needs about 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class QuerySampleSize:
 def plan_for_discordance(discordance: float, difference: float, power: float = 0.8) -> QuerySampleSize:
     """Returns the size for hit rates of two systems that differ on this share of the queries."""
     variance = discordance - difference**2
-    return QuerySampleSize(difference, power, variance, _count_queries(variance, difference, power, 1.0))
+    return QuerySampleSize(difference, power, variance, _count_queries(variance, difference, power))
 
 
 def plan_for_pilot(
@@ -69,9 +69,8 @@ def plan_for_pilot(
     different = differences.abs()[differences.abs() > _EQUAL]
     largest = float(different.max()) if len(different) else 1.0
     variance = error**2 * len(differences) + largest**2 / count
-    step = largest if len(different) and float(different.min()) > largest - _EQUAL else 0.0
     sizes = _plan_strata(strata or {}, float(np.sqrt(variance)), difference, power)
-    queries = _count_queries(variance, difference, power, step, count - 1)
+    queries = _count_queries(variance, difference, power, count - 1)
     return QuerySampleSize(difference, power, variance, queries, sizes)
 
 
@@ -90,12 +89,12 @@ def _plan_strata(
     return tuple(StratumSize(name, w, s, ceil(total * w), ceil(best * float(part))) for name, w, s, part in parts)
 
 
-def _count_queries(variance: float, difference: float, power: float, step: float = 0.0, freedom: float = np.inf) -> int:
-    """Returns the size. `step`: of the sums that swaps give, where all differences are alike, as those of hits;
-    `freedom`: of the variance, where a pilot measured it."""
-    level = float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2))
-    wanted = level * np.sqrt(variance + difference**2) + float(ndtri(power)) * np.sqrt(variance)
-    if np.isfinite(freedom):
-        wanted *= float(nctdtrit(freedom, level, power)) / (level + float(ndtri(power)))
-    root = (wanted + np.sqrt(wanted**2 + 4 * difference * step)) / (2 * difference)
-    return max(2, ceil(float(root) ** 2))
+def _count_queries(variance: float, difference: float, power: float, freedom: float = np.inf) -> int:
+    """Returns the size; `freedom`: of the variance, where a pilot measured it."""
+    level, luck = float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2)), float(ndtri(power))
+    wider = float(nctdtrit(freedom, level, power)) / (level + luck) if np.isfinite(freedom) else 1.0
+    count = 1.0
+    for _ in range(_STEPS):  # the test counts two more queries, one at each end
+        wanted = level * np.sqrt(variance + 2 / count) + luck * np.sqrt(variance)
+        count = max(2.0, float(wider * wanted / difference) ** 2)
+    return ceil(count)

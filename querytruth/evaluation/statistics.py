@@ -1,30 +1,31 @@
 """The reliability of means, proportions, sums and ratios: intervals, tests and detectable differences.
 
 The queries are a sample of those that people might ask; these functions estimate what another sample could show.
-Queries that share a topic or an image are not independent: as one cluster, they are sampled and swapped together.
+Queries that share a topic or an image are not independent: as one cluster, they are sampled together.
 Strata are the last axis where a function sums over them; all arguments are arrays of one shape.
+
+A mean, and a difference of means, have one method: a t interval of clusters, to which one cluster that nobody saw is
+added at each end of what a figure can be (`estimate_mean`). For proportions it is that of Agresti and Coull (American
+Statistician 52, 1998), for differences of paired ones that of Bonett and Price (Journal of Educational and Behavioral
+Statistics 37, 2012). Test and detectable difference are its inversion.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv, ndtr, ndtri
+from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
 from querytruth.array_types import FloatArray
-from querytruth.evaluation.bounds import bound_mean
 
 _TAIL = 0.025  # of a 95% interval, at each end
 CONFIDENCE_LEVEL = 0.95
 FEWEST_QUERIES, FEWEST_CLUSTERS = 20, 8  # below, an interval says little: these are the promises of docs/evaluation.md
-_FEWEST_DIFFERENT, _FEWEST_EFFECTIVE = 16, 10  # to show what an unseen one may have
-_EXACT = 13  # number of differences up to which all 2^n signs are tried
-_EQUAL = 1e-9  # figures of one query that differ by less are the same
-_STEPS = 100  # of Newton's method at most
-_FLAT = 1e-3  # of a signed root: the probability is one half
+_OF_DIFFERENCES = (-1.0, 1.0)  # the ends of a difference of two figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,60 +120,42 @@ def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
     return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
 
 
+def estimate_mean(
+    sums: FloatArray, sizes: FloatArray, unseen: Sequence[float], *, size: float | None = None, times: float = 1.0
+) -> tuple[FloatArray, FloatArray, float]:
+    """Returns the mean of each column, its standard error (columns,) and the degrees of freedom (Kish, Survey Sampling,
+    1965), from sums (clusters, columns) and sizes (clusters,), with one further cluster of each mean in `unseen`.
+
+    Such a cluster has `size` queries, by default as many as the cluster of a query has on average. `times`: as if so
+    many times as many clusters had been seen. The mean of clusters of different sizes is a ratio; its error is that of
+    Cochran (Sampling Techniques, 1977, 9A.1)."""
+    added = np.asarray(unseen, dtype=np.float64)[:, None]
+    size = float((sizes**2).sum() / sizes.sum()) if size is None else size
+    total = times * sizes.sum() + size * len(added)
+    mean = (times * sums.sum(axis=0) + size * added.sum(axis=0)) / total
+    squares = times * ((sums - sizes[:, None] * mean) ** 2).sum(axis=0) + ((size * (added - mean)) ** 2).sum(axis=0)
+    count = times * len(sizes) + len(added)
+    freedom = total**2 / (times * (sizes**2).sum() + len(added) * size**2) - 1
+    return mean, np.sqrt(squares * count / (count - 1)) / total, max(float(freedom), 1e-3)
+
+
 def estimate_interval(
     values: FloatArray, *, clusters: Any = None, ends: tuple[float, float] = (0.0, 1.0), level: float = CONFIDENCE_LEVEL
 ) -> ConfidenceInterval:
-    """Returns the interval of the mean of each column of `values` (queries, metrics), which lie between `ends`.
-
-    Both ends are Gaffke's bound (`mean_bounds`): an unseen query or cluster is at most as extreme as the most extreme
-    one that was seen, and where too few were seen to say that (`find_extremes`), anywhere between `ends`."""
+    """Returns the interval of the mean of each column of `values` (queries, metrics), which lie between `ends`."""
     sums, sizes = sum_by_cluster(values, clusters)
-    lowest, highest = find_extremes(sums, sizes, ends)
-    tail = (1 + level) / 2
-    return ConfidenceInterval(bound_mean(sums, sizes, lowest, tail), -bound_mean(-sums, sizes, -highest, tail))
+    mean, error, freedom = estimate_mean(sums, sizes, ends)
+    reach, own = float(stdtrit(freedom, (1 + level) / 2)) * error, sums.sum(axis=0) / sizes.sum()
+    low, high = np.minimum(mean - reach, own), np.maximum(mean + reach, own)
+    return ConfidenceInterval(np.clip(low, *ends), np.clip(high, *ends))
 
 
-def permutation_test(ones: FloatArray, others: FloatArray, *, clusters: Any = None) -> float:
-    """Returns the two-sided p-value of two systems' figures on the same queries (queries,): how often random swaps of
-    the systems, cluster by cluster, give as large a difference.
-
-    All swaps of up to 13 differences are counted. Of more, Lugannani and Rice's saddlepoint approximation gives the
-    share, with a continuity correction; where 13 clusters outweigh all others, their swaps are counted and the sum of
-    the others is normal."""
-    sums, _ = sum_by_cluster(np.asarray(ones, dtype=np.float64) - others, clusters)
-    differences = np.sort(np.abs(sums[np.abs(sums[:, 0]) > _EQUAL, 0]))[::-1]  # a swap does not change the others
-    whole = abs(float(sums[np.abs(sums[:, 0]) > _EQUAL, 0].sum()))
-    if not len(differences):
-        return 1.0
-    large, rest = differences[:_EXACT], float((differences[_EXACT:] ** 2).sum())
-    if (large**2).sum() < rest:
-        return _approximate_swaps(differences / differences[0], whole / differences[0])
-    signs = 1 - 2 * ((np.arange(1 << len(large))[:, None] >> np.arange(len(large))) & 1)
-    if not rest:
-        return float((np.abs(signs @ large) >= whole - _EQUAL).mean())
-    return float(min(1, 2 * ndtr((signs @ large - whole + differences[-1]) / np.sqrt(rest)).mean()))
-
-
-def _approximate_swaps(differences: FloatArray, whole: float) -> float:
-    """Returns the share of swaps that give a sum of at least `whole` in size."""
-    whole -= float(differences[-1])  # half a step between sums, where all differences are alike
-    if whole <= _EQUAL:
-        return 1.0
-    low, high, point = 0.0, np.inf, whole / float((differences**2).sum())
-    for _ in range(_STEPS):
-        tanh = np.tanh(point * differences)
-        miss = float(differences @ tanh) - whole
-        low, high = (low, point) if miss > 0 else (point, high)
-        step = point - miss / max(float((differences**2) @ (1 - tanh**2)), 1e-300)
-        if not low < step < high:
-            step = (low + high) / 2 if np.isfinite(high) else 2 * point
-        if abs(step - point) <= _EQUAL * point:
-            break
-        point = step
-    cumulant = float((point * differences + np.log1p(np.exp(-2 * point * differences)) - np.log(2)).sum())
-    root = np.sqrt(max(2 * (point * whole - cumulant), 0.0))
-    spread = point * np.sqrt(float((differences**2) @ (1 - np.tanh(point * differences) ** 2)))
-    return float(min(1, 2 * ndtr(-(root + np.log(spread / root) / root)))) if root > _FLAT else 1.0
+def find_p_of_difference(ones: FloatArray, others: FloatArray, *, clusters: Any = None) -> float:
+    """Returns the two-sided p-value of equal means of two systems' figures on the same queries (queries,): below .05
+    where the 95% interval of their difference lies on one side of 0."""
+    sums, sizes = sum_by_cluster(np.asarray(ones, dtype=np.float64) - others, clusters)
+    mean, error, freedom = estimate_mean(sums, sizes, _OF_DIFFERENCES)
+    return float(2 * stdtr(freedom, -abs(mean[0]) / error[0]))
 
 
 def correct_holm(p_values: FloatArray) -> FloatArray:
@@ -187,43 +170,26 @@ def correct_holm(p_values: FloatArray) -> FloatArray:
 
 def detectable_difference(differences: FloatArray, *, clusters: Any = None, power: float = 0.8) -> float:
     """Returns the smallest true difference of two systems' means that a test at the 5% level finds with this power on
-    as many queries, from their differences (queries,). Normal approximation."""
-    return _detectable(estimate_standard_error(differences, clusters=clusters)[0], power)
+    as many queries, from their differences (queries,)."""
+    return _detectable(differences, clusters, _OF_DIFFERENCES, power)
 
 
 def detectable_difference_unpaired(values: FloatArray, *, clusters: Any = None) -> float:
     """Returns the same, with a power of 0.8, to an unknown system that varies as much and independently. Systems mostly
     agree on which queries are hard, so that smaller differences can be found."""
-    return _detectable(float(np.sqrt(2)) * estimate_standard_error(values, clusters=clusters)[0], 0.8)
+    return float(np.sqrt(2)) * _detectable(values, clusters, (0.0, 1.0), 0.8)
 
 
-def _detectable(standard_error: float, power: float) -> float:
-    return float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2) + ndtri(power)) * standard_error
+def _detectable(values: FloatArray, clusters: Any, ends: tuple[float, float], power: float) -> float:
+    _, error, freedom = estimate_mean(*sum_by_cluster(values, clusters), ends)
+    return float(stdtrit(freedom, (1 + CONFIDENCE_LEVEL) / 2) + ndtri(power)) * float(error[0])
 
 
 def estimate_standard_error(values: FloatArray, *, clusters: Any = None) -> tuple[float, int]:
     """Returns the standard error of the mean of values (queries,), NaN for fewer than two clusters, and the number of
     clusters."""
     sums, sizes = sum_by_cluster(values, clusters)
-    count = len(sums)
-    if count < 2:
-        return float("nan"), count
-    # The mean of clusters of different sizes is a ratio.
-    residuals = sums[:, 0] - sizes * (sums[:, 0].sum() / sizes.sum())
-    return float(np.sqrt((residuals**2).sum() * count / (count - 1)) / sizes.sum()), count
-
-
-def find_extremes(sums: FloatArray, sizes: FloatArray, ends: tuple[Any, Any]) -> tuple[FloatArray, FloatArray]:
-    """Returns the lowest and the highest mean that an unseen cluster may have (columns,), from sums (clusters, columns)
-    and sizes (clusters,): those of the clusters at hand, and `ends` where these are too few (`count_effective`), or
-    where many are alike and few differ."""
-    means = sums / sizes[:, None]
-    different = (np.abs(means - np.median(means, axis=0)) > _EQUAL).sum(axis=0)
-    are_few = different < min(_FEWEST_DIFFERENT, len(sums) - 1)
-    are_few |= count_effective(sizes) < _FEWEST_EFFECTIVE
-    lowest, highest = means.min(axis=0), means.max(axis=0)
-    low, high = np.minimum(ends[0], lowest), np.maximum(ends[1], highest)
-    return np.where(are_few, low, lowest), np.where(are_few, high, highest)
+    return float(estimate_mean(sums, sizes, ())[1][0]) if len(sizes) > 1 else float("nan"), len(sizes)
 
 
 def count_effective(sizes: FloatArray) -> float:

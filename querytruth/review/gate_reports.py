@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from querytruth.evaluation.evaluation_result import describe_queries
-from querytruth.evaluation.release_gate import GATE_INTERVAL, GATE_LEVEL, GateCheck, GateReport, LatencyCheck
+from querytruth.evaluation.release_gate import GATE_INTERVAL, GateCheck, GateReport, LatencyCheck
 from querytruth.sets.manifest_notes import describe_certificate
 
 _ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔", "IDENTICAL": "🟰"}
@@ -26,19 +26,20 @@ def gate_to_json(report: GateReport) -> dict[str, Any]:
 
 
 def describe_check(check: GateCheck) -> str:
-    """Returns the evidence in one line."""
+    """Returns the reason of the verdict in one line."""
     change = f"{check.difference:+.4f} [{check.low:+.4f}, {check.high:+.4f}]"
-    line = f"{check.candidate:.4f} against {check.baseline:.4f}, {change}, margin {check.margin:g}"
+    line = f"{check.candidate:.4f} against {check.baseline:.4f}, {change}; a loss of {check.margin:g} is allowed"
     if check.is_identical:
-        groups = "" if check.clusters == check.queries else f" in {check.clusters:,} clusters"
-        ruled_out = f"{-check.low:.4f} at {1 - GATE_LEVEL:.0%}"
-        line = f"no query differs; {check.queries:,} queries{groups} rule out a loss of {ruled_out}"
-        line += f", margin {check.margin:g}"
+        line = f"both systems score the same on all {check.queries:,} queries"
     if check.verdict in ("PASS", "FAIL"):
         return line
+    if check.is_identical:
+        line += f"; a loss of up to {-check.low:.2g} could go unseen, and {check.margin:g} is allowed"
+    if check.clusters != check.queries:
+        line += f"; {check.clusters:,} topics or images count, not {check.queries:,} queries"
     further = check.further_queries
-    rest = f"about {further:,} further queries would decide" if further else "no number of queries would decide"
-    return f"{line}; {rest}, if the difference stays as it is"
+    rest = f"about {further:,} more queries would be enough" if further else "more queries like these would not do"
+    return f"{line}; {rest}"
 
 
 def describe_latency(check: LatencyCheck) -> str:
@@ -62,7 +63,7 @@ def render_gate_markdown(report: GateReport) -> str:
         "",
         f"On {_escape(_name_set(report))}. {GATE_INTERVAL} intervals; p-values corrected for all checks (Holm).",
         "",
-        "| | metric | slice | queries | candidate | baseline | difference | margin | further queries |",
+        "| | metric | slice | queries | candidate | baseline | difference | margin | more queries |",
         "|---|---|---|---:|---:|---:|---|---:|---:|",
     ]
     for check in report.checks:

@@ -15,7 +15,7 @@ from querytruth.evaluation.comparison import (
     find_warnings,
     kendall_tau_b,
 )
-from querytruth.evaluation.statistics import estimate_interval, permutation_test
+from querytruth.evaluation.statistics import estimate_interval, find_p_of_difference
 
 
 def figures(values: object, name: str = "hit@1") -> pd.DataFrame:
@@ -45,7 +45,9 @@ def test_all_pairs_are_corrected_together_metric_by_metric() -> None:
     ]
     first = table[table["metric"] == "hit@1"]
     assert first["p_holm"].min() == pytest.approx(3 * first["p"].min())
-    assert table["p"].iloc[0] == permutation_test(systems["a"]["hit@1"].to_numpy(), systems["b"]["hit@1"].to_numpy())
+    assert table["p"].iloc[0] == find_p_of_difference(
+        systems["a"]["hit@1"].to_numpy(), systems["b"]["hit@1"].to_numpy()
+    )
 
 
 def test_systems_of_different_queries_are_refused() -> None:
@@ -81,7 +83,7 @@ def test_warnings() -> None:
     assert codes([1, 0] * 9, 0.01) == {"few_queries"}
     alike = warnings_of(middling, {}, np.repeat(["fruit", "cars"], 50))
     assert [(one.code, one.detail.partition(":")[0]) for one in alike] == [
-        ("few_queries", "100 queries, of 2 topics or images")
+        ("few_queries", "2 topics or images, not 100 queries, count")
     ]
     assert "95% of the queries" in warnings_of([1] * 95 + [0] * 5, {})[0].detail
 

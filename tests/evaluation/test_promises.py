@@ -40,7 +40,10 @@ def test_a_gate_of_ten_topics_keeps_its_promises() -> None:
     "check",
     [
         promises.check_gates,
+        promises.check_use,
+        promises.check_gains,
         promises.check_intervals,
+        promises.check_compact,
         promises.check_clustered_intervals,
         promises.check_comparisons,
         promises.check_plans,

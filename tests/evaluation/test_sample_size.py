@@ -3,37 +3,37 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.optimize import brentq
 
 from querytruth.array_types import FloatArray
 from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pilot
+from tests.evaluation.promises import measure_power
 
 SETTINGS = [(d, delta, power) for d in (0.1, 0.15, 0.2, 0.3, 0.4) for delta in (0.01, 0.02, 0.03, 0.04, 0.05)
             for power in (0.8, 0.9)]  # fmt: skip
 
 
 def simulate_power(discordance: float, difference: float, queries: int, tests: int) -> float:
-    """The share of permutation tests at 5% that find the difference; of hits, the test is the exact one of signs."""
-    rng = np.random.default_rng(11)
-    shares = [(discordance + difference) / 2, (discordance - difference) / 2, 1 - discordance]
-    wins, losses, _ = rng.multinomial(queries, shares, tests).T
-    return float((2 * binom.sf(np.maximum(wins, losses) - 1, wins + losses, 0.5) <= 0.05).mean())
+    """The share of tests at 5% that find the difference of hit rates."""
+    return measure_power(np.random.default_rng(11), discordance, difference, queries, tests)
 
 
-def test_the_size_is_that_of_the_closed_form() -> None:
-    """McNemar's test as R's MESS::power_mcnemar_test has it, and the correction for steps."""
+def test_the_size_is_that_of_the_equation() -> None:
+    """Of Student's test with two more queries, one at each end, by another way of solving it."""
     for d, delta in ((0.2, 0.02), (0.1, 0.05), (0.4, 0.01)):
-        plain = (1.959964 * np.sqrt(d) + 0.841621 * np.sqrt(d - delta**2)) ** 2 / delta**2
-        expected = plain / 4 * (1 + np.sqrt(1 + 4 / (plain * delta))) ** 2
-        assert plan_for_discordance(d, delta).queries == pytest.approx(expected, abs=1)
+        variance = d - delta**2
+
+        def miss(n: float, variance: float = variance, delta: float = delta) -> float:
+            return float(np.sqrt(n) * delta - 1.959964 * np.sqrt(variance + 2 / n) - 0.841621 * np.sqrt(variance))
+
+        assert plan_for_discordance(d, delta).queries == pytest.approx(brentq(miss, 2, 1e6), abs=1)
 
 
-def test_a_permutation_test_of_the_planned_size_has_the_planned_power() -> None:
+def test_a_test_of_the_planned_size_has_the_planned_power() -> None:
     size = plan_for_discordance(0.2, 0.03).queries
     assert simulate_power(0.2, 0.03, size, 4000) == pytest.approx(0.8, abs=0.03)
     assert simulate_power(0.2, 0.03, size // 2, 4000) < 0.6
-    size = plan_for_discordance(0.1, 0.05).queries  # few differ: planned for Student's t, the power was 5 points lower
-    assert simulate_power(0.1, 0.05, size, 4000) >= 0.79
+    assert simulate_power(0.1, 0.05, plan_for_discordance(0.1, 0.05).queries, 4000) >= 0.79  # few differ
 
 
 @pytest.mark.parametrize("pilot", [20, 50])

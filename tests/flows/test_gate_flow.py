@@ -45,7 +45,10 @@ def test_the_state_is_the_verdict(service: Loopback, tmp_path: Path, monkeypatch
     monkeypatch.setattr(gate_flow, "call_server_if_available", lambda _: None)  # no server is started
     state = gate_service(parameters(tmp_path, 0.01))
     assert (state.type.value, state.name) == ("FAILED", "Undecided")
-    assert "mine against old: IDENTICAL hit@1 (no query differs; 4 queries rule out a loss of 0.5" in state.message
+    assert (
+        "mine against old: IDENTICAL hit@1 (both systems score the same on all 4 queries; a loss of up to 0.5"
+        in state.message
+    )
     asked = len(service.asked)
     state = gate_service(parameters(tmp_path, 0.01, undecided="pass"))
     assert (state.type.value, state.name) == ("COMPLETED", "Undecided")

@@ -445,7 +445,7 @@ def test_a_question_that_fails_for_good_is_a_barren_round_and_is_asked_again_on_
     stub, filtering = StubGenerator(), True
 
     def filtered(asked: ReceivedRequest) -> CannedResponse:
-        if filtering and "当前主题是：动物" in prompt_of(asked):
+        if filtering and "当前主题是：{动物}" in prompt_of(asked):
             return said("", "content_filter")
         return said(stub.reply(prompt_of(asked)))
 

@@ -46,7 +46,7 @@ def test_edited_copies_are_found_and_other_images_are_not(run: Run, tmp_path: Pa
     first, second, third = [file.stem for file in sorted(album.glob("images/*/*.jpg"))][:3]
     found = set(pairs[["set_item", "other_item", "evidence"]].itertuples(index=False, name=None))
     assert found == {
-        (first, "half.jpg", "hash"),
+        (first, "half.jpg", "views"),
         (second, "mirrored.png", "mirrored views"),
         (third, "cropped.jpg", "views"),
     }

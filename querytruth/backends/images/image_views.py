@@ -1,8 +1,8 @@
 """What duplicates are found by: hashes of a few views of an image, and a thumbnail of it.
 
 A view is a box of the image: all of it, what lies inside borders of one shade, and between straight edges near two
-opposite sides, as a screenshot's bars have; each also without its outer 5%, and the first two in four parts of 60%.
-An edited copy shares one of its views with its original. The hash of a view has a bit for each of its 8 x 8 lowest
+opposite sides, as a screenshot's bars have; each also without its outer 5%, the first two in four parts of 60%, and
+the first without a strip at one side, at two and at all. An edited copy shares one of its views with its original. The hash of a view has a bit for each of its 8 x 8 lowest
 frequencies (`perceptual_hashes`), from 16 x 16 means. The thumbnail serves to align and compare two images.
 """
 
@@ -31,7 +31,8 @@ _STRUCTURE = 4.0  # grey levels that half of the frequencies exceed
 _WHOLE = [[0, 0, 1, 1], [0.05, 0.05, 0.95, 0.95]]
 _HALVES = [[0, 0, 0.6, 1], [0.4, 0, 1, 1], [0, 0, 1, 0.6], [0, 0.4, 1, 1]]
 _CROPS = [[0.1, 0.1, 0.9, 0.9], [0, 0, 0.93, 0.93], [0.07, 0, 1, 0.93], [0, 0.07, 0.93, 1], [0.07, 0.07, 1, 1]]
-_PARTS = [[*_WHOLE, *_HALVES, *_CROPS], [*_WHOLE, *_HALVES], _WHOLE, _WHOLE]  # of each box
+_SIDES = [[0, 0.05, 1, 1], [0, 0, 1, 0.95], [0.05, 0, 1, 1], [0, 0, 0.95, 1]]
+_PARTS = [[*_WHOLE, *_HALVES, *_CROPS, *_SIDES], [*_WHOLE, *_HALVES], _WHOLE, _WHOLE]  # of each box
 _BOX_OF_VIEW = np.repeat(np.arange(BOXES), [len(some) for some in _PARTS])
 _PART_OF_VIEW = np.array([part for some in _PARTS for part in some], dtype=np.float64)
 VIEWS = len(_PART_OF_VIEW)

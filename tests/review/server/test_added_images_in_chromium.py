@@ -70,7 +70,7 @@ def test_missed_images_are_added_by_keyboard_by_similarity_and_by_file(browser: 
         page.locator("#image-finder .grading").get_by_role("button", name="1", exact=True).click()
         wait_until_saved(page)
         drop_file(page, "other.jpg", draw(77))
-        wait_for_text(page, "#image-finder [role=status]", "not in the gallery: no image has its bytes")
+        wait_for_text(page, "#image-finder [role=status]", "not in the gallery: no image shows the same")
         page.locator("#image-finder").get_by_role("button", name="Close").click()
         page.keyboard.press("u")
         wait_for_text(page, "#saved", "^taken back")

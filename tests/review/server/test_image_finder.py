@@ -145,7 +145,7 @@ def test_a_dropped_near_duplicate_is_answered_with_the_image_that_stands_for_it(
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (draw(77), "this image is not in the gallery: no image has its bytes, and the most similar one"),
+        (draw(77), "this image is not in the gallery: no image shows the same, and the most similar one"),
         (b"no image at all", "this file is no image that can be read"),
         (b"", "this file is no image that can be read"),
     ],

@@ -2,8 +2,9 @@
 
 A view is a box of the image: all of it, what lies inside borders of one shade, and between straight edges near two
 opposite sides, as a screenshot's bars have; each also without its outer 5%, the first two in four parts of 60%, and
-the first without a strip at one side, at two and at all. An edited copy shares one of its views with its original. The hash of a view has a bit for each of its 8 x 8 lowest
-frequencies (`perceptual_hashes`), from 16 x 16 means. The thumbnail serves to align and compare two images.
+the first without a strip at one side, at two and at all. An edited copy shares one of its views with its original. The
+hash of a view has a bit for each of its 8 x 8 lowest frequencies (`perceptual_hashes`), from 16 x 16 means. The
+thumbnail serves to align and compare two images.
 """
 
 from collections.abc import Iterable, Sequence

@@ -2,11 +2,11 @@
 
 A product may show no result rather than a wrong one. Shown are the pairs with a score of at least the threshold;
 precision is the share of relevant pairs among them, recall the share of all relevant pairs that is shown. Unjudged
-pairs count as wrong, for `precision_upper` as right. Only pairs that the run returned can be shown. Where scores are
-distances, the order is a good one, read backwards.
+pairs count as wrong, for `precision_upper` as right; what is shown for a query without an answer is wrong. Only pairs
+that the run returned can be shown. Where scores are distances, the order is a good one, read backwards.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from querytruth.array_types import FloatArray, RowIndices
+from querytruth.array_types import BoolArray, FloatArray, RowIndices
 from querytruth.evaluation.ranking import UNJUDGED, RankedRun
 from querytruth.evaluation.statistics import CONFIDENCE_LEVEL
 from querytruth.records import stable_hash
@@ -44,9 +44,20 @@ class OpenSetThreshold:
     elsewhere: float
 
 
-def compute_threshold_curve(ranked: RankedRun) -> pd.DataFrame:
-    """Returns threshold, precision, precision_upper, recall and shown for every distinct score, the highest first."""
-    return _curve(ranked.score, ranked.grade, int(ranked.truth.relevant_counts.sum()))
+NO_SCORES = pd.Series(dtype=np.float64)
+
+
+def compute_threshold_curve(ranked: RankedRun, absent: pd.Series = NO_SCORES) -> pd.DataFrame:
+    """Returns threshold, precision, precision_upper, recall and shown for every distinct score, the highest first.
+    `absent`: the scores of results of queries without an answer, by query id; each shown one is wrong."""
+    scores, grades = _join_wrong(ranked.score, ranked.grade, absent.to_numpy())
+    return _curve(scores, grades, int(ranked.truth.relevant_counts.sum()))
+
+
+def _join_wrong(
+    scores: FloatArray, grades: NDArray[np.int16], wrong: FloatArray
+) -> tuple[FloatArray, NDArray[np.int16]]:
+    return np.concatenate([scores, wrong]), np.concatenate([grades, np.zeros(len(wrong), grades.dtype)])
 
 
 def is_order_alone(ranked: RankedRun) -> bool:
@@ -62,9 +73,9 @@ def measure_absent(
     absent: Collection[str],
     thresholds: Mapping[str, OpenSetThreshold | None],
 ) -> dict[str, Any]:
-    """Returns `auroc`: how often the best score of a query with an answer is
-    above that of an absent one (ties count a half), with its 95% interval `low`, `high` (Hanley and McNeil, Radiology
-    143, 1982); and `shows_nothing`: by wanted precision the share of absent queries of which no result reaches the
+    """Returns `auroc`: how often the best score of a query with an answer is above that of an absent one (ties count a
+    half), with its 95% interval `low`, `high` (the score interval of Newcombe, Statistics in Medicine 25, 2006, part 2,
+    method 5); and `shows_nothing`: by wanted precision the share of absent queries of which no result reaches the
     threshold. `run` (query_id, image_id, score) has the absent queries, too."""
     best = run.groupby(run["query_id"].astype("str"))["score"].max()
     answered = best.reindex(ranked.truth.query_ids.to_pylist()).fillna(-np.inf).to_numpy()
@@ -72,17 +83,25 @@ def measure_absent(
     ranks = pd.Series(np.concatenate([answered, empty])).rank().to_numpy()[: len(answered)]
     pairs = len(answered) * len(empty)
     auroc = float((ranks.sum() - len(answered) * (len(answered) + 1) / 2) / pairs)
-    both, other = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
-    variance = auroc * (1 - auroc) + (len(answered) - 1) * (both - auroc**2) + (len(empty) - 1) * (other - auroc**2)
-    reach = -float(ndtri((1 - CONFIDENCE_LEVEL) / 2)) * max(variance / pairs, 0) ** 0.5
+    low, high = _bound_auroc(auroc, len(answered), len(empty))
     return {
         "auroc": auroc,
-        "low": max(auroc - reach, 0.0),
-        "high": min(auroc + reach, 1.0),
+        "low": low,
+        "high": high,
         "shows_nothing": {
             wanted: float((empty < cut.threshold).mean()) for wanted, cut in thresholds.items() if cut is not None
         },
     }
+
+
+def _bound_auroc(auroc: float, answered: int, empty: int) -> tuple[float, float]:
+    """Returns the least and the largest true value that lies within 1.96 of its own standard errors from `auroc`."""
+    true = np.linspace(0, 1, 10_001)
+    half = (answered + empty) / 2 - 1
+    variance = true * (1 - true) * (1 + half * ((1 - true) / (2 - true) + true / (1 + true))) / (answered * empty)
+    reach = -float(ndtri((1 - CONFIDENCE_LEVEL) / 2)) * np.sqrt(variance)
+    within = true[np.abs(true - auroc) <= reach + 1 / len(true)]
+    return float(min(within[0], auroc)), float(max(within[-1], auroc))
 
 
 def thin_curve(curve: pd.DataFrame, points: int = 200) -> pd.DataFrame:
@@ -93,8 +112,11 @@ def thin_curve(curve: pd.DataFrame, points: int = 200) -> pd.DataFrame:
     return curve.iloc[np.unique(wanted)].reset_index(drop=True)
 
 
-def find_threshold(ranked: RankedRun, curve: pd.DataFrame, precision: float) -> OpenSetThreshold | None:
-    """Returns the threshold for a precision (0 to 1) from the run's whole curve, None where no threshold reaches it."""
+def find_threshold(
+    ranked: RankedRun, curve: pd.DataFrame, precision: float, absent: pd.Series = NO_SCORES
+) -> OpenSetThreshold | None:
+    """Returns the threshold for a precision (0 to 1) from the run's whole curve, None where no threshold reaches it.
+    `absent`: as in `compute_threshold_curve`."""
     row = _find_lowest_threshold(curve, precision)
     if row is None:
         return None
@@ -110,7 +132,7 @@ def find_threshold(ranked: RankedRun, curve: pd.DataFrame, precision: float) -> 
         shown=int(row["shown"]),
         queries_empty=int((shown == 0).sum()),
         queries_cut_off=int(full.sum()),
-        elsewhere=_held_out_precision(ranked, precision),
+        elsewhere=_held_out_precision(ranked, precision, absent),
     )
 
 
@@ -136,17 +158,21 @@ def _find_lowest_threshold(curve: pd.DataFrame, precision: float) -> pd.Series |
     return curve.iloc[enough[-1]] if enough.size else None
 
 
-def _held_out_precision(ranked: RankedRun, precision: float) -> float:
-    half = np.array([stable_hash("0", "half", name) % 2 for name in ranked.truth.query_ids.to_pylist()], dtype=bool)
-    right = shown = 0
-    for side in (half, ~half):
-        mine = side[ranked.query]
-        row = _find_lowest_threshold(_curve(ranked.score[mine], ranked.grade[mine], 0), precision)
+def _held_out_precision(ranked: RankedRun, precision: float, absent: pd.Series) -> float:
+    half = _split(ranked.truth.query_ids.to_pylist())[ranked.query]
+    scores, grades = _join_wrong(ranked.score, ranked.grade, absent.to_numpy())
+    right, shown, half = 0, 0, np.concatenate([half, _split(absent.index)])
+    for mine in (half, ~half):
+        row = _find_lowest_threshold(_curve(scores[mine], grades[mine], 0), precision)
         if row is None:
             return float("nan")
-        there = ~mine & (ranked.score >= row["threshold"])
-        right, shown = right + int((ranked.grade[there] > 0).sum()), shown + int(there.sum())
+        there = ~mine & (scores >= row["threshold"])
+        right, shown = right + int((grades[there] > 0).sum()), shown + int(there.sum())
     return right / shown if shown else float("nan")
+
+
+def _split(query_ids: Iterable[str]) -> BoolArray:
+    return np.array([stable_hash("0", "half", name) % 2 for name in query_ids], dtype=bool)
 
 
 # The mean share of the other images that a relevant one stands before (AUC), and the number of queries.

@@ -21,7 +21,13 @@ from querytruth.evaluation.metrics import (
     negatives_at_k,
     parse_metric,
 )
-from querytruth.evaluation.open_set import compute_threshold_curve, find_threshold, is_order_alone, thin_curve
+from querytruth.evaluation.open_set import (
+    NO_SCORES,
+    compute_threshold_curve,
+    find_threshold,
+    is_order_alone,
+    thin_curve,
+)
 from querytruth.evaluation.ranking import RankedRun
 from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
 from querytruth.evaluation.statistics import ConfidenceInterval, estimate_interval
@@ -63,15 +69,17 @@ def evaluate_run(
     warnings: Sequence[EvaluationWarning] = (),
     counts: Mapping[str, Any] = MappingProxyType({}),
     waiting: Mapping[str, FloatArray] = MappingProxyType({}),
+    absent: pd.Series = NO_SCORES,
 ) -> evaluation_result.EvaluationResult:
     """Returns the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
-    system and are added; `waiting`: see `bound_waiting`. Raises UserError for an unknown metric."""
+    system and are added; `waiting`: see `bound_waiting`; `absent`: see `compute_threshold_curve`. Raises UserError for
+    an unknown metric."""
     scores = metric_scores.score_run(ranked, spec.metrics, clusters=spec.clusters)
     chance_by_metric = compute_chance_scores(scores.metrics, spec.truth, counts.get("unknown_results", 0))
     names = [str(metric) for metric in scores.metrics]
     deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
-    curve, wanted = compute_threshold_curve(ranked), spec.precisions
+    curve, wanted = compute_threshold_curve(ranked, absent), spec.precisions
     if is_order_alone(ranked):
         curve, wanted = curve[:0], ()
     overlap = find_query_aspects(spec.queries, scores.per_query.index).get("overlap")
@@ -112,7 +120,7 @@ def evaluate_run(
         | ({"shortcuts": shortcuts.mean().to_dict()} if len(shortcuts) else {})
         | dict(counts),
         definitions={str(metric): metric.definition for metric in scores.metrics},
-        thresholds={f"{precision:g}": find_threshold(ranked, curve, precision) for precision in wanted},
+        thresholds={f"{precision:g}": find_threshold(ranked, curve, precision, absent) for precision in wanted},
         phrasings=evaluation_result.measure_phrasing_spread(scores.per_query, spec.queries, names),
         traffic=measure_traffic(scores.per_query, spec.log_sample, names),
     )

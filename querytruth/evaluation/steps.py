@@ -222,6 +222,7 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
     if answer.find_reversal is not None and (found := answer.find_reversal(ranked)) is not None:
         raise _reversed_scores(found, system, by_rank=any(one.code == "order_by_rank" for one in answer.warnings))
     waiting, absent = view.list_waiting(), view.list_absent()
+    of_absent = run[run["query_id"].isin(absent)]
     result = evaluate_run(
         ranked,
         view.spec,
@@ -229,6 +230,7 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         warnings=[*matched.warnings, *answer.warnings],
         counts={**matched.counts, **answer.counts},
         waiting=metric_scores.bound_waiting(run, view.qrels, waiting, view.spec.metrics),
+        absent=of_absent.set_index(of_absent["query_id"].astype("str"))["score"],
     )
     result = replace(result, left_out=matched.left_out)
     result.counts["queries_of_set"] = {

@@ -58,20 +58,23 @@ def estimate_log_mean(values: FloatArray, sample: pd.DataFrame, over: str) -> tu
 
     The mean is that of values weighted by 1 / inclusion, with the weights of a stratum scaled to what it has in the log
     (Holt and Smith, "Post Stratification", J. R. Statist. Soc. A 142, 1979). Its variance is that of its residuals
-    within strata, each with the correction for a stratum of which much was drawn. The interval is Clopper and Pearson's
+    within strata, each with a correction where much of it was judged. The interval is Clopper and Pearson's
     with the effective number of queries (Korn and Graubard, "Confidence Intervals for Proportions with Small Expected
     Number of Positive Counts Estimated From Survey Data", Survey Methodology 24, 1998), at most that of equal variances
-    (Kish). Where the whole log was drawn the mean is known, and the interval is a point.
+    (Kish). Where the whole log was judged the mean is known, and the interval is a point.
     """
-    inclusion = sample["inclusion"].to_numpy(dtype=np.float64)
+    inclusion = np.array(sample["inclusion"], dtype=np.float64)
     weights = 1 / inclusion * (sample["searches"].to_numpy(dtype=np.float64) if over == "searches" else 1)
     totals = sample["all_searches" if over == "searches" else "questions"].to_numpy(dtype=np.float64)
+    questions = sample["questions"].to_numpy(dtype=np.float64)
     strata = list(sample.reset_index(drop=True).groupby("stratum", sort=True).indices.values())
     for rows in strata:
         weights[rows] *= totals[rows] / weights[rows].sum()
     answered = ~np.isnan(values)
     weights /= weights[answered].sum()
     mean = float(np.clip(weights[answered] @ values[answered], 0, 1))
+    for rows in strata:  # of what was drawn, not all need be judged
+        inclusion[rows] = min(len(rows) / questions[rows[0]], 1.0)
     kish = ((1 - inclusion) * weights**2)[answered].sum()
     if not kish:
         return mean, mean, mean

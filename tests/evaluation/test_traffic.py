@@ -27,6 +27,15 @@ def test_where_the_whole_log_was_drawn_the_mean_is_known() -> None:
     assert estimate_log_mean(np.array([1.0, 0.0]), sample, "searches") == (5 / 6, 5 / 6, 5 / 6)
 
 
+def test_what_was_drawn_and_not_judged_leaves_the_mean_open() -> None:
+    """All 52 questions of a log were drawn, 5 are judged: the mean of these says little of the others."""
+    queries = pd.DataFrame({"query_id": range(52), "stratum": "tail", "inclusion": 1.0, "searches": 1})
+    sample = select_log_sample(queries, range(5), ())
+    assert sample is not None
+    mean, low, high = estimate_log_mean(np.array([1.0, 1, 1, 0, 0]), sample, "questions")
+    assert mean == pytest.approx(0.6) and low < 0.3 and high > 0.85
+
+
 def test_ten_right_queries_leave_room_for_a_wrong_one() -> None:
     mean, low, high = estimate_log_mean(np.ones(10), draw(*[("tail", 0.01, 1)] * 10), "questions")
     assert mean == pytest.approx(1) and high == pytest.approx(1)

@@ -69,19 +69,14 @@ def evaluate_run(
     warnings: Sequence[EvaluationWarning] = (),
     counts: Mapping[str, Any] = MappingProxyType({}),
     waiting: Mapping[str, FloatArray] = MappingProxyType({}),
-    absent: pd.Series = NO_SCORES,
 ) -> evaluation_result.EvaluationResult:
     """Returns the result of a run that was ranked against the same truth. `warnings` and `counts` come from the
-    system and are added; `waiting`: see `bound_waiting`; `absent`: see `compute_threshold_curve`. Raises UserError for
-    an unknown metric."""
+    system and are added; `waiting`: see `bound_waiting`. Raises UserError for an unknown metric."""
     scores = metric_scores.score_run(ranked, spec.metrics, clusters=spec.clusters)
     chance_by_metric = compute_chance_scores(scores.metrics, spec.truth, counts.get("unknown_results", 0))
     names = [str(metric) for metric in scores.metrics]
     deepest = max(1, min(_MAX_CURVE_DEPTH, int(ranked.returned_counts.max(initial=1))))  # where the run ends
     recalls, precisions = compute_precision_recall_curve(ranked, deepest)
-    curve, wanted = compute_threshold_curve(ranked, absent), spec.precisions
-    if is_order_alone(ranked):
-        curve, wanted = curve[:0], ()
     overlap = find_query_aspects(spec.queries, scores.per_query.index).get("overlap")
     negatives = _measure_negatives(ranked, spec.queries, scores)
     shortcuts = measure_shortcuts(ranked, spec.queries)
@@ -97,7 +92,6 @@ def evaluate_run(
         slices=pd.concat(slices, ignore_index=True),
         cmc=compute_cmc_curve(ranked, deepest),
         precision_recall=pd.DataFrame({"recall": recalls, "precision": precisions}),
-        open_set=thin_curve(curve)[evaluation_result.OPEN_SET_COLUMNS],
         ranked=build_ranked_table(ranked, evaluation_result.MAX_STORED_RANK).astype(
             {"query_id": "str", "image_id": "str"}
         ),
@@ -120,10 +114,20 @@ def evaluate_run(
         | ({"shortcuts": shortcuts.mean().to_dict()} if len(shortcuts) else {})
         | dict(counts),
         definitions={str(metric): metric.definition for metric in scores.metrics},
-        thresholds={f"{precision:g}": find_threshold(ranked, curve, precision, absent) for precision in wanted},
+        **find_thresholds(ranked, spec),
         phrasings=evaluation_result.measure_phrasing_spread(scores.per_query, spec.queries, names),
         traffic=measure_traffic(scores.per_query, spec.log_sample, names),
     )
+
+
+def find_thresholds(ranked: RankedRun, spec: EvaluationSpec, absent: pd.Series = NO_SCORES) -> dict[str, Any]:
+    """Returns `open_set`, the curve, and the `thresholds` of a result, none where an order alone is known; `absent`:
+    see `compute_threshold_curve`."""
+    curve, wanted = compute_threshold_curve(ranked, absent), spec.precisions
+    if is_order_alone(ranked):
+        curve, wanted = curve[:0], ()
+    thresholds = {f"{precision:g}": find_threshold(ranked, curve, precision, absent) for precision in wanted}
+    return {"open_set": thin_curve(curve)[evaluation_result.OPEN_SET_COLUMNS], "thresholds": thresholds}
 
 
 def _measure_negatives(

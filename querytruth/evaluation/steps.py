@@ -24,7 +24,7 @@ from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude
 from querytruth.evaluation.published_names import match_column, translate_run
 from querytruth.evaluation.result_files import read_per_query, read_result, result_to_json
 from querytruth.evaluation.result_types import ResultFile
-from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run
+from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run, find_thresholds
 from querytruth.evaluation.run_matching import LISTED, MatchedRun, RunVersion, match_run
 from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets import set_files
@@ -222,7 +222,6 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
     if answer.find_reversal is not None and (found := answer.find_reversal(ranked)) is not None:
         raise _reversed_scores(found, system, by_rank=any(one.code == "order_by_rank" for one in answer.warnings))
     waiting, absent = view.list_waiting(), view.list_absent()
-    of_absent = run[run["query_id"].isin(absent)]
     result = evaluate_run(
         ranked,
         view.spec,
@@ -230,7 +229,6 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         warnings=[*matched.warnings, *answer.warnings],
         counts={**matched.counts, **answer.counts},
         waiting=metric_scores.bound_waiting(run, view.qrels, waiting, view.spec.metrics),
-        absent=of_absent.set_index(of_absent["query_id"].astype("str"))["score"],
     )
     result = replace(result, left_out=matched.left_out)
     result.counts["queries_of_set"] = {
@@ -240,6 +238,9 @@ def _score(view: EvaluationView, system: EvaluatedSystem, answer: SystemRun, mat
         "absent": len(absent),
     }
     if absent:
+        shown = run[run["query_id"].isin(absent)]
+        scores = shown.set_index(shown["query_id"].astype("str"))["score"]
+        result = replace(result, **find_thresholds(ranked, view.spec, scores))
         result.counts["absent"] = {"queries": len(absent)}
         if not open_set.is_order_alone(ranked):
             result.counts["absent"] |= open_set.measure_absent(run, ranked, absent, result.thresholds)

@@ -289,6 +289,9 @@ class Certificate(TypedDict):
     content_digest: NotRequired[str]
 
 
+_LEAST_SHOWN = 0.001  # of a truth: nobody's answers show that less of it is wrong
+
+
 def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -> str:
     """Returns what holds of a truth, and what more judgments would give, in a language of CERTIFICATE_TEXTS."""
     texts = CERTIFICATE_TEXTS[language]
@@ -299,12 +302,13 @@ def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -
     elif further := certificate.get("further"):
         certificate = {**certificate, "more": further["judgments"], "then": further["recall_at_least"]}
         parts.append("more")
-    return "".join(texts[part] for part in parts).format(**certificate)
+    shown = {**certificate, "wrong_at_most": max(certificate["wrong_at_most"], _LEAST_SHOWN)}
+    return "".join(texts[part] for part in parts).format(**shown)
 
 
 CERTIFICATE_TEXTS = {
     "en": {
-        "sure": "{confidence:.0%} sure: ",
+        "sure": "{confidence:.0%} sure, if the answers are right: ",
         "recall": "at least {recall_at_least:.1%} of the pool's relevant pairs are in the truth",
         "wrong": "; at most {wrong_at_most:.1%} of it is wrong",
         "outside": "; at most {outside_per_query_at_most:.3g} relevant pairs a query lie outside",
@@ -313,7 +317,7 @@ CERTIFICATE_TEXTS = {
         "more": ". {more:,} more: about {then:.0%}; about {to_goal:,} to the goal of {goal:.0%}",
     },
     "zh": {
-        "sure": "{confidence:.0%} 的把握：",
+        "sure": "{confidence:.0%} 的把握（若判断都正确）：",
         "recall": "池中的相关图文对至少 {recall_at_least:.1%} 在真值中",
         "wrong": "；真值中至多 {wrong_at_most:.1%} 是错的",
         "outside": "；每个查询在池外的相关图文对至多 {outside_per_query_at_most:.3g} 个",

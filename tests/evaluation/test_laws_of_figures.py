@@ -79,7 +79,45 @@ def as_function(answers: Answers, _folder: Path) -> dict[str, Any]:
     return {"search": lambda text, k: answers.get(text, [])[:k]}
 
 
-FORMS = {"table": as_table, "csv": as_csv, "json lines": as_json_lines, "trec": as_trec, "function": as_function}
+class Service:
+    """A search on loopback that gives the answers of the moment."""
+
+    def __init__(self) -> None:
+        self.answers: Answers = {}
+        self.url = ""
+
+    def answer(self, request: ReceivedRequest) -> CannedResponse:
+        names = self.answers.get(request.json["q"], [])
+        return CannedResponse({"hits": [{"id": name, "score": 1 - n / 100} for n, name in enumerate(names, start=1)]})
+
+
+SERVICE = Service()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def service() -> Iterator[None]:
+    with loopback(SERVICE.answer) as server:
+        SERVICE.url = server.url
+        yield
+
+
+def as_service(answers: Answers, folder: Path) -> dict[str, Any]:
+    SERVICE.answers = answers
+    (folder / "search.yaml").write_text(
+        f"system: http\nurl: {SERVICE.url}\nmethod: POST\nbody: {{q: '{{query}}'}}\n"
+        "results: hits\nid: id\nscore: score\nids: file_name\n"
+    )
+    return {"system": folder / "search.yaml", "refresh": True}
+
+
+FORMS = {
+    "table": as_table,
+    "csv": as_csv,
+    "json lines": as_json_lines,
+    "trec": as_trec,
+    "function": as_function,
+    "service": as_service,
+}
 
 
 def figures(album: Path, given: dict[str, Any]) -> dict[str, float]:
@@ -140,19 +178,7 @@ def test_a_service_is_measured_as_its_answers_in_a_file_are(album: Path, tmp_pat
     """Two photos that the folder has, and then two that it has not, stand before the right one."""
     for before in (PHOTOS[4:6], ["x/1.jpg", "x/2.jpg"]):
         answers = {text: [*before, PHOTOS[n]] for n, text in enumerate(QUERIES)}
-
-        def answer(request: ReceivedRequest, answers: Answers = answers) -> CannedResponse:
-            hits = [{"id": name, "score": 1 - n / 10} for n, name in enumerate(answers[request.json["q"]])]
-            return CannedResponse({"hits": hits})
-
-        with loopback(answer) as service:
-            file = tmp_path / "search.yaml"
-            file.write_text(
-                f"system: http\nurl: {service.url}\nmethod: POST\nbody: {{q: '{{query}}'}}\n"
-                "results: hits\nid: id\nscore: score\nids: file_name\n"
-            )
-            live = qt.evaluate(album, system=file, metrics=METRICS, max_unknown=1, refresh=True)
-        measured = dict(zip(live.figures["metric"], live.figures["value"], strict=True))
+        measured = figures(album, as_service(answers, tmp_path))
         assert measured == pytest.approx(figures(album, as_csv(answers, tmp_path)))
         assert measured["hit@1"] == 0 and measured["rr@10"] == pytest.approx(1 / 3)
 

@@ -131,7 +131,7 @@ def at_least(album: Path, given: dict[str, Any]) -> dict[str, tuple[float, float
 
 
 rankings = st.fixed_dictionaries({text: st.permutations(PHOTOS) for text in QUERIES})
-FAST = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.parametrize("form", FORMS)

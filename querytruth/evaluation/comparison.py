@@ -115,10 +115,9 @@ def find_warnings(
         warnings.append(EvaluationWarning("waiting", "", detail))
     sizes = np.ones(len(per_query)) if clusters is None else pd.Series(clusters).value_counts().to_numpy(np.float64)
     if len(per_query) < statistics.FEWEST_QUERIES or statistics.count_effective(sizes) < statistics.FEWEST_CLUSTERS:
-        counted = f"{len(per_query)} queries count"
+        detail = f"{len(per_query)} queries count: too few for a tight interval"
         if len(sizes) != len(per_query):
-            counted = f"{len(sizes)} topics or images, not {len(per_query)} queries, count"
-        detail = f"{counted}: too few for a tight interval"
+            detail = f"{len(sizes)} topics or images, not {len(per_query)} queries, count: too few for a tight interval"
         warnings.append(EvaluationWarning("few_queries", "", detail))
     for place, metric in enumerate(metrics):
         values = per_query[metric].to_numpy()

@@ -138,7 +138,8 @@ def publish_test_part(definition: TrainingDefinition, parts: SplitSet) -> Path:
         outside = table.loc[~table[column].isin(part_table[column]), column].tolist()
         rejections = rejection_rows(outside, "rejected", "outside_of_test_part", item_id=outside)
         ledger.record_stage(f"{kind} split", kind, len(table), len(part_table), rejections)
-    held_out_record = {"of": parts.name, "seed": definition.seed, "test": definition.split.test}
+    held_out = definition.split.lists["test"].name if definition.split.lists else definition.split.test
+    held_out_record = {"of": parts.name, "seed": definition.seed, "test": held_out}
     built = cut_from_set(parts.stored, tables, ledger, {"held_out": held_out_record})
     test_definition = SetDefinition(
         kind=manifest["kind"],

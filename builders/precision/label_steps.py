@@ -80,9 +80,9 @@ def read_labels(definition: PrecisionDefinition, files: list[annotated_gallery.A
 
 
 def _check_names(tree: tag_tree.TagTree, files: str) -> None:
-    codes = [label.key for label in tree.labels if not tag_tree.is_name(label.key)]
+    codes = [label.key for label in tree.labels if not tag_tree.has_name(label)]
     if 2 * len(codes) > len(tree.labels):
-        reason = f"{len(codes):,} of {len(tree.labels):,} labels are no names that people type, like {codes[0]!r}"
+        reason = f"{len(codes):,} of {len(tree.labels):,} labels are codes, not names, like {codes[0]!r}"
         next_step = "write their names into a labels.csv and give its folder as `labels` (docs/precision.md)"
         raise UserError("read labels", files, reason, next_step)
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import LabelIndex, count_bits, images_with_all
-from builders.precision.tag_tree import TagTree, is_name
+from builders.precision.tag_tree import TagTree, has_name
 from querytruth.records import mix_bits, stable_hash
 from querytruth.sets.ledger import Ledger, Rejection, rejection_rows, rejection_table
 
@@ -46,8 +46,10 @@ def find_searchable_concepts(
         searchable, rejected = [], []
         for code in codes:
             present, prominent = count_bits(index.present[code]), count_bits(index.prominent[code])
-            reason = "" if is_name(tree.concepts[code].en) else "not_a_name"
-            reason = reason or _unsearchable_reason(present, prominent, min_images, support_rule)
+            reason = _unsearchable_reason(present, prominent, min_images, support_rule)
+            if not has_name(tree.concepts[code]):
+                rejected.append(Rejection(tree.concepts[code].key, "rejected", "not_a_name"))
+                continue
             if not reason:
                 searchable.append(code)
                 continue

@@ -19,7 +19,7 @@ from builders.precision.detections import DetectionFile
 from querytruth.backends.files.column_profile import check_bad_rows, read_scores
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.table_profile import COLUMN_NAMES, fold_name, report_profile
-from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.table_rows import iterate_rows, refuse_objects
 from querytruth.backends.files.text_files import import_error
 from querytruth.backends.files.text_formats import unescape_formula  # as `labels dates` writes a name such as -1.jpg
 from querytruth.sets.ledger import Rejection, rejection_table
@@ -121,6 +121,7 @@ def _iterate_tags(path: Path) -> Iterator[tuple[int, str, str, Any, str]]:
             next_step = f"name one of {', '.join(_IMAGE_NAMES)} and one of {', '.join(_TAG_NAMES)}"
             raise import_error(place, f"has {columns}", next_step)
         image, group = (_find(cells, names) for names in (_IMAGE_NAMES, _GROUP_NAMES))
+        refuse_objects(place, "import", [image])
         column = next(name for name in _TAG_NAMES if name in cells)
         tags = cells[column]
         if isinstance(tags, str):

@@ -127,9 +127,11 @@ def _find_grammar(name: str, words: Mapping[str, tuple[str, str]]) -> tuple[str,
     return (choose_article(name) if article else "", f"{first} {plural}") if plural else (_article(name), "")
 
 
-def is_name(text: str) -> bool:
-    """Returns whether people would type the name of a label: no code, and no word for what has no label."""
-    return _NO_NAME.fullmatch(text.strip()) is None
+def has_name(concept: LabelConcept) -> bool:
+    """Returns whether people would type the name of a label: one that a person wrote for it, or one from annotations
+    that is neither a code nor a word for what has no label."""
+    is_from_annotations = concept.key == concept.zh == concept.en
+    return not is_from_annotations or _NO_NAME.fullmatch(concept.key.strip()) is None
 
 
 def record_other_spellings(names: Iterable[str], ledger: Ledger) -> None:

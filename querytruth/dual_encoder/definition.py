@@ -24,6 +24,8 @@ class SplitOptions(StrictModel):
 
     @model_validator(mode="after")
     def _numbers_are_whole(self) -> SplitOptions:
+        if self.lists is not None and self.model_fields_set & {"validation", "test"}:
+            raise ValueError("lists say which images are in which part: leave out validation and test")
         for value in (self.validation, self.test):
             if value >= 1 and value != int(value):
                 raise ValueError(f"{value} is neither a share nor a whole number of images")

@@ -3,9 +3,8 @@
 Two one-sided tests of the same paired differences ask two questions. Is it surely not worse by the margin? Losses come
 by topic, so that a topic that nobody saw may lose everything: Gaffke's bound (`bound_mean`). Is it surely worse by more
 than the margin? That is about the topics that were seen: the t test of clusters (`estimate_mean`), with one further
-query that gains everything. A rule such as "fail where the figure is 2
-points lower" has no error rate: on 200 queries of which the systems answer 20% differently, it fails one in four
-identical systems.
+query that gains everything. A rule such as "fail where the figure is 2 points lower" has no error rate: on 200 queries
+of which the systems answer 20% differently, it fails one in four identical systems.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ import pandas as pd
 
 from querytruth.array_types import FloatArray, RowIndices
 from querytruth.errors import UserError
-from querytruth.evaluation import evaluation_result, metric_scores
+from querytruth.evaluation import evaluation_result, metric_scores, open_set
 from querytruth.evaluation.comparison import EvaluationWarning, find_ignored_families, find_warnings, measure_shortcuts
 from querytruth.evaluation.ground_truth import GroundTruth
 from querytruth.evaluation.metrics import (
@@ -20,13 +20,6 @@ from querytruth.evaluation.metrics import (
     compute_precision_recall_curve,
     negatives_at_k,
     parse_metric,
-)
-from querytruth.evaluation.open_set import (
-    NO_SCORES,
-    compute_threshold_curve,
-    find_threshold,
-    is_order_alone,
-    thin_curve,
 )
 from querytruth.evaluation.ranking import RankedRun
 from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
@@ -120,14 +113,14 @@ def evaluate_run(
     )
 
 
-def find_thresholds(ranked: RankedRun, spec: EvaluationSpec, absent: pd.Series = NO_SCORES) -> dict[str, Any]:
+def find_thresholds(ranked: RankedRun, spec: EvaluationSpec, absent: pd.Series = open_set.NO_SCORES) -> dict[str, Any]:
     """Returns `open_set`, the curve, and the `thresholds` of a result, none where an order alone is known; `absent`:
     see `compute_threshold_curve`."""
-    curve, wanted = compute_threshold_curve(ranked, absent), spec.precisions
-    if is_order_alone(ranked):
+    curve, wanted = open_set.compute_threshold_curve(ranked, absent), spec.precisions
+    if open_set.is_order_alone(ranked):
         curve, wanted = curve[:0], ()
-    thresholds = {f"{precision:g}": find_threshold(ranked, curve, precision, absent) for precision in wanted}
-    return {"open_set": thin_curve(curve)[evaluation_result.OPEN_SET_COLUMNS], "thresholds": thresholds}
+    thresholds = {f"{precision:g}": open_set.find_threshold(ranked, curve, precision, absent) for precision in wanted}
+    return {"open_set": open_set.thin_curve(curve)[evaluation_result.OPEN_SET_COLUMNS], "thresholds": thresholds}
 
 
 def _measure_negatives(

@@ -25,6 +25,7 @@ from querytruth.backends.images.scan_parts import read_images_in_workers
 from querytruth.backends.images.worker_processes import map_in_workers
 from querytruth.backends.models.vector_store import read_most_complete_vectors
 from querytruth.backends.web.image_search import find_image_folder, normalize_web_url
+from querytruth.definitions import NearDuplicateOptions
 from querytruth.errors import UserError
 from querytruth.records import content_id, image_id_of_bytes
 from querytruth.review.deck import ActionError
@@ -33,7 +34,6 @@ from querytruth.sets.set_thumbnails import ThumbnailCache, ThumbnailSource
 
 MAX_FOUND_IMAGES = 60
 FoundImages = list[tuple[str, str]]  # image_id, and why it was found
-_VIEW_BITS = 8  # in which the views of one image may differ, as by default in `near_duplicates`
 _WAIT = 20.0  # seconds for the hashes; then those that are there are compared
 _NOTHING_AT_HAND = "the images of this set are not at hand, so that none can be compared"
 
@@ -93,7 +93,7 @@ class SimilarImageSearch:
     def _find_same(self, scanned: ScannedImage) -> RowIndices:
         """Returns the rows of the images that are the same as another one."""
         known = {"views": [*self._views, scanned.views], "thumbnail": [*self._thumbnails, scanned.thumbnail]}
-        images = ComparableImages(pd.DataFrame(known, dtype="object"), _VIEW_BITS)
+        images = ComparableImages(pd.DataFrame(known, dtype="object"), NearDuplicateOptions().distance or 0)
         rows = np.arange(len(self._ids))
         return np.flatnonzero(images.relate(rows, np.full(len(rows), len(rows)))[1])
 

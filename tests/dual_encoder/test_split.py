@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from querytruth.dual_encoder.definition import SplitOptions
 from querytruth.dual_encoder.training_data import (
     assign_queries_to_parts,
     read_parts,
@@ -72,6 +73,13 @@ def test_official_lists_say_which_images_are_in_which_part(tmp_path: Path) -> No
     lists["test"].write_text("9_gone.jpg\n")
     with pytest.raises(UserError, match="lists none of the set's images"):
         read_parts(images, lists)
+
+
+def test_lists_and_shares_at_once_are_refused() -> None:
+    lists = {part: Path(f"{part}.txt") for part in ("train", "validation", "test")}
+    assert SplitOptions(lists=lists).lists == lists
+    with pytest.raises(ValueError, match="leave out validation and test"):
+        SplitOptions(lists=lists, test=0.2)
 
 
 def test_a_query_is_at_home_with_its_own_image_and_pairs_never_cross() -> None:

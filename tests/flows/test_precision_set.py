@@ -44,6 +44,31 @@ def judged(path: Path) -> dict[tuple[str, str], dict[str, int]]:
     return out
 
 
+def rename_labels(definition: Path, names: dict[str, str]) -> Path:
+    """The small world with other names of its labels, which are those of its annotations."""
+    file = definition.parent / "instances.json"
+    data = json.loads(file.read_text())
+    for category in data["categories"]:
+        category["name"] = names.get(category["name"], category["name"])
+    file.write_text(json.dumps(data))
+    return definition
+
+
+def test_a_label_that_is_a_code_is_no_query(make_world: Make) -> None:
+    result = build(rename_labels(make_world(labels="from_annotations"), {"dog": "_background_"}))
+    stage = next(stage for stage in result.manifest["funnel"] if stage["stage"] == "labels")
+    assert stage["rejected"]["not_a_name"] == 1
+    assert not [text for text, _ in judged(result.path) if "background" in text]
+
+
+def test_labels_that_are_codes_are_refused_with_what_to_write(make_world: Make) -> None:
+    world = make_world(labels="from_annotations")
+    names = [one["name"] for one in json.loads((world.parent / "instances.json").read_text())["categories"]]
+    codes = {name: f"/m/01g3{number}" for number, name in enumerate(names)}
+    with pytest.raises(UserError, match=r"labels are codes, not names, like '/m/.*labels\.csv"):
+        build(rename_labels(world, codes))
+
+
 def test_the_small_world_becomes_the_set_one_would_write_by_hand(make_world: Make) -> None:
     result = build(make_world(mixes={"mode": "exhaustive"}))
     truth = judged(result.path)

@@ -352,7 +352,7 @@ def _zip_of_any_encoding() -> Any:
             super().__init__(*given, **options)
             archive: ZipFile = self.zip  # type: ignore[has-type]
             names = "\n".join(one.filename for one in archive.infolist() if not one.flag_bits & _MARKED_UTF8)
-            if self.mode == "r" and (encoding := _find_encoding(names.encode("cp437"))):
+            if self.mode == "r" and (encoding := _find_encoding(names.encode("cp437", "ignore"))):
                 self.zip = ZipFile(self.fo, metadata_encoding=encoding)
 
     return NamedZipFileSystem

@@ -136,8 +136,7 @@ def _split_image(place: str, cell: object) -> tuple[bytes | str | None, str]:
     """Returns the bytes of an image that is in a cell, a reason where they are none, None where there are none, and its
     name."""
     if isinstance(cell, dict):
-        data, name = _split_image(place, cell.get("bytes"))[0], str(cell.get("path") or "")
-        return data, name
+        return _split_image(place, cell.get("bytes"))[0], str(cell.get("path") or "")
     if isinstance(cell, bytes):
         return cell, ""
     refuse_objects(place, "import", [cell])

@@ -15,7 +15,14 @@ from builders.precision.label_files import (
     read_known_words,
     read_label_csv,
 )
-from builders.precision.tag_tree import TagTree, build_tag_tree, build_tree_from_categories, is_name, match_categories
+from builders.precision.tag_tree import (
+    LabelConcept,
+    TagTree,
+    build_tag_tree,
+    build_tree_from_categories,
+    has_name,
+    match_categories,
+)
 from querytruth.errors import UserError
 
 LABELS = [
@@ -153,12 +160,13 @@ def test_the_plural_of_a_name_is_known_from_the_shipped_tables_or_not_at_all() -
     ["/m/01g317", "n02084071", "n02084071-dog", "_background_", "__ignore__", "background", "17", "class_3", "未知"],
 )
 def test_a_code_is_no_name(name: str) -> None:
-    assert not is_name(name)
+    assert not has_name(LabelConcept(name, "", name, name))
+    assert has_name(LabelConcept(name, "", "布景", "backdrop")), "a person named it"
 
 
 @pytest.mark.parametrize("name", ["dog", "N95 mask", "Q-tip", "7-Eleven bag", "F1赛车", "class room", "无人机"])
 def test_a_name_with_digits_or_marks_is_one(name: str) -> None:
-    assert is_name(name)
+    assert has_name(LabelConcept(name, "", name, name))
 
 
 @pytest.mark.parametrize(("name", "count"), [("objects365", 365), ("coco80", 80)])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from querytruth.backends.files.durable_files import file_sha256
-from querytruth.backends.files.table_rows import OBJECT_SUFFIXES, iterate_rows, open_lines, read_columns
+from querytruth.backends.files.table_rows import OBJECT_SUFFIXES, iterate_rows, open_lines, read_columns, refuse_objects
 from querytruth.backends.files.text_formats import detect_language, parse_json
 from querytruth.backends.models import chat
 from querytruth.backends.plugins import ModelIdentity, PluginOptions
@@ -80,6 +80,7 @@ def _of_record(place: str, record: Any) -> Iterable[CaptionRow]:
     """Returns the captions of a record: several where its caption is a list, none where its image's name is null."""
     if not isinstance(record, dict):
         raise UserError(_STAGE, place, "is no record with names", "fix that line")
+    refuse_objects(place, _STAGE, [record.get(column) for column in NAME_COLUMNS])
     names = tuple(str(record[column]) for column in NAME_COLUMNS if record.get(column) not in (None, ""))
     if {record[column] for column in NAME_COLUMNS if column in record} == {None}:
         return []

@@ -212,7 +212,7 @@ class _ImageCollector:
         self.entered = 0
         self.rejections: list[Rejection] = []
         self._rows: dict[int | str, tuple[int, annotation_records.CocoImage]] = {}
-        self._ambiguous_ids: set[int | str] = set()
+        self._repeats: dict[int | str, list[tuple[int, annotation_records.CocoImage]]] = {}
 
     def add(self, first: int, records: list[Any], fits: bool) -> None:
         self.entered += len(records)
@@ -222,13 +222,8 @@ class _ImageCollector:
                 self._reject(number, image, record)
                 continue
             first_seen = self._rows.setdefault(image.id, (number, image))
-            if first_seen[1] is image:
-                continue
-            if first_seen[1] == image:
-                self._reject(number, "listed_twice", image)
-            else:
-                self._reject(number, "id_used_twice", image)
-                self._ambiguous_ids.add(image.id)
+            if first_seen[1] is not image:
+                self._repeats.setdefault(image.id, []).append((number, image))
 
     def _reject(self, number: int, reason: str, record: Any) -> None:
         item = f"{self.file}#images[{number}]"
@@ -237,8 +232,13 @@ class _ImageCollector:
         )
 
     def table(self, licences: dict[Any, str]) -> pd.DataFrame:
-        for key in sorted(self._ambiguous_ids, key=str):
-            self._reject(self._rows[key][0], "id_used_twice", self._rows.pop(key)[1])
+        for key, repeats in self._repeats.items():
+            if any(image != self._rows[key][1] for _, image in repeats):
+                for number, image in (*repeats, self._rows.pop(key)):
+                    self._reject(number, "id_used_twice", image)
+            else:
+                for number, image in repeats:
+                    self._reject(number, "listed_twice", image)
         rows = [row for _, row in self._rows.values()]
         urls = [row.flickr_url or row.coco_url or row.url or None for row in rows]
         return pd.DataFrame(

@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 from querytruth.array_types import BoolArray, FloatArray, RowIndices  # noqa: E402
 from querytruth.audit.certificate import CountBound, RelevanceModel  # noqa: E402
-from querytruth.audit.judge_card import fit_curve, rank_area  # noqa: E402
+from querytruth.audit.judge_reliability import fit_curve, rank_area  # noqa: E402
 from querytruth.audit.next_cards import AnsweredPool, PooledPairs  # noqa: E402
 from querytruth.backends.models.embedders import load_image_text_embedder, load_text_embedder  # noqa: E402
 from tests.audit.eccv_story import add_rank, read_eccv_pairs  # noqa: E402

@@ -17,19 +17,17 @@ from builders.generated.definition import GeneratedDefinition
 from builders.precision.definition import PrecisionDefinition
 from builders.recall.definition import RecallDefinition
 from querytruth.array_types import FloatArray
+from querytruth.audit.answers import read_judged_pairs
 from querytruth.audit.definition import PairJudgeOptions
 from querytruth.audit.judge import JudgeQuestions, choose_form
-from querytruth.audit.judge_card import describe_reliability, fit_curve
+from querytruth.audit.judge_reliability import describe_reliability, fit_curve
 from querytruth.backends.models.chat import ChatImage, ChatModel, load_chat_model
 from querytruth.backends.steps import current_run, step
 from querytruth.definitions import SetDefinition
 from querytruth.formats.set_card import describe_judge
 from querytruth.questions import ChatSession, require_a_reply
-from querytruth.sets import decision_log
 from querytruth.sets.benchmark_set import Tables
-from querytruth.sets.decision_agreement import find_disputes
 from querytruth.sets.decision_application import merge_judgments
-from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest_notes import JudgeFigures
 from querytruth.sets.query_texts import list_meanings
@@ -39,7 +37,6 @@ _FITS, _SHOWS = "the caption fits the image", "the image shows what is asked for
 _UNCALIBRATED, _UNDECIDED, _NO_SCORE = "judge_not_calibrated", "judge_not_sure", "judge_gave_no_score"
 _LIMITATION = "judgments are a model's, calibrated on people's answers: a share of them is wrong."
 AskingBuild = RecallDefinition | PrecisionDefinition | GeneratedDefinition
-Answers = dict[tuple[str, str], bool]  # by query_id and image_id whether people found the pair relevant
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +119,8 @@ def judge_pairs(
         require_a_reply("ask judge", judge.identity.name, replies)
     scores = np.array([np.nan if score is None else score for score in found], dtype=np.float64)
     texts = dict(zip(queries["query_id"], queries["text"], strict=True))
-    answers = load_pair_answers(definition.out / definition.name, texts)
-    of_asked = {(asked_as[query], image): fits for (query, image), fits in answers.items()}
+    answers = read_judged_pairs(definition.out / definition.name, texts)
+    of_asked = {(asked_as[query], image): grade > 0 for (query, image), grade in answers.items()}
     name = judge.identity.name + (f" ({rule.samples} samples a pair)" if rule.samples else "")
     decided = decide_pairs(asked, scores, of_asked, name, rule.at_least)
     render = definition.render and definition.render.model_dump(mode="json")
@@ -153,20 +150,6 @@ def choose_asked_queries(queries: pd.DataFrame) -> dict[str, str]:
     for query in ranked:
         first.setdefault(meanings[query], query)
     return {query: query if one[0] == "caption" else first[one] for query, one in meanings.items()}
-
-
-def load_pair_answers(folder: Path, texts: Mapping[str, str]) -> Answers:
-    """Returns what people said of pairs whose query reads as it did; without answers on which two people differ."""
-    log, undetermined = (
-        decision_log.read_decisions(folder, QueryDecision),
-        decision_log.read_decisions(folder, UndeterminedPair),
-    )
-    known = decision_log.load_decisions(folder, QueryDecision, find_disputes(log, undetermined).left_out)
-    return {
-        (query, image): one.decision != "drop" and one.relevance != 0
-        for (query, image), one in known.items()
-        if image is not None and one.text == texts.get(query)
-    }
 
 
 def decide_pairs(

@@ -49,7 +49,10 @@ DOING = {
     ),
     *(f"builders/queries/{name}.py" for name in ("log_files", "steps")),
     *("builders/imported_set.py", "builders/judged_pairs.py"),
-    *(f"querytruth/audit/{name}.py" for name in ("audit_files", "corrections", "judge", "judge_card", "overlap")),
+    *(
+        f"querytruth/audit/{name}.py"
+        for name in ("audit_files", "corrections", "judge", "judge_reliability", "overlap")
+    ),
     *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "page", "shortcuts", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),

@@ -5,7 +5,7 @@ In: a version, runs of systems, answers of people. Out: estimates with intervals
 An audit, in the order of work: `definition.py`, `pool.py` (which pairs may be asked), `judge.py` (a model's grades
 divide the strata), `steps.py` (plan, prepare, draw), `audit_files.py`, `cards.py` and `answers.py` (people),
 `pair_audit.py` (estimates), `report.py`, `page.py` with `page_texts.yaml`, `corrections.py`; the judge itself:
-`judge_card.py`. An audit until a goal asks the card that counts most, and states what holds at every look:
+`judge_reliability.py`. An audit until a goal asks the card that counts most, and states what holds at every look:
 `certificate.py` (the mathematics), `next_cards.py`, `card_audit.py`.
 
 An overlap: `requests.py`, `overlap.py` over `overlap_pairs.py`; `overlap_page.py`.

@@ -16,7 +16,7 @@ from querytruth.audit.audit_files import StoredAudit, audit_folder, read_audit
 from querytruth.audit.pool import AUDIT_STAGE, PAIR
 from querytruth.errors import UserError
 from querytruth.sets import decision_log, review_csv, set_files
-from querytruth.sets.decision_agreement import AUDIT_VIEW, cohen_kappa, count_majority, grade_of
+from querytruth.sets.decision_agreement import AUDIT_VIEW, cohen_kappa, count_majority, find_disputes, grade_of
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ReviewExport, build_export, read_filled_table
@@ -79,6 +79,19 @@ def collect_answers(
         {pair: sorted(answers) for pair, answers in by_pair.items()},
         {pair: "; ".join(filter(None, texts.values())) for pair, texts in notes.items()},
     )
+
+
+def read_judged_pairs(set_folder: Path, texts: Mapping[str, str]) -> dict[Pair, int]:
+    """Returns the grades that people gave pairs of a set, in audits and elsewhere, where the query reads as it did
+    (`texts` by query id); without answers on which two people differ."""
+    undetermined = decision_log.read_decisions(set_folder, UndeterminedPair)
+    disputes = find_disputes(decision_log.read_decisions(set_folder, QueryDecision), undetermined)
+    known = decision_log.load_decisions(set_folder, QueryDecision, disputes.left_out)
+    return {
+        (query, image): 0 if one.decision == "drop" else 1 if one.relevance is None else one.relevance
+        for (query, image), one in known.items()
+        if image is not None and one.text == texts.get(query)
+    }
 
 
 def _resolve(answers: Mapping[str, int | None]) -> int | None:

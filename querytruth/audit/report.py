@@ -12,7 +12,7 @@ from querytruth.audit import pair_audit
 from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, median_seconds, read_answers
 from querytruth.audit.audit_files import CARDS_UNIT, StoredAudit, write_audit_report
 from querytruth.audit.card_audit import CardAudit
-from querytruth.audit.judge_card import describe_agreement, describe_reliability, read_judge_card
+from querytruth.audit.judge_reliability import describe_agreement, describe_reliability
 from querytruth.audit.page import write_audit_page
 from querytruth.audit.pool import AUDIT_STAGE, NO_LABEL, OUTSIDE, PAIR, AuditPool, JsonRecord
 from querytruth.audit.steps import ASSUMED_SECONDS, count_strata
@@ -234,12 +234,10 @@ def _count_answers(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord:
 
 
 def _report_judge(audit: StoredAudit, answers: AuditAnswers) -> JsonRecord | None:
-    """Who the judge is, how it agrees with people on the pairs that both graded, and what it costs by its card. Raises
-    UserError for a stale card."""
+    """Who the judge is, and how it agrees with people on the pairs that both graded."""
     if audit.manifest["judge"] is None:
         return None
-    card = read_judge_card(audit.path.parent.parent, audit.manifest["judge"]) or {}
-    about = {**audit.manifest["judge"], "per_1000_pairs": card.get("per_1000_pairs")}
+    about = {**audit.manifest["judge"]}
     if "score" in audit.pool:
         scored = audit.pool[audit.pool["score"].notna()]
         known = scored[[pair in answers.grades for pair in _list_pairs(scored)]]

@@ -65,12 +65,11 @@ class JudgeRequest(Request):
 
 
 class JudgeCheckRequest(JudgeRequest):
-    """How far can a judge be trusted?"""
+    """How well does a judge agree with people?"""
 
     stage: ClassVar[str] = "check judge"
 
     of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
     judge: str = Field(description="A chat model that sees images.")
-    name: str = Field("audit", description="The audit whose answers the judge is compared with.")
     offline: bool = Field(False, description="Connect to nothing: use the replies that are stored.")
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")

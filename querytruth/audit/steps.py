@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from querytruth.audit import answers, judge_card
+from querytruth.audit import answers
 from querytruth.audit.audit_files import (
     CARDS_UNIT,
     AuditManifest,
@@ -132,12 +132,9 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditKeys, judge: ChatModel 
 def _forecast_cost(
     judge: ChatModel, pooled: PooledSet, calls: int, price: PriceOptions | None
 ) -> dict[str, float | None]:
-    """Returns the tokens and seconds of the calls: as the judge's card has them, else as the reply store measured
-    them; None where nothing was measured. With a price its currency, too, by measured tokens or a guess at them."""
+    """Returns the tokens and seconds of the calls as the reply store measured them; None where nothing was measured.
+    With a price its currency, too, by measured tokens or a guess at them."""
     asking = SetQuestions(pooled.stored, (), pooled.judge_form, pooled.samples)
-    record = asking.describe_judge(judge)
-    card = judge_card.read_judge_card(pooled.stored.path.parent, record) or {"per_1000_pairs": {}}
-    rates = {unit: card["per_1000_pairs"].get(unit) for unit in ("tokens", "seconds")}
     render = pooled.stored.manifest["notes"].get("render") or {}
     asked = asking.build(next(iter(asking.queries)), ChatImage(Path(), "")) if asking.queries else ChatRequest(())
     guess = guess_tokens(
@@ -150,8 +147,7 @@ def _forecast_cost(
         "tokens": None if forecast.tokens is None or not forecast.is_counted else float(sum(forecast.tokens)),
         "seconds": round(forecast.seconds, 1) if forecast.is_measured else None,
     }
-    costs = {unit: measured[unit] if rate is None else round(rate * calls / 1000, 1) for unit, rate in rates.items()}
-    return costs | money
+    return measured | money
 
 
 @dataclass(frozen=True, slots=True)

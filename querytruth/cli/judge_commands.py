@@ -17,41 +17,38 @@ replies_app = group("replies", "The stored replies of chat models.")
 @app.command
 @command
 def check(json: JsonOption = False, *, request: JudgeCheckRequest) -> None:
-    """Write the card of a judge: how its grades, or its calibrated scores, agree with the people of an audit.
+    """Ask a judge about the pairs of a set that people judged: does it say what they say, and does it need the image?
 
     Example: querytruth judge check family-album --judge openai_compatible --judge-option name=qwen3-vl
     """
-    from querytruth.audit.judge import choose_form
-    from querytruth.audit.judge_card import check_judge, load_checked_judge
-    from querytruth.cli.trust_tables import describe_agreement_line
+    from querytruth.audit.judge_reliability import check_judge, load_checked_judge
+    from querytruth.cli.trust_tables import describe_agreement, describe_reliability, name_judge
     from querytruth.sets import set_files
 
     path, judge = set_files.find_set(request.of, request.out), request.load_judge()
     assert judge is not None, "the request has one"
-    model, form = load_checked_judge(path, request.name, judge), choose_form(judge)
+    model = load_checked_judge(path, judge)
     with terminal.reported_run(offline=request.offline):
-        card, file = check_judge(path, request.name, model, form, judge.samples)
+        found = check_judge(path, model, judge)
     if json:
-        terminal.print_json(card)
+        terminal.print_json(found)
         return
-    if card.get("reliability"):
-        _show_curve(card)
-    terminal.out.print(describe_agreement_line(card), markup=False, soft_wrap=True)
-    cost = card["per_1000_pairs"]
-    stated = [f"{cost[unit]:,} {unit}" for unit in ("tokens", "seconds") if cost[unit] is not None]
-    if stated:
-        terminal.out.print(f"1,000 pairs: {', '.join(stated)}", markup=False)
-    terminal.out.print(f"written: {file}", markup=False, soft_wrap=True)
-
-
-def _show_curve(card: dict[str, Any]) -> None:
-    from querytruth.cli.trust_tables import name_judge
-
+    seen, blind = found["reliability"], found.get("without_image")
     rows: list[list[Any]] = [
-        [one["pairs"], f"{one['calibrated']:.1%}", f"{one['relevant']:.1%}"] for one in card["reliability"]["curve"]
+        [one["pairs"], f"{one['calibrated']:.1%}", f"{one['relevant']:.1%}"] for one in (seen or {"curve": []})["curve"]
     ]
-    title = f"Reliability of {name_judge(card)}"
-    terminal.print_table(title, ["pairs", "calibrated score", "people say relevant"], rows)
+    if rows:
+        title = f"Reliability of {name_judge(found)}"
+        terminal.print_table(title, ["pairs", "calibrated score", "people say relevant"], rows)
+    lines = [f"judge {name_judge(found)}: {describe_reliability(seen)}"]
+    if seen and blind:
+        lines.append(f"with a grey image in place of each: area under the ROC curve {blind['area']:.3f}")
+        if seen["area"] <= blind["area"]:
+            lines.append("the image tells it nothing that helps: choose another judge")
+    if agreement := found.get("agreement"):
+        lines.append(describe_agreement(agreement))
+    for line in lines:
+        terminal.out.print(line, markup=False, soft_wrap=True)
 
 
 @replies_app.command

@@ -114,9 +114,13 @@ def describe_agreement_line(judge: JsonRecord) -> str:
     """Return how a judge agrees with people, in one line."""
     if "reliability" in judge:
         return f"judge {name_judge(judge)}: {describe_reliability(judge['reliability'])}"
-    agreement = judge["agreement"]
-    if agreement is None:
+    if judge["agreement"] is None:
         return f"judge {judge['name']}: graded no pair that a person graded"
+    return f"judge {judge['name']}: {describe_agreement(judge['agreement'])}"
+
+
+def describe_agreement(agreement: JsonRecord) -> str:
+    """Return how grades of a judge agree with those of people."""
     kappas = ", ".join(
         f"{text} {agreement[name]:.3f}"
         for name, text in (("kappa", "kappa of grades"), ("kappa_relevant", "of relevant or not"))
@@ -127,4 +131,4 @@ def describe_agreement_line(judge: JsonRecord) -> str:
         for name in ("sensitivity", "specificity")
     )
     shares = f"{agreement['relevant_by_judge']:.1%} relevant, people say {agreement['relevant_by_people']:.1%}"
-    return f"judge {judge['name']}: {kappas or 'kappa is not defined'}; it calls {shares}; {rates}"
+    return f"{kappas or 'kappa is not defined'}; it calls {shares}; {rates}"

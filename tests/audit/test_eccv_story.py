@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from querytruth.audit.judge_card import rank_area
+from querytruth.audit.judge_reliability import rank_area
 from querytruth.audit.next_cards import PooledPairs
 from querytruth.backends.models.embedders import load_text_embedder
 from tests.audit.certified_worlds import Review

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from querytruth.array_types import BoolArray, FloatArray
-from querytruth.audit.judge_card import fit_curve, rank_area
+from querytruth.audit.judge_reliability import fit_curve, rank_area
 from querytruth.audit.next_cards import PooledPairs
 from tests.audit.certified_worlds import Review
 from tests.audit.expert_pairs import read_expert_pairs

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from builders.publication import publish_decisions
-from querytruth.audit.judge_card import write_judge_card
 from tests.cli.conftest import Run
-from tests.cli.test_audit_judge import record
 from tests.flows.audited_set import AuditedSet, make_audited_set
 from tests.small_sets import publish_small_set, query_id_of, small_tables
 
@@ -54,19 +52,6 @@ def test_a_sample_of_another_version_is_no_sample_of_this_audit(run: Run, audite
     run(*again, "--name", "second")
     error = run("review", "import-csv", "--audit", "second", "small", "a.csv", "--out", "sets", code=1)[1]
     assert "is not the sample of second (audit of small/v1" in error and "export-csv small --audit second" in error
-
-
-@pytest.mark.thorough
-def test_a_report_with_a_stale_card_is_refused(run: Run, tmp_path: Path) -> None:
-    audited = make_audited_set(tmp_path)
-    judge = ["--judge", "replay", "--judge-option", f"replies={record(audited.run, wrong=1)}", "--out", "sets"]
-    run("audit", "start", "small", "--run", audited.run, "--depth", 4, *judge)
-    audited.answer(16)
-    run("judge", "check", "small", *judge)
-    assert run("audit", "report", "small", "--out", "sets", "--no-page")[0]
-    write_judge_card(audited.path.parent, {"name": "seer", "digest": "judge_of_another_prompt"})
-    error = run("audit", "report", "small", "--out", "sets", "--no-page", code=1)[1]
-    assert "seer.json" in error and "is stale" in error and "querytruth judge check small" in error
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])

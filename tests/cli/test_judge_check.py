@@ -1,22 +1,23 @@
-"""A judge's card: its agreement with people, and what it costs."""
+"""How far a judge can be trusted, by what people answered in an audit or on the review page."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from querytruth.audit.definition import AuditKeys
-from querytruth.audit.judge_card import check_judge
-from querytruth.audit.pool import pool_set
-from querytruth.audit.steps import plan_audit
+from querytruth.audit import judge_reliability
+from querytruth.audit.definition import JudgeOptions
+from querytruth.audit.judge_reliability import check_judge
 from querytruth.backends.models.chat import ChatAnswer, ChatRequest, OnAnswers, Reply, always_continue
 from querytruth.backends.plugins import ModelIdentity
 from querytruth.errors import UserError
+from querytruth.sets.decision_log import append_decisions
+from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import locate_images, read_set
 from tests.cli import test_audit_judge
 from tests.cli.conftest import Run
 from tests.cli.test_audit_commands import fill
+from tests.small_sets import COLOURS, image_id_of
 
 small = test_audit_judge.small
 
@@ -41,9 +42,19 @@ class PlantedJudge:
         return answers
 
     def grade(self, request: ChatRequest) -> int:
+        """What people say; of an image that it does not know, 0."""
         (message,) = request.messages
         relevant = next(images for text, images in self.texts.items() if text in message.text)
-        return 2 if self.images[message.images[0].sha256] in relevant else 0
+        return 2 if self.images.get(message.images[0].sha256) in relevant else 0
+
+
+class ConstantJudge(PlantedJudge):
+    """It says yes with the same probability to everything, as a server does that ignores images."""
+
+    def reply(self, requests: Sequence[ChatRequest], on_answers: OnAnswers = always_continue) -> list[ChatAnswer]:
+        answers: list[ChatAnswer] = [Reply('{"score": 0.6526}', "stop", 100, 20) for _ in requests]
+        on_answers(list(enumerate(answers)))
+        return answers
 
 
 @pytest.fixture
@@ -57,38 +68,62 @@ def answered(run: Run, small: Path) -> Path:
     return small.parent / "sets" / "small" / "v1"
 
 
-@pytest.mark.thorough
-def test_the_card_has_the_agreement_and_asks_nothing_twice(answered: Path) -> None:
+CHOICE = JudgeOptions(model="replay")
+
+
+def test_a_judge_is_compared_with_people_and_asked_nothing_twice(answered: Path) -> None:
     judge = PlantedJudge(answered)
-    card, file = check_judge(answered, "audit", judge)
-    assert card["agreement"]["kappa_relevant"] == 1 and card["agreement"]["relevant_by_people"] == 5 / 16
-    assert card["per_1000_pairs"]["tokens"] == 120_000 and card["per_1000_pairs"]["seconds"] > 0
-    assert judge.asked == 16
-    again, _ = check_judge(answered, "audit", judge)
-    assert judge.asked == 16 and again["agreement"] == card["agreement"]
-    assert json.loads(file.read_text())["digest"] == card["digest"]
+    found = check_judge(answered, judge, CHOICE)
+    assert found["agreement"]["kappa_relevant"] == 1 and found["agreement"]["relevant_by_people"] == 5 / 16
+    assert judge.asked == 16 + 4, "about each pair, and about each query with a grey image"
+    again = check_judge(answered, judge, CHOICE)
+    assert judge.asked == 20 and again == found
+
+
+def test_answers_of_the_review_page_count_without_an_audit(run: Run, small: Path) -> None:
+    version = small.parent / "sets" / "small" / "v1"
+    texts = read_set(version).tables.queries.set_index("query_id")["text"]
+    append_decisions(
+        version.parent,
+        [
+            QueryDecision(
+                query, texts[query], "grade", image_id_of(name), relevance=2 * (image_id_of(name) in relevant),
+                reviewer="wei", view="queries", at=f"2026-01-01T00:00:{number:02}",
+            )
+            for number, (query, relevant) in enumerate(test_audit_judge.TRUTH.items())
+            for name in COLOURS
+        ],
+    )  # fmt: skip
+    assert check_judge(version, PlantedJudge(version), CHOICE)["agreement"]["kappa"] == 1
+
+
+def test_a_judge_that_always_says_the_same_knows_nothing(answered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_reliability, "FEWEST_CALIBRATED", 10)
+    scored = JudgeOptions(model="replay", scores=True)
+    found = check_judge(answered, ConstantJudge(answered), scored)
+    assert found["reliability"]["area"] == found["without_image"]["area"] == 0.5
+
+
+def test_a_judge_that_sees_knows_less_with_a_grey_image(answered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_reliability, "FEWEST_CALIBRATED", 10)
+    found = check_judge(answered, PlantedJudge(answered), CHOICE)
+    assert found["reliability"]["area"] == 1 and found["without_image"]["area"] == 0.5
 
 
 @pytest.mark.thorough
-def test_a_plan_has_the_costs_of_the_card_and_a_stale_one_is_refused(answered: Path, small: Path) -> None:
-    check_judge(answered, "audit", PlantedJudge(answered))
-    pooled = pool_set(answered, [small], 3)
-    planned = plan_audit(answered, pooled, AuditKeys(), PlantedJudge(answered))
-    assert planned["judge_cost"]["tokens"] == 120 * planned["judge_calls"]
-    with pytest.raises(UserError, match="is stale: the model's revision"):
-        plan_audit(answered, pooled, AuditKeys(), PlantedJudge(answered, "r2"))
-
-
-@pytest.mark.thorough
-def test_the_command_shows_the_card_and_refuses_a_contestant(run: Run, answered: Path, small: Path) -> None:
+def test_the_command_shows_the_agreement_and_refuses_a_contestant(run: Run, answered: Path, small: Path) -> None:
     out = ["--out", small.parent / "sets"]
+    scores = Path("scores.csv")
+    rows = [f"{query},{image_id_of(name)},{len(name) / 10}" for query in test_audit_judge.TRUTH for name in COLOURS]
+    scores.write_text("\n".join(["query_id,image_id,score", *rows]) + "\n")
+    words = ["judge", "check", "small", "--judge", "scores_file", "--judge-option", f"file={scores}", *out]
+    assert "judge scores" in run(*words)[0]
+    transcript = test_audit_judge.record(small, wrong=1, name="Tiny-CLIP")
+    contestant = ["judge", "check", "small", "--judge", "replay", "--judge-option", f"replies={transcript}", *out]
+    assert "is a system of this audit" in run(*contestant, code=1)[1]
 
-    def words(name: str) -> list[object]:
-        transcript = test_audit_judge.record(small, wrong=1, name=name)
-        return ["judge", "check", "small", "--judge", "replay", "--judge-option", f"replies={transcript}", *out]
 
-    shown = run(*words("seer"))[0]
-    assert "judge seer: kappa of grades" in shown and "written: " in shown
-    assert "is a system of this audit" in run(*words("Tiny-CLIP"), code=1)[1]
-    assert run(*words("Tiny-CLIP"), "--allow-contestant")[0]
-    assert "is no audit of this set" in run(*words("seer"), "--name", "other", code=1)[1]
+def test_too_few_answers_are_named(run: Run, small: Path) -> None:
+    version = small.parent / "sets" / "small" / "v1"
+    with pytest.raises(UserError, match="people judged 0 of its pairs, a check needs 10"):
+        check_judge(version, PlantedJudge(version), CHOICE)

@@ -13,7 +13,7 @@ import pytest
 
 from querytruth.array_types import BoolArray, FloatArray
 from querytruth.audit.judge import JudgeQuestions
-from querytruth.audit.judge_card import rank_area
+from querytruth.audit.judge_reliability import rank_area
 from querytruth.backends.models.chat import ChatImage, Failure, Reply, load_chat_model
 from querytruth.backends.models.chat_completion import read_yes_reply
 from tests.cli.conftest import Run
@@ -80,7 +80,7 @@ def test_more_samples_come_nearer_to_the_probability(tmp_path: Path) -> None:
         scores = {count: sample_pairs(tmp_path, server.url, 80, count) for count in (1, 10)}
     errors = {count: np.abs(np.array(found, dtype=float) - chances).mean() for count, found in scores.items()}
     areas = {count: rank_area(np.array(found, dtype=float), relevant.astype(float)) for count, found in scores.items()}
-    assert errors[10] < 0.12 < 0.25 < errors[1] and areas[1] < areas[10] <= rank_area(chances, relevant * 1.0) + 0.03
+    assert errors[10] < 0.12 < 0.25 < errors[1] and areas[1] < areas[10] <= rank_area(chances, relevant * 1.0) + 0.06
 
 
 def test_a_pair_of_which_half_the_samples_say_nothing_has_no_score() -> None:

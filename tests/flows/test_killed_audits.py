@@ -17,7 +17,7 @@ from tests.flows.killed_builds import kill_at_many_moments, open_build_processes
 from tests.flows.test_recall_set import said
 from tests.loopback import CannedResponse, ReceivedRequest, loopback
 
-PAIRS, AT_ONCE, KILLS = 16, 2, 30
+PAIRS, QUERIES, AT_ONCE, KILLS = 16, 4, 2, 30  # each query is asked once with a grey image, too
 WORK = """
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ from querytruth.audit.judge import judge_pool, load_judge
 from querytruth.audit.pool import pool_set
 from querytruth.audit.report import report_audit
 from querytruth.audit.steps import start_audit
-from querytruth.audit.judge_card import check_judge
+from querytruth.audit.judge_reliability import check_judge
 from querytruth.audit.definition import AuditKeys, JudgeOptions
 from querytruth.backends.steps import BuildRun, active_run
 from tests.flows.audited_set import AuditedSet
@@ -36,12 +36,13 @@ def work(name):
     audited = AuditedSet(Path(given["path"]), Path(given["run"]))
     with active_run(BuildRun()):
         pooled = pool_set(audited.path, [audited.run], 4)
-        judge = load_judge(JudgeOptions(model="openai_compatible", options=given["judge"]), pooled, [audited.run])
+        choice = JudgeOptions(model="openai_compatible", options=given["judge"])
+        judge = load_judge(choice, pooled, [audited.run])
         judged = judge_pool(judge, pooled)
         start_audit(audited.path, pooled, AuditKeys(depth=4), judged)
         for number in range(4, 17, 4):  # as a person saves a file again and again
             audited.answer(number)
-        check_judge(audited.path, "audit", judge)
+        check_judge(audited.path, judge, choice)
         report_audit(audited.path, "audit", "en")
 """
 
@@ -55,9 +56,7 @@ def answer(request: ReceivedRequest) -> CannedResponse:
 
 
 def read_report(audited: AuditedSet) -> dict[str, Any]:
-    """The report without what the calls of the last run cost."""
     report: dict[str, Any] = json.loads((audited.folder / "report.json").read_text())
-    del report["judge"]["per_1000_pairs"]
     return report
 
 
@@ -94,7 +93,7 @@ def test_thirty_kills_of_thirty_lose_an_audit_nothing(tmp_path: Path) -> None:
         server.asked.clear()
         runs.time_whole_build(files[0])
         calm, calm_bodies = read_report(made[files[0]]), Counter(one.body for one in server.asked)
-        assert calm_bodies.total() == PAIRS and calm["judge"]["agreement"]["pairs"] == PAIRS
+        assert calm_bodies.total() == PAIRS + QUERIES and calm["judge"]["agreement"]["pairs"] == PAIRS
         whole = runs.time_whole_build(files[1])
         kill_at_many_moments(runs, whole, prepared, check, kills=KILLS)
     print(dict(moments))

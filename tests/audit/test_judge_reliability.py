@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from querytruth.audit.judge_card import describe_agreement, describe_reliability, fit_curve, weighted_kappa
+from querytruth.audit.judge_reliability import describe_agreement, describe_reliability, fit_curve, weighted_kappa
 from querytruth.audit.pair_audit import StratumCounts, estimate_total, split_by_judge
 from tests.audit.planted_worlds import coverage, mean_width
 
@@ -102,9 +102,30 @@ def test_calibrated_scores_say_what_people_say(answers: int) -> None:
 
 
 @pytest.mark.parametrize("scores", [(0.1, 0.9), (-3.0, 5.0)])
-def test_a_curve_of_a_few_relevant_pairs_says_what_people_said(scores: tuple[float, float]) -> None:
-    """Of 135 pairs with the lower score none is relevant, of 15 with the higher 10: a fit that overshoots says .97."""
-    known = np.repeat(scores, (135, 15))
-    relevant = np.concatenate([np.zeros(140), np.ones(10)])
-    low, high = fit_curve(known, relevant, np.array(scores))
-    assert low < 0.02 and abs(high - 10 / 15) < 0.03
+def test_a_step_has_two_more_answers_at_the_base_rate(scores: tuple[float, float]) -> None:
+    """Of 135 pairs with the lower score none is relevant, of 15 with the higher 10, in whatever order."""
+    known = np.repeat(scores, (135, 15))[::-1]
+    relevant = np.concatenate([np.ones(10), np.zeros(140)])
+    expected = [2 / 15 / 137, (10 + 2 / 15) / 17]
+    assert fit_curve(known, relevant, np.array(scores)) == pytest.approx(expected)
+
+
+def test_three_relevant_pairs_on_top_are_not_certain() -> None:
+    scores, relevant = np.arange(100.0), (np.arange(100) > 96).astype(float)
+    assert fit_curve(scores, relevant, np.array([99.0]))[0] == pytest.approx((3 + 2 * 0.03) / 5)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.04, 0.1, 0.2, 0.4])
+def test_what_is_published_from_nine_tenths_on_is_right_in_nine_tenths(share: float) -> None:
+    """A strong judge whose scores have no logistic shape, at 150 to 2,000 answers; 20 draws of each."""
+    rng = np.random.default_rng(7)
+
+    def draw(count: int) -> tuple[Any, Any]:
+        relevant = (rng.random(count) < share).astype(float)
+        return 1 / (1 + np.exp(-3 * (2.4 * relevant + rng.normal(0, 1, count)))), relevant
+
+    scores, relevant = draw(40_000)
+    for answers in (150, 200, 500, 2000):
+        curves = [fit_curve(*draw(answers), scores) for _ in range(20)]
+        published = np.concatenate([relevant[curve >= 0.9] for curve in curves])
+        assert not len(published) or published.mean() > 0.87, answers

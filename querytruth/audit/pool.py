@@ -205,7 +205,7 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
     of this set, for two of one name, and where no run is that deep."""
     if not runs:
         raise UserError(AUDIT_STAGE, path, "has no system whose results could be judged", _NO_RUN)
-    judged = load_judged_set(path)
+    judged = load_judged_set(path, needs_judgments=False)
     if judged.stored is None:  # only judgments from a file
         raise UserError(AUDIT_STAGE, path, "is no published set", "name a set")
     tables = judged.stored.tables

@@ -112,17 +112,17 @@ class EvaluationView:
 
 
 @step("read set")
-def load_judged_set(path: Path) -> JudgedSet:
-    """Loads a version of a set. Raises UserError if it has no queries or no image is judged."""
+def load_judged_set(path: Path, *, needs_judgments: bool = True) -> JudgedSet:
+    """Loads a version of a set. Raises UserError if it has no queries, or no judgment where one is needed."""
     names = ("queries", "images", "qrels", "duplicates", "candidate_judgments", "query_aliases")
     stored = set_files.read_set(path, names)
     manifest = stored.manifest
     name = f"{manifest['name']}/v{manifest['version']}"
-    if len(stored.tables.queries) and not len(stored.tables.qrels):
+    if needs_judgments and len(stored.tables.queries) and not len(stored.tables.qrels):
         next_step = f"judge what systems return: querytruth review {manifest['name']} --run RUN, then querytruth apply"
         raise UserError("evaluate", name, "has no judgment yet", f"{next_step} {manifest['name']}")
-    if not len(stored.tables.queries) or not len(stored.tables.qrels):
-        raise UserError("evaluate", name, "holds no judged queries", "name a recall, precision or generated set")
+    if not len(stored.tables.queries):
+        raise UserError("evaluate", name, "holds no queries", "name a recall, precision or generated set")
     described: EvaluatedSet = {
         "name": manifest["name"],
         "version": manifest["version"],

@@ -40,8 +40,13 @@ def relevant(query: str, image: str) -> bool:
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     """A set whose truth has one image of each query and a wrong one, and a run that ranks relevant images well."""
+    return make_world(tmp_path, is_judged=True)
+
+
+def make_world(tmp_path: Path, *, is_judged: bool) -> Path:
     queries, images = [f"q{n}" for n in range(QUERIES)], [f"i{n}" for n in range(IMAGES)]
     marked = [(query, f"i{query[1:]}", 1) for query in queries if query != "q3"] + [("q5", "i40", 1)]
+    marked = marked if is_judged else []
     qrels = pd.DataFrame(marked, columns=["query_id", "image_id", "relevance"]).astype({"relevance": "int8"})
     qrels = qrels.assign(judged_by="source", evidence=None)
     question = dict.fromkeys(("labels",)) | {"language": "en", "style": "word", "level": 1}
@@ -92,6 +97,23 @@ def answer_all(client: ReviewClient) -> None:
     while keys := next_cards(client)["keys"]:
         for key in keys:
             answer(client, key)
+
+
+def test_a_truth_begins_with_the_certificate(run: Run, tmp_path: Path) -> None:
+    """A set of own queries that nobody judged, as docs/truth.md types it."""
+    world = make_world(tmp_path, is_judged=False)
+    out = ["--out", world / "sets"]
+    given = ["small", "--run", world / "one.trec", "--depth", 30, "--until", "recall=0.9", *out]
+    assert json.loads(run("audit", "plan", *given, "--json")[0])["judgments"] > 0
+    start(run, world)
+    answer_all(page(world, "lin"))
+    stated = json.loads(run("audit", "report", "small", "--json", *out)[0])["certificate"]
+    assert stated["is_reached"] and stated["wrong_at_most"] == 0
+    run("apply", "small", *out)
+    newest = qt.load("small", out=world / "sets")
+    held = set(newest.qrels[newest.qrels["relevance"] > 0][["query_id", "image_id"]].itertuples(index=False, name=None))
+    assert held and all(relevant(*pair) for pair in held)
+    assert json.loads(run("evaluate", "small", "--run", world / "one.trec", "--json", *out)[0])
 
 
 def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: Path) -> None:

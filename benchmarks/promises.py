@@ -27,6 +27,7 @@ CHECKS: dict[str, Callable[[np.random.Generator, int], Iterable[Cell]]] = {
     "comparisons": promises.check_comparisons,
     "plans": promises.check_plans,
     "pairs": promises.check_pair_audits,
+    "people": promises.check_people,
 }
 
 

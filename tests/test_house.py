@@ -171,9 +171,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 436,
-    "lines": 74_982,
-    "lines of imports": 5_827,
+    "files": 437,
+    "lines": 75_137,
+    "lines of imports": 5_837,
     "carriers that are built at one place": 88,
     "functions with seven parameters or more": 14,
     "Any": 1487,

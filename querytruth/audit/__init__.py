@@ -6,7 +6,7 @@ An audit, in the order of work: `definition.py`, `pool.py` (which pairs may be a
 divide the strata), `steps.py` (plan, prepare, draw), `audit_files.py`, `cards.py` and `answers.py` (people),
 `pair_audit.py` (estimates), `report.py`, `page.py` with `page_texts.yaml`, `corrections.py`; the judge itself:
 `judge_reliability.py`. An audit until a goal asks the card that counts most, and states what holds at every look:
-`certificate.py` (the mathematics), `next_cards.py`, `card_audit.py`.
+`certificate.py` (the mathematics), `judging_errors.py` (people err), `next_cards.py`, `card_audit.py`.
 
 An overlap: `requests.py`, `overlap.py` over `overlap_pairs.py`; `overlap_page.py`.
 Shortcuts: `shortcut_systems.py` (answers without a look at any image), `shortcuts.py`.

@@ -12,11 +12,19 @@ from typing import Any
 
 import pandas as pd
 
-from querytruth.audit.audit_files import StoredAudit, audit_folder, read_audit
+from querytruth.audit.audit_files import CARDS_UNIT, StoredAudit, audit_folder, read_audit
 from querytruth.audit.pool import AUDIT_STAGE, PAIR
 from querytruth.errors import UserError
 from querytruth.sets import decision_log, review_csv, set_files
-from querytruth.sets.decision_agreement import AUDIT_VIEW, cohen_kappa, count_majority, find_disputes, grade_of
+from querytruth.sets.decision_agreement import (
+    AUDIT_VIEW,
+    cohen_kappa,
+    count_majority,
+    find_audit_id,
+    find_disputes,
+    grade_of,
+    name_rating,
+)
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
 from querytruth.sets.review_csv import ReviewTableOptions
 from querytruth.sets.review_tables import ReviewExport, build_export, read_filled_table
@@ -33,7 +41,8 @@ class AuditAnswers:
     """`grades`: by pair the grade that holds; `undetermined`: pairs of which the person, or two people who differ, do
     not tell; `disputed`: those of these on which two differ; `judged_twice`, `same`: number of pairs that two people
     graded, and on which they agree; `kappa`: Cohen's, of relevant or not, None where it is not defined; `reviewers` and
-    `notes`: by pair who answered, and what they noted."""
+    `notes`: by pair who answered, once for each look, and what they noted; `ratings`: by pair whether each answer says
+    relevant, in their order."""
 
     grades: dict[Pair, int]
     undetermined: list[Pair]
@@ -43,6 +52,7 @@ class AuditAnswers:
     kappa: float | None
     reviewers: dict[Pair, list[str]]
     notes: dict[Pair, str]
+    ratings: dict[Pair, list[bool]]
 
     def relevant(self) -> pd.Series:
         """Returns by query_id and image_id whether the pair is relevant."""
@@ -55,16 +65,16 @@ def collect_answers(
 ) -> AuditAnswers:
     """Returns the answers to an audit from a set's log. A person's last answer counts. Of two people who differ in
     whether a pair is relevant, neither counts until a third person has answered; then the majority does."""
-    graded = [one for one in effective(decisions) if one.source == audit_id and one.view == AUDIT_VIEW]
-    unsure = [one for one in effective(undetermined) if one.audit == audit_id]
+    graded = [one for one in effective(decisions) if one.view == AUDIT_VIEW and find_audit_id(one) == audit_id]
+    unsure = [one for one in effective(undetermined) if find_audit_id(one) == audit_id]
     lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
-    by_pair: dict[Pair, dict[str, int | None]] = {}
-    notes: dict[Pair, dict[str, str]] = {}
+    by_pair: dict[Pair, dict[tuple[str, int], int | None]] = {}
+    notes: dict[Pair, dict[tuple[str, int], str]] = {}
     for line in sorted(lines, key=lambda line: line.at):
         if line.undoes is None:
             pair = (line.query_id, str(line.image_id))
-            by_pair.setdefault(pair, {})[line.reviewer] = grade_of(line)
-            notes.setdefault(pair, {})[line.reviewer] = line.note.strip()
+            by_pair.setdefault(pair, {})[name_rating(line)] = grade_of(line)
+            notes.setdefault(pair, {})[name_rating(line)] = line.note.strip()
     grades = {pair: grade for pair, answers in by_pair.items() if (grade := _resolve(answers)) is not None}
     disputed = sorted(pair for pair, answers in by_pair.items() if pair not in grades and _is_split(answers))
     both = [_first_two(answers) for answers in by_pair.values()]
@@ -76,8 +86,9 @@ def collect_answers(
         len(categories),
         sum(one == other for one, other in categories),
         cohen_kappa(categories),
-        {pair: sorted(answers) for pair, answers in by_pair.items()},
+        {pair: sorted(reviewer for reviewer, _ in answers) for pair, answers in by_pair.items()},
         {pair: "; ".join(filter(None, texts.values())) for pair, texts in notes.items()},
+        {pair: [bool(grade) for grade in answers.values()] for pair, answers in by_pair.items()},
     )
 
 
@@ -94,7 +105,7 @@ def read_judged_pairs(set_folder: Path, texts: Mapping[str, str]) -> dict[Pair, 
     }
 
 
-def _resolve(answers: Mapping[str, int | None]) -> int | None:
+def _resolve(answers: Mapping[tuple[str, int], int | None]) -> int | None:
     """The last grade on the side of the majority; None where nobody tells, or as many say yes as no."""
     known = [grade for grade in answers.values() if grade is not None]
     balance = count_majority(known)
@@ -102,11 +113,11 @@ def _resolve(answers: Mapping[str, int | None]) -> int | None:
     return sided[-1] if balance else None
 
 
-def _is_split(answers: Mapping[str, int | None]) -> bool:
+def _is_split(answers: Mapping[tuple[str, int], int | None]) -> bool:
     return any(grade is not None for grade in answers.values())
 
 
-def _first_two(answers: Mapping[str, int | None]) -> tuple[int, int] | None:
+def _first_two(answers: Mapping[tuple[str, int], int | None]) -> tuple[int, int] | None:
     known = [grade for _, grade in sorted(answers.items()) if grade is not None]
     return (known[0], known[1]) if len(known) > 1 else None
 
@@ -177,8 +188,11 @@ def load_audit(path: Path, name: str) -> tuple[StoredAudit, StoredSet]:
 
 
 def build_sample_export(audit: StoredAudit, stored: StoredSet) -> ReviewExport:
-    """Returns the sample as a table to fill in, the same at every call."""
+    """Returns the sample as a table to fill in, the same at every call. Raises UserError for an audit until a goal."""
     tables, manifest = stored.tables, stored.manifest
+    if audit.manifest["unit"] == CARDS_UNIT:
+        reason = "asks its cards one by one on the page, and has no table of them"
+        raise UserError(AUDIT_STAGE, audit.manifest["name"], reason, f"querytruth review {manifest['name']}")
     texts = dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True))
     names = tables.images["path"].where(tables.images["path"].notna(), tables.images["file_name"]).fillna("")
     name = f"{manifest['name']}/v{manifest['version']}"

@@ -10,8 +10,10 @@ import pandas as pd
 
 from querytruth.audit import audit_files
 from querytruth.audit.answers import AuditAnswers
+from querytruth.audit.certificate import PEOPLE_ALPHA
+from querytruth.audit.judging_errors import ErrorBounds, bound_errors, choose_second_ratings, count_needed_ratings
 from querytruth.audit.next_cards import AnsweredPool, PooledPairs
-from querytruth.audit.pool import OUTSIDE, PAIR, AuditPool
+from querytruth.audit.pool import OUTSIDE, PAIR, AuditPool, JsonRecord
 from querytruth.sets.set_files import StoredSet
 
 _OUTSIDE_CARDS = 2_000  # that an audit until a goal draws at most
@@ -34,27 +36,33 @@ class CardAudit:
 
     def answer(self, answers: AuditAnswers, cards: pd.DataFrame | None = None) -> AnsweredPool:
         """Returns the bounds by these answers. Pairs of which people cannot tell count as not relevant; those on which
-        they differ wait."""
-        unsure = set(answers.undetermined) - set(answers.disputed)
-        known = dict.fromkeys(unsure, False) | {pair: grade > 0 for pair, grade in answers.grades.items()}
+        two people differ wait, of those that are judged again the first answer counts until the third."""
+        waiting = set(answers.disputed) if self.people > 1 else set()
+        known = {pair: ratings[0] for pair, ratings in answers.ratings.items() if pair not in waiting}
+        known |= {pair: grade > 0 for pair, grade in answers.grades.items()}
         return self.pool.find_cards(audit_files.read_cards(self.audit.path) if cards is None else cards, known)
 
+    def certify(self, answers: AuditAnswers, **more: int) -> JsonRecord:
+        """Returns what these answers certify, with how far people err once all wanted pairs are judged again;
+        `to_judge_again` of them wait."""
+        stated = self.answer(answers).certify(self.goal, errors=self._bound_errors(answers), **more)
+        return stated | {"to_judge_again": len(self._list_again(answers))}
+
     def hand_out(self, answers: AuditAnswers, reviewer: str, count: int) -> list[tuple[str, str]]:
-        """Returns up to so many pairs for this person to judge, none once the goal is reached: cards that nobody else
-        has at the moment, of rounds that are kept before. Raises UserError where they cannot be written."""
+        """Returns up to so many pairs for this person to judge: cards that nobody else has at the moment, of rounds
+        that are kept before. Once these certify the goal, pairs that are judged again, those of other people first;
+        none once that is done, too. Raises UserError where cards cannot be written."""
         folder, now = self.audit.path, time.time()
         with audit_files.lock_cards(folder) as append:
             cards = audit_files.read_cards(folder, lock=False)
             answered = self.answer(answers, cards)
-            if answered.recall >= self.goal:
-                return []
             claims = {
                 pair: claim
                 for pair, claim in audit_files.read_claims(folder).items()
                 if now - claim[1] < _CLAIM_SECONDS
             }
             free = self._list_free(cards, answers, reviewer, claims)
-            while len(free) < count:
+            while len(free) < count and answered.recall < self.goal:
                 asked_outside = int((cards["stratum"] == OUTSIDE).sum())
                 new = self.pool.name_cards(answered.plan_round(self.goal), len(cards), asked_outside)
                 if not len(new):
@@ -63,9 +71,21 @@ class CardAudit:
                 cards = pd.concat([cards, new], ignore_index=True)
                 answered = self.answer(answers, cards)
                 free = self._list_free(cards, answers, reviewer, claims)
+            if self.people == 1 and answered.recall >= self.goal:
+                again = [pair for pair in self._list_again(answers) if self._is_free(pair, reviewer, claims)]
+                free = sorted(again, key=lambda pair: answers.reviewers[pair].count(reviewer))
             claims |= {_SEPARATOR.join(pair): [reviewer, now] for pair in free[:count]}
             audit_files.write_claims(folder, claims)
         return free[:count]
+
+    def _list_again(self, answers: AuditAnswers) -> list[tuple[str, str]]:
+        """The pairs that are to be judged again, or a third time. Where two people judge each pair, these are all."""
+        ratings = answers.ratings
+        chosen = choose_second_ratings(ratings, self.pool.seed) if self.people == 1 else list(ratings)
+        return [pair for pair in chosen if len(ratings[pair]) < count_needed_ratings(ratings[pair])]
+
+    def _bound_errors(self, answers: AuditAnswers) -> ErrorBounds | None:
+        return None if self._list_again(answers) or not answers.ratings else bound_errors(answers.ratings, PEOPLE_ALPHA)
 
     def _list_free(
         self, cards: pd.DataFrame, answers: AuditAnswers, reviewer: str, claims: dict[str, list[Any]]
@@ -76,6 +96,8 @@ class CardAudit:
             known = answers.reviewers.get(pair, [])
             return reviewer not in known and len(known) < self.people + (pair in answers.disputed)
 
-        return [
-            pair for pair in filter(is_wanted, pairs) if claims.get(_SEPARATOR.join(pair), [reviewer])[0] == reviewer
-        ]
+        return [pair for pair in filter(is_wanted, pairs) if self._is_free(pair, reviewer, claims)]
+
+    @staticmethod
+    def _is_free(pair: tuple[str, str], reviewer: str, claims: dict[str, list[Any]]) -> bool:
+        return bool(claims.get(_SEPARATOR.join(pair), [reviewer])[0] == reviewer)

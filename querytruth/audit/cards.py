@@ -28,7 +28,7 @@ from querytruth.review.deck import (
     state_field,
 )
 from querytruth.review.page_parts import page_language, translate
-from querytruth.sets.decision_agreement import AUDIT_VIEW
+from querytruth.sets.decision_agreement import AUDIT_VIEW, name_audit_rating
 from querytruth.sets.decision_log import DecisionLog
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair
 from querytruth.sets.manifest_notes import describe_certificate
@@ -37,6 +37,7 @@ from querytruth.sets.set_files import StoredSet
 AuditAnswer = QueryDecision | UndeterminedPair
 _SEPARATOR = "/"  # between audit, query and image in a key
 _CARDS_AT_ONCE = 5  # that a person holds
+_RATINGS = (1, 2, 3)  # of one person at a pair, in an audit until a goal
 Pair = tuple[str, str]
 
 
@@ -81,7 +82,13 @@ class AuditCards(LogView[AuditAnswer]):
     ) -> None:
         self.samples, self.grades, self.reviewer = samples, grades, reviewer
         self._texts = texts
-        self._states = {name: query_cards.ReviewState[AuditAnswer](reviewer) for name in samples}
+        # By the name of a look, which stands in keys: the name of its audit, and the id that its answers have.
+        self._ratings = {
+            name_audit_rating(name, number): (name, name_audit_rating(sample.audit_id, number))
+            for name, sample in samples.items()
+            for number in _RATINGS
+        }
+        self._states = {rating: query_cards.ReviewState[AuditAnswer](reviewer) for rating in self._ratings}
         self._pairs = {name: set(sample.pairs) for name, sample in samples.items()}
 
     def hand_out(self, name: str, language: str = "en") -> tuple[list[str], str]:
@@ -95,14 +102,15 @@ class AuditCards(LogView[AuditAnswer]):
         new = [pair for pair in pairs if pair not in self._pairs[name]]
         sample.pairs += new
         self._pairs[name] |= set(new)
-        keys = [_SEPARATOR.join((name, *pair)) for pair in pairs]
-        return keys, describe_certificate(sample.growing.answer(answers).certify(sample.growing.goal), language)
+        ratings = [(answers.reviewers.get(pair, []).count(self.reviewer) + 1, pair) for pair in pairs]
+        keys = [_SEPARATOR.join((name_audit_rating(name, number), *pair)) for number, pair in ratings]
+        return keys, describe_certificate(sample.growing.certify(answers), language)
 
     def apply_entries(self, entries: Iterable[AuditAnswer]) -> None:
         """Apply the next entries of the log; those of other views and audits do not count."""
         entries = list(entries)
-        for name, sample in self.samples.items():
-            self._states[name].apply_entries(one for one in entries if _audit_of(one) == sample.audit_id)
+        for rating, (_, audit_id) in self._ratings.items():
+            self._states[rating].apply_entries(one for one in entries if _audit_of(one) == audit_id)
 
     def build_cards(self, keys: Iterable[str]) -> list[JsonRecord]:
         """Return the cards of these pairs; unknown keys are skipped."""
@@ -127,7 +135,7 @@ class AuditCards(LogView[AuditAnswer]):
 
     def collect(self, name: str) -> AuditAnswers:
         """Return the answers of all people to an audit."""
-        entries = self._states[name].list_decisions()
+        entries = [one for number in _RATINGS for one in self._states[name_audit_rating(name, number)].list_decisions()]
         return collect_answers(
             self.samples[name].audit_id,
             [one for one in entries if isinstance(one, QueryDecision)],
@@ -141,9 +149,9 @@ class AuditCards(LogView[AuditAnswer]):
 
     def has_key(self, key: str) -> bool:
         """Return whether a drawn pair has this key."""
-        name, _, rest = key.partition(_SEPARATOR)
+        rating, _, rest = key.partition(_SEPARATOR)
         query, _, image = rest.partition(_SEPARATOR)
-        return name in self._pairs and (query, image) in self._pairs[name]
+        return rating in self._ratings and (query, image) in self._pairs[self._ratings[rating][0]]
 
     def build_card(self, key: str) -> JsonRecord:
         """Return a pair with the reviewer's own answer."""
@@ -166,7 +174,7 @@ class AuditCards(LogView[AuditAnswer]):
         """Return the reviewer's answer to a pair; without a grade, that the person cannot tell. Raises ActionError for
         a pair that was not drawn and for a grade that the set does not have."""
         name, (query, image) = self._split(key)
-        audit_id, note = self.samples[name].audit_id, clean_text(note, "the note")
+        audit_id, note = self._ratings[name][1], clean_text(note, "the note")
         if grade is None:
             return UndeterminedPair(query, image, audit_id, note=note, reviewer=self.reviewer, view=AUDIT_VIEW, at=at)
         if grade not in self.grades:
@@ -192,8 +200,8 @@ class AuditCards(LogView[AuditAnswer]):
 
     def find_card(self, answer: AuditAnswer) -> JsonRecord:
         """Return the card of an answer."""
-        (name,) = [name for name, sample in self.samples.items() if sample.audit_id == _audit_of(answer)]
-        return self.build_card(_SEPARATOR.join((name, answer.query_id, str(answer.image_id))))
+        (rating,) = [rating for rating, (_, audit_id) in self._ratings.items() if audit_id == _audit_of(answer)]
+        return self.build_card(_SEPARATOR.join((rating, answer.query_id, str(answer.image_id))))
 
     def list_fields(self) -> list[JsonRecord]:
         """Return the audits, and what is answered."""

@@ -30,15 +30,17 @@ from querytruth.array_types import BoolArray, FloatArray, RowIndices
 
 CONFIDENCE = 0.95
 # How the chance of error is divided where there is something to bound of each kind; a part without takes none.
-_SHARES = {"missing": 0.6, "wrong": 0.2, "outside": 0.2}
+# `people`: the three bounds on how often people err (`judging_errors.py`).
+_SHARES = {"missing": 0.5, "wrong": 0.15, "outside": 0.15, "people": 0.2}
+PEOPLE_ALPHA = (1 - CONFIDENCE) * _SHARES["people"] / 3  # of each of the three bounds on people's errors
 _MOST_STEPS, _LEAST_STEP = 30, 1e-3
 _LEAST_FORECAST = 0.25  # relevant pairs among all that are left: a forecast of none would lose all at the first one
 
 
 def divide_error(**sizes: int) -> dict[str, float]:
-    """Returns the chance of error of each bound (missing, wrong, outside), by the number of pairs that it is about;
-    together they are wrong with 5% at most."""
-    used = {name: share for name, share in _SHARES.items() if sizes.get(name, 0)}
+    """Returns the chance of error of each bound (missing, wrong, outside), by the number of pairs that it is about, and
+    of all bounds on people's errors; together they are wrong with 5% at most."""
+    used = {name: share for name, share in _SHARES.items() if name == "people" or sizes.get(name, 0)}
     return {name: (1 - CONFIDENCE) * share / sum(used.values()) for name, share in used.items()}
 
 

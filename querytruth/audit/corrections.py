@@ -23,7 +23,7 @@ CORRECTION_COLUMNS = ["audit", "system", "metric", "before", "value", "low", "hi
 _RESULT = ["query_id", "image_id", "rank"]
 CERTIFIED = (
     *("confidence", "goal", "is_reached", "recall_at_least", "wrong_at_most", "outside_per_query_at_most"),
-    *("pool", "asked", "drawn"),
+    *("recall_of_all_at_least", "pool", "asked", "drawn", "judged_again", "to_judge_again"),
 )
 
 
@@ -81,11 +81,12 @@ def certify_tables(stored: StoredSet, tables: Tables) -> tuple[Certificate | Non
         ):
             continue
         growing = CardAudit(audit_files.read_audit(audit_files.audit_folder(stored.path.parent, name)), stored)
-        answered = growing.answer(read_answers(stored.path, growing.audit))
+        answers = read_answers(stored.path, growing.audit)
+        answered = growing.answer(answers)
         if others := _count_others(answered, stored.tables, tables):
             reason = f"Audit {name} certifies nothing of it: {others:,} pairs are not as people answered there."
         elif len(answered.rows):
-            stated = answered.certify(growing.goal)
+            stated = growing.certify(answers)
             kept = {key: stated[key] for key in CERTIFIED}
             found.append(cast(Certificate, {"audit": name, "audit_id": manifest["audit_id"], **kept}))
     best = max(found, key=lambda one: one["recall_at_least"], default=None)

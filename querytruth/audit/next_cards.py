@@ -23,6 +23,7 @@ from scipy.special import ndtri
 
 from querytruth.array_types import BoolArray, FloatArray, RowIndices
 from querytruth.audit import certificate
+from querytruth.audit.judging_errors import ErrorBounds
 from querytruth.audit.pool import (
     JUDGED_RELEVANT,
     NO_LABEL,
@@ -151,6 +152,7 @@ class AnsweredPool:
             )
         )
         self.found = int((self.is_relevant & self.is_own).sum())
+        self.confirmed = int((self.is_relevant & (kinds == _MARKED)).sum())
 
     def _bound(self, size: int, alpha: float, is_about: BoolArray) -> certificate.CountBound:
         bound, places = certificate.CountBound(size, alpha), np.flatnonzero(is_about)
@@ -181,9 +183,12 @@ class AnsweredPool:
     @property
     def wrong_share(self) -> float:
         """The share of the truth that is wrong, at most."""
-        left = self.doubt[0]
-        truth = self.wrong.size - (self.wrong.at_most - left) + self.found
-        return left / truth if truth else 0.0
+        return self.doubt[0] / self.truth_size if self.truth_size else 0.0
+
+    @property
+    def truth_size(self) -> int:
+        """How many pairs the truth has with these answers."""
+        return self.wrong.size - (self.wrong.at_most - self.doubt[0]) + self.found
 
     @property
     def doubt(self) -> tuple[int, int]:
@@ -226,21 +231,30 @@ class AnsweredPool:
         weights = _FORGET ** np.arange(int(is_drawn.sum()))[::-1]
         return float((2 + weights @ self.is_relevant[is_drawn]) / (2 + weights @ self.forecasts[is_drawn]))
 
-    def certify(self, goal: float, more: int = _MORE) -> JsonRecord:
+    def certify(self, goal: float, more: int = _MORE, errors: ErrorBounds | None = None) -> JsonRecord:
         """Returns the certificate: what holds, with 95% confidence and at every look, of the truth with these answers,
-        and what more cards would give."""
+        and what more cards would give. `errors`: how far people err; None: the answers are taken as right. The goal is
+        reached by what people found, whatever they missed."""
         chances, is_free = self.predict()
         expected = -np.sort(-chances[is_free & ~self.pool.is_marked])
+        wrong, missed, slips, again = errors or (0.0, 0.0, 0.0, 0)
+        right, unasked = self.kept + self.found * (1 - wrong), self.missing.at_most - self.found
+        relevant = (right + unasked) * (1 + missed)
+        recall = _divide(right, relevant)
+        doubtful = self.doubt[0] / (1 - slips) + wrong * (self.found + self.confirmed)
         is_reached = self.recall >= goal
         cost = 0.0 if is_reached else certificate.plan_cards(self.missing, expected, goal, self.kept)[1]
         drawn_outside = int(((self.kinds == _OUTSIDE) & ~self.is_waiting).sum())
-        unseen = self.outside.at_most - self.outside.found if drawn_outside or not self.pool.sizes["outside"] else None
+        is_known = drawn_outside or not self.pool.sizes["outside"]
+        unseen = (self.outside.at_most - self.outside.found) * (1 + missed) if is_known else None
         return {
             "confidence": certificate.CONFIDENCE,
             "goal": goal,
             "is_reached": is_reached,
-            "recall_at_least": self.recall,
-            "wrong_at_most": self.wrong_share,
+            "recall_at_least": recall,
+            "recall_of_all_at_least": None if unseen is None else _divide(right, relevant + unseen),
+            "judged_again": again,
+            "wrong_at_most": min(doubtful / self.truth_size, 1.0) if self.truth_size else 0.0,
             "outside_at_most": unseen,
             "outside_per_query_at_most": None if unseen is None else unseen / max(self.pool.query_count, 1),
             "pool": len(self.pool.pairs),
@@ -252,7 +266,8 @@ class AnsweredPool:
             "further": {
                 "judgments": more,
                 "recall_at_least": max(
-                    certificate.forecast_recall(self.missing, expected, more, goal, self.kept), self.recall
+                    certificate.forecast_recall(self.missing, expected, more, goal, self.kept) / (1 + missed),
+                    recall,
                 ),
             },
             "to_goal": int(np.ceil(cost)) or (0 if is_reached else self.wrong.left),
@@ -293,3 +308,8 @@ class AnsweredPool:
         has_one[pool.queries[self.rows[is_found]]] = has_one[pool.queries[pool.is_marked]] = True
         separates = 4 * pool.returned_by * (1 - pool.returned_by)
         return np.asarray(chances * (1 + 0.5 * ~has_one[pool.queries] + 0.25 * separates))
+
+
+def _divide(part: float, whole: float) -> float:
+    """The share of a whole; of nothing all of it is there."""
+    return part / whole if whole else 1.0

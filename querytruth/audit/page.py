@@ -85,11 +85,12 @@ def _certificate(stated: Mapping[str, Any] | None) -> _TemplateData | None:
     if stated is None:
         return None
     shares = {name: _format(stated[name], True) for name in ("recall_at_least", "wrong_at_most", "goal")}
-    unseen = stated["outside_per_query_at_most"]
+    unseen, of_all = stated["outside_per_query_at_most"], stated["recall_of_all_at_least"]
     return {
         **stated,
         **shares,
         "outside_per_query_at_most": None if unseen is None else _format(unseen, False),
+        "recall_of_all_at_least": None if of_all is None else _format(of_all, True),
         "then": _format(stated["further"]["recall_at_least"], True),
     }
 

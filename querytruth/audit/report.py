@@ -191,7 +191,7 @@ def _report_cards(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
                 {"system": system, "metric": f"p@{k}"} | {name: end / (k * queries) for name, end in ends.items()}
             )
     seconds = median_seconds(decision_log.read_decisions(audit.path.parent.parent, QueryDecision)) or ASSUMED_SECONDS
-    certificate = answered.certify(growing.goal, round(_MINUTES * 60 / seconds))
+    certificate = growing.certify(answers, more=round(_MINUTES * 60 / seconds))
     return {
         "truth": [],
         "slices": [],

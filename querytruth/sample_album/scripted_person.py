@@ -24,11 +24,12 @@ from querytruth.records import stable_hash
 from querytruth.sample_album.album import AlbumImage
 from querytruth.sample_album.set_evaluation import find_fitting_images
 from querytruth.sets import set_files
-from querytruth.sets.decision_agreement import AUDIT_VIEW
+from querytruth.sets.decision_agreement import AUDIT_VIEW, name_audit_rating
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.manifest_notes import Certificate
 
+_PERSON = "scripted person"
 _NAME, _DEPTH, _UNTIL, _AT_ONCE, _SECONDS = "audit", 10, "recall=0.9", 40, 6
 _SENSITIVITY, _SPECIFICITY = 0.85, 0.95  # of the scripted judge, where a score over .5 is a yes
 _HASHES = 2**64
@@ -111,14 +112,15 @@ def _answer_cards(version: Path, truth: Pairs) -> None:
         dict(stored.tables.queries[["query_id", "text"]].astype("str").to_numpy()),
     )
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    while pairs := growing.hand_out(read_answers(version, audit), "scripted person", _AT_ONCE):
+    while pairs := growing.hand_out(known := read_answers(version, audit), _PERSON, _AT_ONCE):
         answers = []
         for query, image in pairs:
             at += timedelta(seconds=_SECONDS)
+            rating = known.reviewers.get((query, image), []).count(_PERSON) + 1
             answers.append(
                 QueryDecision(
                     query, texts[query], "grade", image, relevance=int((query, image) in truth), view=AUDIT_VIEW,
-                    reviewer="scripted person", source=audit.manifest["audit_id"], at=at.isoformat(),
+                    reviewer=_PERSON, source=name_audit_rating(audit.manifest["audit_id"], rating), at=at.isoformat(),
                 )
             )  # fmt: skip
         append_decisions(version.parent, answers)
@@ -134,9 +136,7 @@ def judge_sample_log(version: Path, album: Iterable[AlbumImage]) -> BuildResult:
         right = fitting or set()
         others = sorted(set(images) - right, key=lambda image: stable_hash("look", query, image))[:_LOOKED_AT]
         decisions += [
-            QueryDecision(
-                query, texts[query], "grade", image, relevance=int(image in right), reviewer="scripted person"
-            )
+            QueryDecision(query, texts[query], "grade", image, relevance=int(image in right), reviewer=_PERSON)
             for image in [*sorted(right), *others]
         ]
     append_decisions(version.parent, decisions)

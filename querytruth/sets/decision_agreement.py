@@ -14,6 +14,7 @@ from typing import Any
 from querytruth.sets.decision_records import QueryDecision, UndeterminedPair, effective
 
 AUDIT_VIEW = "audit"
+_RATING = "~"  # before the number of a look, where a person judges a pair again
 DISAGREEMENTS_VIEW = "disagreements"  # the view in which a person resolves a disagreement
 JudgmentTarget = tuple[str, str | None]
 DecisionsByTarget = dict[JudgmentTarget, dict[str, QueryDecision]]
@@ -194,13 +195,13 @@ def find_disputes(
     judged_elsewhere = {one.target for one in known if one.view != AUDIT_VIEW}
     unsure = [one for one in effective(undetermined) if one.undoes is None]
     lines: list[QueryDecision | UndeterminedPair] = [*graded, *unsure]
-    last: dict[tuple[str, tuple[str, str]], dict[str, QueryDecision | UndeterminedPair]] = {}
+    last: dict[tuple[str, tuple[str, str]], dict[tuple[str, int], QueryDecision | UndeterminedPair]] = {}
     for line in sorted(lines, key=lambda line: line.at):
-        last.setdefault(_audited_pair(line), {})[line.reviewer] = line
+        last.setdefault(_audited_pair(line), {})[name_rating(line)] = line
     balances = {key: count_majority([grade_of(line) for line in answers.values()]) for key, answers in last.items()}
     left_out = set()
     for one in graded:
-        grade, balance = grade_of(last[_audited_pair(one)][one.reviewer]), balances[_audited_pair(one)]
+        grade, balance = grade_of(last[_audited_pair(one)][name_rating(one)]), balances[_audited_pair(one)]
         if grade is None or not balance or (grade > 0) != (balance > 0):
             left_out.add(one.decision_id)
     split = [
@@ -211,8 +212,23 @@ def find_disputes(
 
 
 def _audited_pair(line: QueryDecision | UndeterminedPair) -> tuple[str, tuple[str, str]]:
-    audit_id = line.source if isinstance(line, QueryDecision) else line.audit
-    return audit_id, (line.query_id, str(line.image_id))
+    return find_audit_id(line), (line.query_id, str(line.image_id))
+
+
+def name_audit_rating(audit: str, number: int) -> str:
+    """Returns the name of a person's first, second or third look in an audit, by the audit's name or id."""
+    return audit if number == 1 else f"{audit}{_RATING}{number}"
+
+
+def find_audit_id(line: QueryDecision | UndeterminedPair) -> str:
+    """Returns the id of the audit that a line answers, whichever look it is."""
+    return (line.source if isinstance(line, QueryDecision) else line.audit).partition(_RATING)[0]
+
+
+def name_rating(line: QueryDecision | UndeterminedPair) -> tuple[str, int]:
+    """Returns whose look an answer of an audit is, and the number of that person's look at the pair."""
+    number = (line.source if isinstance(line, QueryDecision) else line.audit).partition(_RATING)[2]
+    return line.reviewer, int(number or 1)
 
 
 def grade_of(line: QueryDecision | UndeterminedPair) -> int | None:

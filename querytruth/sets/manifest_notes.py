@@ -270,7 +270,9 @@ class FurtherJudgments(TypedDict):
 class Certificate(TypedDict):
     """What people's answers to an audit certify of a version, with this confidence, all together: at least so much of
     the pool's relevant pairs is in the truth, at most so much of the truth is wrong, at most so many relevant pairs a
-    query lie outside the pool (none: not known). It holds for the version with this content digest."""
+    query lie outside the pool (none: not known), so that at least `recall_of_all_at_least` of all is in.
+    `judged_again`: pairs that show how often people err, which the bounds carry; 0: the answers are taken as right. It
+    holds for the version with this content digest."""
 
     audit: str
     audit_id: str
@@ -280,9 +282,12 @@ class Certificate(TypedDict):
     recall_at_least: Number
     wrong_at_most: Number
     outside_per_query_at_most: Number | None
+    recall_of_all_at_least: Number | None
     pool: Count
     asked: Count
     drawn: Count
+    judged_again: Count
+    to_judge_again: Count
     outside_at_most: NotRequired[Number | None]
     further: NotRequired[FurtherJudgments | None]
     to_goal: NotRequired[Count | None]
@@ -295,10 +300,12 @@ _LEAST_SHOWN = 0.001  # of a truth: nobody's answers show that less of it is wro
 def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -> str:
     """Returns what holds of a truth, and what more judgments would give, in a language of CERTIFICATE_TEXTS."""
     texts = CERTIFICATE_TEXTS[language]
-    parts = ["sure", "recall", "wrong", *(["outside"] if certificate["outside_per_query_at_most"] is not None else [])]
-    parts.append("judged")
+    parts = ["sure" if certificate["judged_again"] else "if_right", "recall", "wrong"]
+    if certificate["outside_per_query_at_most"] is not None:
+        parts.append("outside")
+    parts.append("again" if certificate["judged_again"] else "judged")
     if certificate["is_reached"]:
-        parts.append("reached")
+        parts.append("reached" if certificate["judged_again"] else "reached_if_right")
     elif further := certificate.get("further"):
         certificate = {**certificate, "more": further["judgments"], "then": further["recall_at_least"]}
         parts.append("more")
@@ -308,21 +315,30 @@ def describe_certificate(certificate: Mapping[str, Any], language: str = "en") -
 
 CERTIFICATE_TEXTS = {
     "en": {
-        "sure": "{confidence:.0%} sure, if the answers are right: ",
+        "sure": "{confidence:.0%} sure: ",
+        "if_right": "{confidence:.0%} sure, if the answers are right: ",
         "recall": "at least {recall_at_least:.1%} of the pool's relevant pairs are in the truth",
         "wrong": "; at most {wrong_at_most:.1%} of it is wrong",
-        "outside": "; at most {outside_per_query_at_most:.3g} relevant pairs a query lie outside",
+        "outside": "; outside the pool at most {outside_per_query_at_most:.3g} relevant pairs per query, so at least "
+        "{recall_of_all_at_least:.1%} of all are in the truth",
         "judged": " ({asked:,} judged)",
-        "reached": ". The goal of {goal:.0%} is reached",
+        "again": " ({asked:,} judged, {judged_again:,} of them again)",
+        "reached": ". By what people found the goal of {goal:.0%} is reached",
+        "reached_if_right": ". The goal of {goal:.0%} is reached; {to_judge_again:,} pairs are judged again, to see "
+        "how often people err",
         "more": ". {more:,} more: about {then:.0%}; about {to_goal:,} to the goal of {goal:.0%}",
     },
     "zh": {
-        "sure": "{confidence:.0%} 的把握（若判断都正确）：",
+        "sure": "{confidence:.0%} 的把握：",
+        "if_right": "{confidence:.0%} 的把握（若判断都正确）：",
         "recall": "池中的相关图文对至少 {recall_at_least:.1%} 在真值中",
         "wrong": "；真值中至多 {wrong_at_most:.1%} 是错的",
-        "outside": "；每个查询在池外的相关图文对至多 {outside_per_query_at_most:.3g} 个",
+        "outside": "；每个查询在池外的相关图文对至多 {outside_per_query_at_most:.3g} 个，因此全部相关图文对至少 "
+        "{recall_of_all_at_least:.1%} 在真值中",
         "judged": "（已判断 {asked:,} 对）",
-        "reached": "。已达到目标 {goal:.0%}",
+        "again": "（已判断 {asked:,} 对，其中 {judged_again:,} 对复核过）",
+        "reached": "。按人找到的结果，已达到目标 {goal:.0%}",
+        "reached_if_right": "。已达到目标 {goal:.0%}；还要复核 {to_judge_again:,} 对，以了解人出错的频率",
         "more": "。再判断 {more:,} 对约为 {then:.0%}；距目标 {goal:.0%} 约 {to_goal:,} 对",
     },
 }

@@ -18,6 +18,7 @@ import requests
 
 import querytruth as qt
 from querytruth.audit.audit_files import lock_cards, read_audit, read_cards
+from querytruth.records import stable_hash
 from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_log import append_decisions
 from querytruth.sets.decision_records import QueryDecision
@@ -99,6 +100,7 @@ def answer_all(client: ReviewClient) -> None:
             answer(client, key)
 
 
+@pytest.mark.thorough
 def test_a_truth_begins_with_the_certificate(run: Run, tmp_path: Path) -> None:
     """A set of own queries that nobody judged, as docs/truth.md types it."""
     world = make_world(tmp_path, is_judged=False)
@@ -106,9 +108,11 @@ def test_a_truth_begins_with_the_certificate(run: Run, tmp_path: Path) -> None:
     given = ["small", "--run", world / "one.trec", "--depth", 30, "--until", "recall=0.9", *out]
     assert json.loads(run("audit", "plan", *given, "--json")[0])["judgments"] > 0
     start(run, world)
+    message = run("review", "export-csv", "small", "--audit", "audit", *out, code=1)[1]
+    assert "asks its cards one by one" in message and "querytruth review small" in message
     answer_all(page(world, "lin"))
     stated = json.loads(run("audit", "report", "small", "--json", *out)[0])["certificate"]
-    assert stated["is_reached"] and stated["wrong_at_most"] == 0
+    assert stated["is_reached"] and 0 < stated["wrong_at_most"] < 0.03
     run("apply", "small", *out)
     newest = qt.load("small", out=world / "sets")
     held = set(newest.qrels[newest.qrels["relevance"] > 0][["query_id", "image_id"]].itertuples(index=False, name=None))
@@ -122,7 +126,8 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
     answer_all(client)
     report = json.loads(run("audit", "report", "small", "--json", *out)[0])
     stated = report["certificate"]
-    assert stated["is_reached"] and stated["recall_at_least"] >= 0.9 and stated["asked"] < stated["pool"]
+    assert stated["is_reached"] and stated["judged_again"] > 100 and stated["to_judge_again"] == 0
+    assert 0.85 < stated["recall_at_least"] < 0.95, "the goal is of what was found: what people may miss is carried"
     assert "no more cards are asked" in (world / "sets/small/audits/audit/report.html").read_text("utf-8")
     run("apply", "small", *out)
     newest = qt.load("small", out=world / "sets")
@@ -137,21 +142,56 @@ def test_one_person_certifies_the_set_and_everything_shows_it(run: Run, world: P
     assert "95% sure" in newest.card and "no_certificate" not in set(newest.lint()["check"])
     passed = run("gate", "small", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
                  "--require-certificate", "--undecided", "pass", "--report", world / "gate", *out)[0]  # fmt: skip
-    assert "the truth: 95% sure, if the answers are right: at least" in passed
+    assert "the truth: 95% sure: at least" in passed
     assert any("the truth: 95% sure" in file.read_text("utf-8") for file in (world / "gate").glob("*.md"))
     for language, sentence in (
-        ("en", "95% sure, if the answers are right: at least"),
-        ("zh", "95% 的把握（若判断都正确）：池中的相关图文对至少"),
+        ("en", "95% sure: at least"),
+        ("zh", "95% 的把握：池中的相关图文对至少"),
     ):
         shown = run("evaluate", "small", "--run", world / "one.trec", "--report", world / language,
                     "--page-language", language, *out)[0]  # fmt: skip
-        assert "certified: 95% sure, if the answers are right: at least" in shown
+        assert "certified: 95% sure: at least" in shown
         run("show", "small", "--page", world / language / "set.html", "--page-language", language, *out)
         pages = list((world / language).rglob("*.html"))
         assert len(pages) == 2 and all(sentence in page.read_text("utf-8") for page in pages), language
     message = run("gate", "small/v1", "--candidate", world / "one.trec", "--baseline", world / "one.trec",
                   "--require-certificate", *out, code=1)[1]  # fmt: skip
     assert "has no certificate" in message and "--until" in message
+
+
+@pytest.mark.thorough
+def test_a_person_who_errs_is_told_so_and_the_truth_is_as_stated(run: Run, world: Path) -> None:
+    """They call every eighth pair relevant at the first look that is not, at the second and third look none."""
+    out = start(run, world)
+    client = page(world, "lin")
+
+    def respond(key: str) -> None:
+        rating, query, image = key.split("/")
+        slips = "~" not in rating and stable_hash(query, image) % 8 == 0
+        grade = int(relevant(query, image) or slips)
+        assert client.post("/api/audit/decide", {"view": "audit", "key": key, "grade": grade}).status_code == 200
+
+    while not (stated := describe(run, out))["is_reached"]:
+        for key in next_cards(client)["keys"]:
+            respond(key)
+    assert stated["judged_again"] == 0, "the answers are taken as right so far"
+    while keys := next_cards(client)["keys"]:
+        for key in keys:
+            respond(key)
+            (card,) = client.get("/api/audit/cards", params={"key": key}).json()["cards"]
+            assert key.count("/") == 2 and card
+    stated = describe(run, out)
+    assert stated["is_reached"] and stated["judged_again"] > 100
+    run("apply", "small", *out)
+    rows = qt.load("small", out=world / "sets").qrels
+    held = set(rows[rows["relevance"] > 0][["query_id", "image_id"]].itertuples(index=False, name=None))
+    wrong = sum(not relevant(*pair) for pair in held) / len(held)
+    assert wrong <= stated["wrong_at_most"] and wrong < 0.05, "third looks took the slips out"
+
+
+def describe(run: Run, out: list[object]) -> dict[str, Any]:
+    report = run("audit", "report", "small", "--json", "--no-page", *out)[0]
+    return dict(json.loads(report)["certificate"])
 
 
 def test_people_who_judge_at_once_are_asked_different_cards(run: Run, world: Path) -> None:
@@ -192,11 +232,8 @@ def test_the_card_is_blind_and_the_page_states_what_holds(run: Run, world: Path)
     assert "95% sure" in text and "to the goal of 90%" in text
     chinese = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"}
     shown = client.get("/audit", headers=chinese).text
-    assert (
-        "95% 的把握（若判断都正确）：池中的相关图文对至少" in shown
-        and "距目标 90% 约" in shown
-        and "95% sure" not in shown
-    )
+    assert "95% 的把握（若判断都正确）：池中的相关图文对至少" in shown
+    assert "距目标 90% 约" in shown and "95% sure" not in shown
     asked = client.get("/api/audit/next", params={"audit": "audit"}, headers=chinese).json()
     assert asked["stated"].startswith("95% 的把握") and "sure" not in asked["stated"]
     key = next_cards(client)["keys"][0]

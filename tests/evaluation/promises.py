@@ -20,6 +20,7 @@ from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pil
 from querytruth.evaluation.statistics import estimate_interval, find_p_of_difference
 from querytruth.evaluation.system_differences import compare_leaked
 from tests.audit import planted_worlds as pairs
+from tests.audit.erring_people import People, is_held
 
 Rng = np.random.Generator
 
@@ -313,3 +314,13 @@ def check_pair_audits(rng: Rng, draws: int) -> Iterator[Cell]:
             most = 1.15 if prevalence < 0.05 else 1.05
             world_name = f"{prevalence:.0%} relevant, {judge} judge"
             yield Cell("audit.width", world_name, float(np.mean(widths)), 0, most, 0, 10**9)
+
+
+def check_people(rng: Rng, draws: int) -> Iterator[Cell]:
+    """People who err at each look: the bounds on wrong and on missed pairs after second and third looks."""
+    for share in (0.005, 0.02, 0.1, 0.3):
+        for slip, miss in ((0.0, 0.0), (0.02, 0.05), (0.05, 0.05), (0.05, 0.15), (0.15, 0.15)):
+            held = [is_held(People(1000, share, slip, miss, rng)) for _ in range(draws // 10)]
+            for name, rate in zip(("wrong", "missed"), np.mean(held, axis=0), strict=True):
+                world = f"{share:.1%} relevant, {slip:.0%} slips, {miss:.0%} missed, {name}"
+                yield Cell("certificate.people", world, float(rate), 0.95, 1, 0, len(held))

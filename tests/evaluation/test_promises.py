@@ -48,6 +48,7 @@ def test_a_gate_of_ten_topics_keeps_its_promises() -> None:
         promises.check_comparisons,
         promises.check_plans,
         promises.check_pair_audits,
+        promises.check_people,
     ],
 )
 def test_all_promises_are_kept(check: Callable[[np.random.Generator, int], Iterable[Cell]]) -> None:

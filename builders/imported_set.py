@@ -46,7 +46,7 @@ class ImportDefinition(SetDefinition):
     @property
     def is_whole_folder(self) -> bool:
         """Whether images of the folder that the files do not list are in the gallery, too."""
-        usual = "folder" if self.format == "pairs" and self.split is None else "named"
+        usual = "folder" if self.format in ("pairs", "golden") and self.split is None else "named"
         return self.images is not None and (self.gallery or usual) == "folder"
 
 

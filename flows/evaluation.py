@@ -17,8 +17,8 @@ from querytruth.backends.search_systems import load_system_file
 from querytruth.errors import UserError
 from querytruth.evaluation import encoded_sets, judged_sets, live_systems, result_files, steps, systems
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view
-from querytruth.evaluation.live_systems import AskOptions
 from querytruth.evaluation.result_types import EvaluatedSet
+from querytruth.evaluation.system_answers import AskOptions
 from querytruth.evaluation.systems import EvaluatedSystem
 from querytruth.review import comparison_page, evaluation_page, query_selection
 from querytruth.review.page_parts import pages_in

@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 
 from querytruth.backends import search_systems
-from querytruth.backends.files.durable_files import write_atomically
+from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.id_patterns import ID_COLUMNS, find_pattern
 from querytruth.backends.images.rendering import make_thumbnails
 from querytruth.backends.search_systems.http import HttpSearch
 from querytruth.backends.steps import current_run
-from querytruth.errors import UserError, suggest_choice, translate_read_errors, translate_write_errors
+from querytruth.errors import UserError, suggest_choice, translate_read_errors
 from querytruth.evaluation import encoded_sets, evaluation_result, live_systems, systems, vector_search
 from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, read_named_images
@@ -134,9 +134,7 @@ def write_trial_page(page: Path, title: str, rows: Sequence[dict[str, Any]], set
     stored = set_files.read_set(set_files.find_set(set_name, out), ("images",))
     image_ids = [str(row["image_id"]) for row in rows if row["image_id"]]
     thumbnails = make_thumbnails(locate_set_images(stored, image_ids)) if image_ids else {}
-    with translate_write_errors("write page", page, "or give another --page"):
-        page.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(page, render_system_trial(title, rows, thumbnails).encode())
+    write_page(page, render_system_trial(title, rows, thumbnails), "or give another --page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +247,8 @@ def write_search_page(results: QueryResults, judged: JudgedSet, page: Path, lang
     image_ids = sorted({str(row["image_id"]) for row in [*results.hits, *missed] if row["image_id"]})
     stored = read_set(judged.stored.path, ("images",))  # also the copies, which `judged` lacks
     thumbnails = make_thumbnails(locate_set_images(stored, image_ids)) if image_ids else {}
-    with translate_write_errors("write page", page, "or give another --page"):
-        page.parent.mkdir(parents=True, exist_ok=True)
-        html = render_search(
-            results.text, results.system, results.hits, missed, thumbnails, language,
-            relevant_count=results.relevant_count, is_query=results.is_query,
-        )  # fmt: skip
-        write_atomically(page, html.encode())
+    html = render_search(
+        results.text, results.system, results.hits, missed, thumbnails, language,
+        relevant_count=results.relevant_count, is_query=results.is_query,
+    )  # fmt: skip
+    write_page(page, html, "or give another --page")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from builders.precision.definition import PrecisionDefinition as Precision
     from builders.queries.definition import QueriesDefinition as Queries
     from builders.recall.definition import RecallDefinition as Recall
+    from flows.check import check
     from querytruth.api.comparisons import compare, gate, plan_size
     from querytruth.api.evaluations import evaluate
     from querytruth.api.loaded_set import fetch, load, verify
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "querytruth.errors": ["UserError"],
+    "flows.check": ["check"],
     "querytruth.api.comparisons": ["compare", "gate", "plan_size"],
     "querytruth.api.evaluations": ["evaluate"],
     "querytruth.api.loaded_set": ["fetch", "load", "verify"],
@@ -48,6 +50,7 @@ __all__ = [
     "Training",
     "UserError",
     "build",
+    "check",
     "compare",
     "doctor",
     "evaluate",

@@ -23,6 +23,7 @@ FLOORS = (
     ("querytruth.dual_encoder", "querytruth.review"),
     ("querytruth.audit",),
     ("querytruth.formats",),
+    ("querytruth.checks",),
     ("builders",),
     ("flows", "querytruth.terminal"),
     ("querytruth.api",),
@@ -171,9 +172,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 437,
-    "lines": 75_137,
-    "lines of imports": 5_837,
+    "files": 445,
+    "lines": 75_630,
+    "lines of imports": 5_939,
     "carriers that are built at one place": 88,
     "functions with seven parameters or more": 14,
     "Any": 1487,

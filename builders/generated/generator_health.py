@@ -30,17 +30,6 @@ _SMALL = frozenset(["a", "an", "the", "of", "and", "or", "with", "in", "on", "at
 _SLOTS = 60  # bars of a topic's strip
 _OPEN_TOPICS = 24  # shown without unfolding
 _UNITS = {"zh": "characters", "en": "words"}
-_STRATEGIES = {
-    "self_instruct": "The model found topics, then objects of each topic.",
-    "by_topic": "People named the topics, and the model found nouns of each.",
-    "visual_elements": "No topic was given: the model listed visual elements, then wrote a phrase.",
-}
-_ADVICE = {
-    "collapse": "Drop such rows in review, show fewer of the model's own (objects.from_model), or name more topics.",
-    "drift": "Lower max_length, show fewer of the model's own (objects.from_model), or drop long ones in the review.",
-    "few_new": "The model may know no more: stop here, or give it other samples.",
-    "poor_topics": "Drop these topics in the review, or write better samples for them.",
-}
 _TemplateData = dict[str, Any]
 
 
@@ -222,12 +211,12 @@ def render_health_page(name: str, run: dict[str, Any], runs: Sequence[dict[str, 
         name=name,
         stage=run["stage"],
         strategy=run["strategy"].replace("_", " "),
-        strategy_text=_STRATEGIES[run["strategy"]],
+        strategy_text=page_parts.PAGE_TEXTS["health_strategies"][run["strategy"]],
         health=health,
         new=health["accepted"] / max(health["rows"], 1),
         tokens=run["tokens"],
         stops=[(why.replace("_", " "), count) for why, count in sorted(run["stops"].items())],
-        warnings=[{**warning, "advice": _ADVICE[warning["code"]]} for warning in health["warnings"]],
+        warnings=[{**one, "advice": page_parts.PAGE_TEXTS["health_advice"][one["code"]]} for one in health["warnings"]],
         plots=_plots(course, health, _UNITS[run["language"]]),
         rounds=(course[0]["replies"], course[-1]["replies"]) if course else (0, 0),
         topics=(topics[:_OPEN_TOPICS], topics[_OPEN_TOPICS:]),

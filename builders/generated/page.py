@@ -28,46 +28,8 @@ _JUDGES = {
 }
 _OPEN = 10  # queries shown without unfolding
 _SQUARE = 1.0
-_STAGES = {
-    "search": "Queries, as the search answered",
-    "results": "Results, before anything was fetched",
-    "batches": "Queries, by what their results came to",
-    "queries": "Queries, by what their images came to",
-    "images": "Results, once fetched",
-    "duplicates": "Images that are the same as another",
-    "render": "Images that could not be rendered",
-    "answers": "Queries that lost an image",
-    "sure": "Queries of which the judge is sure of no image",
-    "review": "What people dropped",
-}
-_REASON_TEXTS = {
-    "too_few_results": "the search knows of too few",
-    "results_not_reported": "the search does not say how many there are",
-    "too_few_images": "too few good ones remain",
-    "url_used_before": "an earlier query uses one of its addresses",
-    "image_used_before": "an earlier query shows one of its images",
-    "query_dropped": "good, but their query went",
-    "not_needed": "good or not: the query had enough before",
-    "advertisement": "marked as such by the search",
-    "no_image_url": "the search names no address",
-    "repeated_url": "an earlier result of the same query",
-    "too_small": "a side is under the limit",
-    "too_elongated": "long and narrow",
-    "licence_unknown": "the search names no licence",
-    "licence_not_allowed": "another licence than asked for",
-    "exact_duplicate": "the same bytes as another",
-    "near_duplicate": "looks the same as another",
-    "placeholder": "answers queries that have nothing in common: a host's card, or a blank image",
-    "forbidden_by_robots": "the host's robots.txt wants no programs there",
-    "forbidden_by_robots_tag": "the host's answer wants no programs to use it",
-    "not_found": "gone from its host",
-    "forbidden": "the host refuses it",
-    "not_an_image": "a page or something else in its place",
-    "cannot_be_decoded": "broken",
-    "damaged": "pixels are lost inside",
-    "address_not_public": "led to an address that is not on the public internet",
-    "not_fetched": "never asked for: built without the web",
-}
+_STAGES = page_parts.PAGE_TEXTS["generated_stages"]
+_REASON_TEXTS = page_parts.PAGE_TEXTS["generated_reasons"]
 _TemplateData = dict[str, Any]
 
 

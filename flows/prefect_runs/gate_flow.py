@@ -19,6 +19,7 @@ from querytruth.errors import UserError
 from querytruth.evaluation import evaluation_result, live_systems, systems
 from querytruth.evaluation.release_gate import GATE_STAGE
 from querytruth.evaluation.requests import EvaluationOptions, GateOptions
+from querytruth.evaluation.system_answers import AskOptions
 from querytruth.review.gate_reports import describe_check, render_gate_markdown
 
 
@@ -53,7 +54,7 @@ def gate_service(parameters: GateParameters) -> State[Any]:
     judged = load_judgments(parameters)
     described = load_system_file(parameters.system)
     baseline = systems.load_run_system(parameters.baseline, judged)
-    live = live_systems.make_live_system(described, judged, live_systems.AskOptions(is_refreshed=True))
+    live = live_systems.make_live_system(described, judged, AskOptions(is_refreshed=True))
     options = EvaluationOptions(metrics=list(spec.margins), max_unknown=parameters.max_unknown)
     (stored,) = evaluate_systems(judged, [live], (evaluation_result.TEXT_TO_IMAGE,), options)
     if stored.folder is None:

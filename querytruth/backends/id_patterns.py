@@ -8,9 +8,11 @@ after it in most ids.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 ID_COLUMNS = ("image_id", "file_name", "sha256", "sha1", "source_url")
 ID_PARTS = ("file_name", "file_stem", "name", "stem", "image_id", "source_id", "sha256", "source_url", "path")
@@ -31,7 +33,7 @@ def split_pattern(ids: str) -> tuple[str, str, str] | None:
     return (found[1], found[2], found[3]) if found else None
 
 
-def map_ids(images: pd.DataFrame, column: str) -> dict[str, str]:
+def map_ids(images: "pd.DataFrame", column: str) -> dict[str, str]:
     """Returns the image id by the id that a system answers with; ids that several images share are in none."""
     pairs = zip(images[column].tolist(), images["image_id"].tolist(), strict=True)
     known = {(str(name), str(image_id)) for name, image_id in pairs if isinstance(name, str) and name}
@@ -39,7 +41,7 @@ def map_ids(images: pd.DataFrame, column: str) -> dict[str, str]:
     return {name: image_id for name, image_id in sorted(known) if shared[name] == 1}
 
 
-def map_pattern(images: pd.DataFrame, pattern: str) -> dict[str, str]:
+def map_pattern(images: "pd.DataFrame", pattern: str) -> dict[str, str]:
     """Returns the image id by the id that a system answers with, also by its percent-encoded form; an id that several
     images would have is in none. `pattern`: a column of the images, or a text with a part in braces."""
     before, part, after = split_pattern(pattern) or ("", pattern, "")
@@ -48,13 +50,24 @@ def map_pattern(images: pd.DataFrame, pattern: str) -> dict[str, str]:
     return {f"{before}{value}{after}": name for value, name in (encoded | known).items()}
 
 
-def _map_part(images: pd.DataFrame, part: str) -> dict[str, str]:
+def _map_part(images: "pd.DataFrame", part: str) -> dict[str, str]:
     if part in _OF_FILE_NAME:
         images = images.assign(**{part: images["file_name"].map(_OF_FILE_NAME[part], na_action="ignore")})
     return map_ids(images, part) if part in images else {}
 
 
-def find_pattern(ids: Iterable[str], images: pd.DataFrame) -> tuple[str, int] | None:
+def map_names(names: Iterable[str], pattern: str) -> dict[str, set[str]]:
+    """Returns the names of the files that a system means by an id, where its pattern has a part of a file name."""
+    before, part, after = split_pattern(pattern) or ("", pattern, "")
+    found: dict[str, set[str]] = {}
+    for name in names if part in (*_OF_FILE_NAME, "file_name", "path") else ():
+        value = _OF_FILE_NAME.get(part, str)(name)
+        for form in {value, quote(value, safe=""), quote(value, safe="/")}:
+            found.setdefault(f"{before}{form}{after}", set()).add(name)
+    return found
+
+
+def find_pattern(ids: Iterable[str], images: "pd.DataFrame") -> tuple[str, int] | None:
     """Returns the pattern that explains most of the ids, percent-encoded or not, and how many; None where none explains
     half of them. Of two that explain as many, the one that leaves less to the texts around it, then the first of the
     parts."""
@@ -68,7 +81,7 @@ def find_pattern(ids: Iterable[str], images: pd.DataFrame) -> tuple[str, int] | 
     return best if best is not None and best[1] >= _FEWEST * len(looked_at) else None
 
 
-def _find_surroundings(looked_at: Sequence[str], images: pd.DataFrame) -> str | None:
+def _find_surroundings(looked_at: Sequence[str], images: "pd.DataFrame") -> str | None:
     best: tuple[int, int, str] | None = None
     for part in ID_PARTS:
         known = _map_part(images, part)
@@ -91,3 +104,31 @@ def _list_surroundings(one: str, known: dict[str, str], lengths: set[int]) -> se
         for start in range(len(one) - length + 1)
         if one[start : start + length] in known
     }
+
+
+def match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: bool) -> dict[str, set[str]]:
+    """Returns the ids by name. Whole values come first; of paths then those of which one is the end of the other."""
+    by_value: dict[str, set[str]] = {}
+    for value, one in pairs:
+        by_value.setdefault(value, set()).add(one)
+    matched = {name: by_value[name] for name in names if name in by_value}
+    if not are_paths:
+        return matched
+    by_last: dict[str, list[tuple[str, str]]] = {}
+    for value, one in pairs:
+        path = f"/{_clean_path(value)}"
+        stem = path[: path.rindex(".")] if "." in path.rpartition("/")[2][1:] else path
+        for way in {path, stem}:  # many systems know 000000113588.jpg as 000000113588
+            by_last.setdefault(way.rpartition("/")[2], []).append((way, one))
+    for name in names:
+        path = f"/{_clean_path(name)}"
+        for way in dict.fromkeys((path, unquote(path))) if name not in matched else ():  # my%20holiday/dog%201.jpg
+            candidates = by_last.get(way.rpartition("/")[2], ())
+            if ids := {one for value, one in candidates if value.endswith(way) or way.endswith(value)}:
+                matched[name] = ids
+                break
+    return matched
+
+
+def _clean_path(text: str) -> str:
+    return text.replace("\\", "/").removeprefix("./").lstrip("/")

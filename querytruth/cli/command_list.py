@@ -39,6 +39,7 @@ COMMANDS = {
     "Measure": {
         "evaluate": ("evaluate_command:evaluate", "Measure how well systems find a set's images."),
         "compare": ("comparison_commands:compare", "Compare systems on the same queries."),
+        "check": ("check_commands:app", "Check that a search still finds what it must, by golden queries."),
         "gate": ("comparison_commands:gate", "Decide whether a candidate may replace a baseline."),
         "plan-size": (
             "comparison_commands:plan_size",

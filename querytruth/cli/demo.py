@@ -138,10 +138,14 @@ def _ask_search_services(version: Path, texts: Path, out: Path) -> Path:
     from querytruth.sample_album.demo_search import evaluate_sample_search
 
     with terminal.reported_run():
-        _, gates, board = evaluate_sample_search(version, texts, out / "search")
+        _, gates, checks, board = evaluate_sample_search(version, texts, out / "search", out / "album" / "images")
     for gate in gates:
         decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
         terminal.out.print(f"{decided} ({describe_check(gate.checks[0])})", soft_wrap=True, markup=False)
+    for report in checks:
+        page = out / "search" / f"check-{report.system}" / "check.html"
+        lines = [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
+        terminal.out.print("\n".join(lines), soft_wrap=True, markup=False)
     return board
 
 

@@ -70,19 +70,6 @@ def _show_libraries(is_json: bool) -> None:
     terminal.out.print(describe_newer(versions), markup=False, soft_wrap=True)
 
 
-PREFECT_SETTINGS = """# Prefect reads this in its folder: `prefect run` and `prefect resume` are commands of querytruth.
-[plugins]
-enabled = true
-allow = ["querytruth"]
-
-[server]
-analytics_enabled = false
-
-[server.ephemeral]
-startup_timeout_seconds = 120
-"""
-
-
 class InitRequest(Request):
     """A definition to start from."""
 
@@ -119,6 +106,7 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
 
     Example: querytruth init recall --images photos --endpoint http://localhost:11434/v1 --model qwen2.5vl --language en
     """
+    from builders.precision.label_files import SHIPPED_FOLDER
     from flows.definition_checks import list_starter_kinds, render_starter
     from querytruth.errors import translate_write_errors
 
@@ -136,7 +124,7 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
         text = render_starter(kind, request.queries or request.annotations, images, path.parent, writer, request.tables)
         path.write_text(text, encoding="utf-8")
         if kind == "prefect" and not (settings := path.with_name("prefect.toml")).exists():
-            settings.write_text(PREFECT_SETTINGS, encoding="utf-8")
+            settings.write_bytes((SHIPPED_FOLDER / "starters" / "prefect.toml").read_bytes())
     if images is not None and "://" not in images and not Path(images).expanduser().exists():
         terminal.err.print(
             f"{images} is not there yet: `images` in {path} must name where the images are", markup=False

@@ -1,12 +1,11 @@
 """Search services as evaluated systems: asked once by texts or images, recorded, and mapped to what the set has."""
 
 import hashlib
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +16,8 @@ import pandas as pd
 
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.id_patterns import find_pattern
-from querytruth.backends.search_systems import ImageSearchSystem, SearchFailure, SearchHit, SystemFile
-from querytruth.backends.steps import current_run, step
+from querytruth.backends.search_systems import ImageSearchSystem, SearchHit, SystemFile
+from querytruth.backends.steps import step
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.evaluation import system_answers
 from querytruth.evaluation.comparison import EvaluationWarning
@@ -28,15 +27,13 @@ from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, read_na
 from querytruth.evaluation.open_set import find_reversed_scores
 from querytruth.evaluation.published_names import NameMatch, match_names, state_matches
 from querytruth.evaluation.result_types import SystemDescription
-from querytruth.evaluation.system_answers import SystemAnswer, answer_key
+from querytruth.evaluation.system_answers import AskOptions, IndexCheck, QuerySearch, SystemAnswer, describe_failures
 from querytruth.evaluation.systems import UNMAPPED, EvaluatedSystem, SystemRun
 from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.set_files import ImageLocation, StoredSet, locate_images
 
-_STAGE = "ask search system"
+_STAGE = system_answers.ASK_STAGE
 MAX_IMAGE_BYTES = 200 << 20  # of an image, as everywhere
-ASK_STAGE = "ask search system"
-_MAX_ANSWER_BYTES = 64 << 20
 _COUNTED = (
     "answers_out_of_order",
     "answers_with_fewer_results",
@@ -49,19 +46,6 @@ _ORDERED = {
     "answers_out_of_order": "answers are out of order: the order of all answers is the ranking",
     "results_without_score": "results have no score: the order of all answers is the ranking",
 }
-_RECORDED_AT_ONCE = 20  # answers
-_FIRST = 12  # queries without an answer to any of which the service is taken to be down
-_TRY_ONE = "try one query: querytruth search TEXT --system FILE --trial"
-
-
-@dataclass(frozen=True, slots=True)
-class QuerySearch:
-    """One query of a set: its id, what the recorded answer depends on (a text, or the digest of an image), and the
-    search."""
-
-    query_id: str
-    question: str
-    search: Callable[[], list[SearchHit]]
 
 
 def list_image_searches(
@@ -100,23 +84,6 @@ def _search(system: ImageSearchSystem, place: ImageLocation, k: int) -> list[Sea
     return system.search_image(data, k)
 
 
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """`is_offline`: only recorded answers; `is_refreshed`: every query is asked again."""
-
-    is_offline: bool = False
-    is_refreshed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class IndexCheck:
-    """The size of the index and the answers to a probe, before and after the queries; None where unknown."""
-
-    before: str | None
-    after: str | None
-    items: int | None
-
-
 def make_live_system(described: SystemFile, judged: JudgedSet, options: AskOptions) -> EvaluatedSystem:
     """Returns the system of a file; it finds images by texts, or texts by images. Raises UserError for bare
     judgments."""
@@ -149,13 +116,13 @@ def _produce_run(described: SystemFile, view: EvaluationView, k: int, options: A
         raise UserError("evaluate", described.name, f"is a search by {what}", f"choose the direction {direction}")
     if isinstance(system, ImageSearchSystem) and takes_images:
         asked = list_image_searches(system, stored, view.all_query_ids.to_pylist(), k)
-        answers, check = _ask_and_record(described, stored, asked, k, options)
+        answers, check = _ask(described, stored, asked, k, options)
         return build_system_run([one.query_id for one in asked], answers, map_text_ids(queries), k, check)
     texts = queries[queries["query_id"].isin(view.all_query_ids.to_pylist())]
     return ask_texts(described, replace(stored, tables=replace(stored.tables, queries=texts)), k, options)
 
 
-def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOptions = AskOptions()) -> SystemRun:
+def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOptions) -> SystemRun:
     """Returns the run of a service that is asked for the texts of all queries of the set, judged or not; its answers
     are recorded. Raises UserError where it answers none."""
     system, queries = described.system, stored.tables.queries
@@ -165,11 +132,11 @@ def ask_texts(described: SystemFile, stored: StoredSet, k: int, options: AskOpti
     ]
     images = read_named_images(stored.path)
     ids = map_system_ids(images, system.options.ids, stored)
-    answers, check = _ask_and_record(described, stored, asked, k, options)
+    answers, check = _ask(described, stored, asked, k, options)
     names = {hit.id for answer in answers for hit in answer.hits if hit.id}
     matched = match_other_ids(described, stored, images, ids, names)
     if names and not names & (ids.keys() | matched.ids.keys()):
-        raise UserError(ASK_STAGE, described.name, *_explain_ids(described, images, names))
+        raise UserError(_STAGE, described.name, *_explain_ids(described, images, names))
     run = build_system_run([one.query_id for one in asked], answers, ids | matched.ids, k, check)
     stated, warnings = state_matches({"images": matched.by_column} if matched.by_column else {})
     return replace(run, counts=run.counts | stated, warnings=[*run.warnings, *warnings])
@@ -190,64 +157,18 @@ def _explain_ids(described: SystemFile, images: pd.DataFrame, names: Collection[
     """The reason and the next step where no answer maps to an image."""
     reason = f"answers with no id of {described.system.options.ids} (such as {min(names)[:80]!r})"
     found = find_pattern(names, images)
-    return reason, f'write ids: "{found[0]}"' if found else _TRY_ONE
+    return reason, f'write ids: "{found[0]}"' if found else system_answers.TRY_ONE
 
 
-def _ask_and_record(
+def _ask(
     described: SystemFile, stored: StoredSet, asked: Sequence[QuerySearch], k: int, options: AskOptions
 ) -> tuple[list[SystemAnswer], IndexCheck]:
-    """The answers in the order of the searches, and the check of the index. Failures are asked again while online."""
-    system, identity = described.system, described.system.identity
-    keys = [answer_key(identity, one.question, k) for one in asked]
-    check_key = answer_key(identity, "\n".join(["index", *keys]), k)
     with closing(system_answers.open_answer_store(stored.path.parent.parent)) as store:
-        found = {} if options.is_refreshed else store.read([*keys, check_key], _MAX_ANSWER_BYTES)
-        answers = {key: system_answers.parse_system_answer(found[key].data) for key in keys if key in found}
-        # What is asked for the first time shows whether anybody is there.
-        known, first = set(answers), list[SystemAnswer]()
-        waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
-        if options.is_offline:
-            if missing := sum(key not in answers for key in keys):
-                reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
-                raise UserError(ASK_STAGE, described.name, reason, "run once without --offline")
-            waiting = {}
-        if not waiting:
-            stated = json.loads(found[check_key].data) if check_key in found else (None, None, None)
-            return [answers[key] for key in keys], IndexCheck(*stated)
-        before, fresh = _probe(described, asked[0]), dict[str, bytes]()
-        places = list(waiting)
-        with current_run().reporter.bar("ask", len(waiting), "queries") as advance:
 
-            def keep(place: int, answer: SystemAnswer) -> None:
-                answers[places[place]] = answer
-                fresh[places[place]] = answer.to_bytes()
-                advance(1)
-                if places[place] not in known and len(first) < _FIRST:
-                    first.append(answer)
-                    if len(first) == _FIRST and all(one.failure for one in first):
-                        reason = f"answered none of the first {_FIRST} queries ({_describe_failures(first)})"
-                        raise UserError(ASK_STAGE, described.name, reason, _TRY_ONE)
-                if len(fresh) >= _RECORDED_AT_ONCE:
-                    store.put(fresh)
-                    fresh.clear()
+        def read(keys: Sequence[str]) -> dict[str, bytes]:
+            return {key: one.data for key, one in store.read(keys, system_answers.MAX_ANSWER_BYTES).items()}
 
-            try:
-                system_answers.ask_system(system.options, [one.search for one in waiting.values()], keep)
-            finally:
-                store.put(fresh)
-        check = IndexCheck(before[0], _probe(described, asked[0])[0], before[1])
-        store.put({check_key: json.dumps(astuple(check)).encode()})
-        return [answers[key] for key in keys], check
-
-
-def _probe(described: SystemFile, asked: QuerySearch) -> tuple[str | None, int | None]:
-    """A digest of the index: its size, and the ids that it answers a query with; None where it does not answer."""
-    try:
-        items = described.system.count_items()
-        ids = [hit.id for hit in asked.search()]
-    except SearchFailure:
-        return None, None
-    return hashlib.sha256(canonical_json([items, ids])).hexdigest(), items
+        return system_answers.ask_and_record(described, asked, k, options, read, store.put)
 
 
 def build_system_run(
@@ -257,8 +178,8 @@ def build_system_run(
     where all of them are finite and never rise. Raises UserError where no query was answered."""
     failures = Counter(answer.failure for answer in answers if answer.failure)
     if failures and failures.total() == len(answers):
-        reason = f"answered none of {len(answers):,} queries ({_describe_failures(answers)})"
-        raise UserError(ASK_STAGE, "search system", reason, _TRY_ONE)
+        reason = f"answered none of {len(answers):,} queries ({describe_failures(answers)})"
+        raise UserError(_STAGE, "search system", reason, system_answers.TRY_ONE)
     rows: list[tuple[str, str, float, float]] = []
     counts = Counter(dict.fromkeys(_COUNTED, 0))
     for query_id, answer in zip(query_ids, answers, strict=True):
@@ -279,12 +200,6 @@ def build_system_run(
     latency = _measure_latency([answer.milliseconds for answer in answers if not answer.failure])
     measured = {"search_system": stated, "latency_ms": latency}
     return SystemRun(table, _warn(stated, check), measured, find_reversed_scores)
-
-
-def _describe_failures(answers: Sequence[SystemAnswer]) -> str:
-    """The most frequent failure and the detail of the first."""
-    (reason, _), *_ = Counter(answer.failure for answer in answers).most_common(1)
-    return f"{reason}: {next(answer.detail for answer in answers if answer.failure)}"
 
 
 def _read_rows(

@@ -8,11 +8,11 @@ several queries or images is an error: a guess would change the figures without 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 
+from querytruth.backends.id_patterns import match_column
 from querytruth.errors import UserError
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.ground_truth import factorize_ids
@@ -67,34 +67,6 @@ def match_names(
         next_step = f"name them by {key}" + (", or by whole paths" if key == "image_id" else "")
         raise UserError(*about, reason, next_step)
     return NameMatch(found, {name: count for name, count in by_column.items() if count})
-
-
-def match_column(names: list[str], pairs: list[tuple[str, str]], are_paths: bool) -> dict[str, set[str]]:
-    """Returns the ids by name. Whole values come first; of paths then those of which one is the end of the other."""
-    by_value: dict[str, set[str]] = {}
-    for value, one in pairs:
-        by_value.setdefault(value, set()).add(one)
-    matched = {name: by_value[name] for name in names if name in by_value}
-    if not are_paths:
-        return matched
-    by_last: dict[str, list[tuple[str, str]]] = {}
-    for value, one in pairs:
-        path = f"/{_clean_path(value)}"
-        stem = path[: path.rindex(".")] if "." in path.rpartition("/")[2][1:] else path
-        for way in {path, stem}:  # many systems know 000000113588.jpg as 000000113588
-            by_last.setdefault(way.rpartition("/")[2], []).append((way, one))
-    for name in names:
-        path = f"/{_clean_path(name)}"
-        for way in dict.fromkeys((path, unquote(path))) if name not in matched else ():  # my%20holiday/dog%201.jpg
-            candidates = by_last.get(way.rpartition("/")[2], ())
-            if ids := {one for value, one in candidates if value.endswith(way) or way.endswith(value)}:
-                matched[name] = ids
-                break
-    return matched
-
-
-def _clean_path(text: str) -> str:
-    return text.replace("\\", "/").removeprefix("./").lstrip("/")
 
 
 def add_aliases(tables: Tables) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from querytruth.backends.files.bucket_urls import is_fetched_copy
 from querytruth.backends.files.safe_paths import contained_path
-from querytruth.backends.id_patterns import find_pattern
+from querytruth.backends.id_patterns import find_pattern, match_column
 from querytruth.backends.steps import describe_environment, step
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError
@@ -21,7 +21,7 @@ from querytruth.evaluation import ground_truth, metric_scores, open_set, ranking
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, exclude_queries, read_named_images
-from querytruth.evaluation.published_names import match_column, translate_run
+from querytruth.evaluation.published_names import translate_run
 from querytruth.evaluation.result_files import read_per_query, read_result, result_to_json
 from querytruth.evaluation.result_types import ResultFile
 from querytruth.evaluation.run_evaluation import build_ranked_table, choose_search_depth, evaluate_run, find_thresholds

@@ -7,23 +7,33 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from querytruth.backends.plugins import ModelIdentity
-from querytruth.backends.search_systems import SearchFailure, SearchHit, SearchSystemOptions
+from querytruth.backends.search_systems import SearchFailure, SearchHit, SearchSystemOptions, SystemFile
+from querytruth.backends.steps import current_run
 from querytruth.backends.web.host_rules import LONGEST_PAUSE
+from querytruth.errors import UserError
 
 if TYPE_CHECKING:
     from querytruth.backends.files.object_store import DatabaseObjects
 
+ASK_STAGE = "ask search system"
+TRY_ONE = "try one query: querytruth search TEXT --system FILE --trial"
 _FILE = Path(".systems") / "answers.sqlite"
+MAX_ANSWER_BYTES = 64 << 20
+_RECORDED_AT_ONCE = 20  # answers
+_FIRST = 12  # queries without an answer to any of which the service is taken to be down
+ReadAnswers = Callable[[Sequence[str]], Mapping[str, bytes]]  # those of the keys that are recorded
+PutAnswers = Callable[[Mapping[str, bytes]], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,97 @@ def open_answer_store(folder: Path) -> "DatabaseObjects":
     from querytruth.backends.files.object_store import DatabaseObjects  # of no use where no service is asked
 
     return DatabaseObjects(folder / _FILE, "record answers", "check the path, or delete the file")
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySearch:
+    """One query of a set: its id, what the recorded answer depends on (a text, or the digest of an image), and the
+    search."""
+
+    query_id: str
+    question: str
+    search: Callable[[], list[SearchHit]]
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """`is_offline`: only recorded answers; `is_refreshed`: every query is asked again."""
+
+    is_offline: bool = False
+    is_refreshed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCheck:
+    """The size of the index and the answers to a probe, before and after the queries; None where unknown."""
+
+    before: str | None
+    after: str | None
+    items: int | None
+
+
+def ask_and_record(
+    described: SystemFile, asked: Sequence[QuerySearch], k: int, options: AskOptions, read: ReadAnswers, put: PutAnswers
+) -> tuple[list[SystemAnswer], IndexCheck]:
+    """Returns the answers in the order of the searches, and the check of the index. `read` and `put`: the
+    recorded ones by key. Failures are asked again while online. Raises UserError where the service answers none of the
+    first queries, and offline for queries without a recorded answer."""
+    system, identity = described.system, described.system.identity
+    keys = [answer_key(identity, one.question, k) for one in asked]
+    check_key = answer_key(identity, "\n".join(["index", *keys]), k)
+    found = {} if options.is_refreshed else read([*keys, check_key])
+    answers = {key: parse_system_answer(found[key]) for key in keys if key in found}
+    # What is asked for the first time shows whether anybody is there.
+    known, first = set(answers), list[SystemAnswer]()
+    waiting = {key: one for key, one in zip(keys, asked, strict=True) if key not in answers or answers[key].failure}
+    if options.is_offline:
+        if missing := sum(key not in answers for key in keys):
+            reason = f"{missing:,} of {len(keys):,} queries have no recorded answer"
+            raise UserError(ASK_STAGE, described.name, reason, "run once without --offline")
+        waiting = {}
+    if not waiting:
+        stated = json.loads(found[check_key]) if check_key in found else (None, None, None)
+        return [answers[key] for key in keys], IndexCheck(*stated)
+    before, fresh = _probe(described, asked[0]), dict[str, bytes]()
+    places = list(waiting)
+    with current_run().reporter.bar("ask", len(waiting), "queries") as advance:
+
+        def keep(place: int, answer: SystemAnswer) -> None:
+            answers[places[place]] = answer
+            fresh[places[place]] = answer.to_bytes()
+            advance(1)
+            if places[place] not in known and len(first) < _FIRST:
+                first.append(answer)
+                if len(first) == _FIRST and all(one.failure for one in first):
+                    reason = f"answered none of the first {_FIRST} queries ({describe_failures(first)})"
+                    raise UserError(ASK_STAGE, described.name, reason, TRY_ONE)
+            if len(fresh) >= _RECORDED_AT_ONCE:
+                put(fresh)
+                fresh.clear()
+
+        try:
+            ask_system(system.options, [one.search for one in waiting.values()], keep)
+        finally:
+            put(fresh)
+    check = IndexCheck(before[0], _probe(described, asked[0])[0], before[1])
+    put({check_key: json.dumps(astuple(check)).encode()})
+    return [answers[key] for key in keys], check
+
+
+def _probe(described: SystemFile, asked: QuerySearch) -> tuple[str | None, int | None]:
+    """A digest of the index: its size, and the ids that it answers a query with; None where it does not answer."""
+    try:
+        items = described.system.count_items()
+        ids = [hit.id for hit in asked.search()]
+    except SearchFailure:
+        return None, None
+    return hashlib.sha256(json.dumps([items, ids]).encode()).hexdigest(), items
+
+
+def describe_failures(answers: Sequence[SystemAnswer]) -> str:
+    """Returns the most frequent failure, and the detail of the first."""
+    (reason, _), *_ = Counter(answer.failure for answer in answers).most_common(1)
+    return f"{reason}: {next(answer.detail for answer in answers if answer.failure)}"
 
 
 def ask_system(

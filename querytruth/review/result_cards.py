@@ -25,68 +25,8 @@ _BIN_TEXTS = {  # bin: sign and description
     MIDDLE: ("~", "The first right one ranks 2 to %(rank)s."),
     FAILURE: ("✕", "No right one is among the first %(rank)s."),
 }
-CAUSE_TITLES = {
-    "near_duplicate": "near-duplicate of the truth",
-    "same_moment": "same moment as the truth",
-    "ambiguous_query": "ambiguous query",
-    "ambiguous_words": "ambiguous words",
-    "all_but_one_label": "all labels but one",
-    "other_labels": "shows something else",
-    "tied": "tied scores",
-    "comes_for_everything": "comes for everything",
-    "unjudged": "unjudged",
-    "few_judged": "few are judged",
-    "nothing_came_back": "nothing came back",
-    "none_found": "no cause found",
-}
-_WARNING_TEXTS = {  # code: title and fix
-    "few_queries": ("Few queries", "Build a larger set, or read the intervals and not the figures."),
-    "ignored_family": (
-        "A kind of question is ignored",
-        "Look at the profile below: the system answers as if the number, the size, the place, the “without” or the "
-        "attribute were not there. Such questions need another model, or a filter on what was detected.",
-    ),
-    "saturated": (
-        "Nearly all right",
-        "Take a harder measure (a lower cut, or one of ranks like ndcg@10), a larger gallery or harder queries.",
-    ),
-    "floor": ("Nearly all wrong", "Take a higher cut, or look below whether the run fits this set at all."),
-    "like_chance": (
-        "No better than chance",
-        "Look at the failures below: are ids or the direction mixed up, or is the model not of this language?",
-    ),
-    "ties": ("Many ties at a cut", "Give scores in full precision, so that they and not the ids decide who is in."),
-    "missing_queries": (
-        "Queries are missing",
-        "Let the system answer every query; one that it cannot answer is a failure.",
-    ),
-    "cut_short": (
-        "The run is too short",
-        "Let the system return more results: --k for a search, more rows for a file.",
-    ),
-    "short_run": (
-        "The run ends early",
-        "Let the system return as many results as the metrics look at, or choose lower cuts.",
-    ),
-    "other_version": (
-        "The run is of another version",
-        "Let the system search this version, to have all of its queries answered.",
-    ),
-    "unknown_ids": (
-        "Ids that the set does not have",
-        "Look at left_out.csv beside the results: are these ids of another set?",
-    ),
-    "waiting": ("Queries wait for judgments", "Judge what searches return for them: querytruth review SET --run RUN."),
-    "condensed": ("Results that the set left out", "Give --outside keep to count them as unjudged at their ranks."),
-    "padding": ("Padding of an index", "Ask the index for fewer results, or leave the padding out."),
-    "answers_out_of_order": ("Answers out of order", "Let the service answer with the best first, or give no scores."),
-    "results_without_score": ("Results without a score", "Let the service give every result a score, or none."),
-    "not_encoded": ("Not all was encoded", "Look at the ledger beside the results for what was lost and why."),
-    "words_of_the_truth": (
-        "It knows the truth's words",
-        "Give it other words (--texts FILE), or read it as an upper line.",
-    ),
-}
+CAUSE_TITLES = page_parts.PAGE_TEXTS["causes"]
+_WARNING_TEXTS = page_parts.PAGE_TEXTS["warnings"]  # code: title and fix
 _METRIC_ORDER = ("hit", "ndcg", "rr", "ap", "r", "p")  # kinds of metrics, the most important first
 _BOX = 4 / 3  # aspect ratio of an image in a row of results
 _UNKNOWN = {"language": "", "style": "", "labels": (), "topic": ""}

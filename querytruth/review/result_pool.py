@@ -16,6 +16,7 @@ from querytruth.evaluation.ground_truth import factorize_ids, find_representativ
 from querytruth.evaluation.judged_sets import read_named_images
 from querytruth.evaluation.live_systems import ask_texts
 from querytruth.evaluation.published_names import add_aliases, match_names, rename_ids
+from querytruth.evaluation.system_answers import AskOptions
 from querytruth.sets import query_texts
 from querytruth.sets.set_files import StoredSet, read_set
 
@@ -36,7 +37,7 @@ def read_result_pool(stored: StoredSet, paths: Sequence[Path], depth: int, syste
     tables = fold_tables(stored.tables, representatives)
     ranked_runs, notes = [], []
     runs = [(path, _read_named_run(path, stored, representatives)) for path in paths]
-    runs += [(path, ask_texts(load_system_file(path), stored, depth).run) for path in systems]
+    runs += [(path, ask_texts(load_system_file(path), stored, depth, AskOptions()).run) for path in systems]
     for path, named in runs:
         run, _ = fold_run(named, representatives)
         known = run["query_id"].isin(tables.queries["query_id"])

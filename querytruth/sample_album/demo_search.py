@@ -2,8 +2,9 @@
 systems, gated against each other, and put on the leaderboard.
 """
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pandas as pd
 import yaml
 
 from flows import evaluation, gate, leaderboard
-from querytruth.backends.files.durable_files import write_atomically
+from flows.check import check
+from querytruth.backends.files.durable_files import write_atomically, write_page
 from querytruth.backends.search_systems import load_system_file
 from querytruth.backends.steps import step
+from querytruth.checks.verdicts import CheckReport
 from querytruth.errors import translate_write_errors
 from querytruth.evaluation import (
     baselines,
@@ -29,17 +32,18 @@ from querytruth.evaluation.steps import StoredResult, find_result_folder
 from querytruth.evaluation.systems import load_run_system
 
 _SERVICES = {"search": 1, "stale-search": 5}  # by name: every n-th image is missing from the index; 1: none is
+_GOLDEN = 12  # queries
 _GATE = release_gate.GateSpec({"ndcg@10": 0.02})
 
 
 @step("sample search services")
 def evaluate_sample_search(
-    version: Path, texts: Path, folder: Path
-) -> tuple[list[StoredResult], list[release_gate.GateReport], Path]:
+    version: Path, texts: Path, folder: Path, album: Path
+) -> tuple[list[StoredResult], list[release_gate.GateReport], list[CheckReport], Path]:
     """Serves the album's search by `texts`, the CSV with texts of the images, and evaluates it on the version of a set.
-    Writes the files that describe the services and leaderboard.html into `folder`. Returns the results of the whole and
-    of the stale service; the gates of the stale one against the whole one, and the other way round; and the page of the
-    leaderboard."""
+    Writes the files that describe the services, golden.yaml, the reports of its checks and leaderboard.html into
+    `folder`. Returns the results of the whole and of the stale service; the gates of the stale one against the whole
+    one, and the other way round; the checks of both on the images in `album`; and the page of the leaderboard."""
     judged = judged_sets.load_judged_set(version)
     assert judged.images is not None
     image_texts = run_formats.read_image_texts(texts, judged.images)
@@ -50,7 +54,7 @@ def evaluate_sample_search(
             file = _describe(folder / f"{name}.yaml", url)
             systems.append(
                 live_systems.make_live_system(
-                    load_system_file(file), judged, live_systems.AskOptions(is_refreshed=True)
+                    load_system_file(file), judged, system_answers.AskOptions(is_refreshed=True)
                 )
             )
             _remove_result(find_result_folder(judged, systems[-1], evaluation_result.TEXT_TO_IMAGE))
@@ -59,13 +63,28 @@ def evaluate_sample_search(
                 judged, systems, (evaluation_result.TEXT_TO_IMAGE,), EvaluationOptions(page=False)
             )
         )
+        checks = [*_check_services(judged, folder, album)]
     whole, stale = (load_run_system(one.folder, judged) for one in results if one.folder is not None)
     gates = [
         gate.run_gate(judged, candidate, baseline, _GATE) for candidate, baseline in ((stale, whole), (whole, stale))
     ]
     board = folder / "leaderboard.html"
     leaderboard.write_leaderboard(leaderboard.build_leaderboard(version), board)
-    return results, gates, board
+    return results, gates, checks, board
+
+
+def _check_services(judged: judged_sets.JudgedSet, folder: Path, album: Path) -> Iterator[CheckReport]:
+    """Yields the check of each service by the first captions of the set, written down as the whole one answers."""
+    assert judged.queries is not None and judged.images is not None
+    right = judged.qrels[judged.qrels["relevance"] > 0].astype({"query_id": "str", "image_id": "str"})
+    right = right.merge(judged.queries[["query_id", "text"]]).merge(judged.images[["image_id", "file_name"]])
+    rows = right.drop_duplicates("text")[["text", "file_name"]].head(_GOLDEN).itertuples(index=False)
+    golden = {"images": os.path.relpath(album, folder), "within": 20, "system": "search.yaml"}
+    golden |= {"cases": [{"query": text, "must": [name]} for text, name in rows]}
+    write_page(folder / "golden.yaml", yaml.safe_dump(golden, allow_unicode=True, sort_keys=False))
+    for name in _SERVICES:
+        places = {"system": folder / f"{name}.yaml", "report": folder / f"check-{name}"}
+        yield check(folder / "golden.yaml", **places, update=name == "search")
 
 
 def _make_search(

@@ -20,37 +20,18 @@ from urllib.parse import parse_qs, urlsplit
 from PIL import Image, ImageOps
 from pillow_heif import register_heif_opener
 
+from querytruth.backends.files.text_formats import load_yaml
 from querytruth.errors import UserError
 
-SUBJECTS = [
-    "cyclist", "violinist", "baker", "fisherman", "welder", "potter",
-    "juggler", "nurse", "dancer", "gardener", "painter", "climber",
-]  # fmt: skip
-ACTIONS = [
-    "repairs", "carries", "photographs", "sells", "draws", "lifts",
-    "washes", "hides", "paints", "throws", "weighs", "admires",
-]  # fmt: skip
-THINGS = [
-    "kettle", "ladder", "globe", "trumpet", "anchor", "lantern",
-    "melon", "typewriter", "umbrella", "drum", "barrel", "telescope",
-]  # fmt: skip
-PLACES = [
-    "harbour", "library", "greenhouse", "stairwell", "meadow", "workshop",
-    "tunnel", "market", "rooftop", "chapel", "quarry", "kitchen",
-]  # fmt: skip
-COLOURS = {
-    "black": (15, 15, 15), "white": (240, 240, 240), "grey": (128, 128, 128), "red": (190, 40, 40),
-    "orange": (225, 130, 40), "yellow": (225, 205, 70), "green": (60, 130, 60), "dark green": (30, 60, 30),
-    "blue": (50, 80, 170), "sky blue": (140, 185, 225), "brown": (100, 70, 45), "beige": (205, 185, 150),
-    "pink": (225, 160, 175), "purple": (110, 60, 130),
-}  # fmt: skip
+_WORDS = load_yaml(Path(__file__).with_name("stand_in_words.yaml").read_text("utf-8"))
 
 
 def name_colours(image: Image.Image) -> list[str]:
     """The name of the colour of each of nine parts, row by row."""
     small = ImageOps.exif_transpose(image).convert("RGB").resize((3, 3), Image.Resampling.BOX)
     pixels = [small.getpixel((x, y)) for y in range(3) for x in range(3)]
-    return [min(COLOURS, key=lambda name: _distance(COLOURS[name], pixel)) for pixel in pixels]
+    colours = _WORDS["colours"]
+    return [min(colours, key=lambda name: _distance(colours[name], pixel)) for pixel in pixels]
 
 
 def _distance(one: Any, other: Any) -> int:
@@ -61,8 +42,7 @@ def choose_words(image: Image.Image) -> list[str]:
     """A word of each list, by the colours of a part of the image."""
     colours = name_colours(image)
     parts = (colours[:3], colours[3:6], colours[6:], colours[1::3])
-    lists = (SUBJECTS, ACTIONS, THINGS, PLACES)
-    return [words[zlib.crc32("|".join(part).encode()) % 12] for words, part in zip(lists, parts, strict=True)]
+    return [words[zlib.crc32("|".join(part).encode()) % 12] for words, part in zip(_WORDS["lists"], parts, strict=True)]
 
 
 def describe(image: Image.Image) -> str:

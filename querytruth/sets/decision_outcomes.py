@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
+from querytruth.backends.files.text_formats import load_yaml
 from querytruth.sets.decision_agreement import DecisionConflict
 from querytruth.sets.decision_records import ImagePairDecision, Override, SetDecision, latest_by_target
 from querytruth.sets.manifest import Decisions, StaleDecision
 
+_ADVICE: dict[str, str] = load_yaml(Path(__file__).with_name("decision_advice.yaml").read_text("utf-8"))
 # By stage and kind of the ledger, the reasons that an override lifts; None: all of them.
 _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
     ("filter", "image"): None,
@@ -88,98 +91,14 @@ def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
     return bucket == "rejected" and (overridable is None or reason in overridable)
 
 
-_FIX_IMAGE = "fix or replace the file, then build again"
-_FIX_SOURCE = "fix the files that were imported, then import again"
-_SAME_BYTES = "nothing is lost: the other image is the same to the byte"
-_IN_THE_POOL = "nothing is lost: it was found already"
-_LARGEST_SET = "decide in the largest set, of which this one is a part"
-_PAGE_BEFORE = "say otherwise on the page of the version before (querytruth review NAME/v1), then build again"
-_SITE_SAYS_NO = "its site does not want it fetched: the images after it stand in for it"
-_LABEL_RULES = "a rule of the definition rejects it: see searchable.min_images, searchable.count and area_ratio"
-
-# What to do, by stage and kind; below it by reason, where the advice differs.
-_ADVICE: dict[tuple[str, str], str] = {
-    ("list", "image"): "fix the name or the list that names it, then build again",
-    ("scan", "image"): _FIX_IMAGE,
-    ("duplicates", "image"): "say in Duplicates that the two are not the same image",
-    ("select", "image"): "raise select.count, then build again",
-    ("log", "line"): "nothing is asked of it: fix the line where it is a question, then build again",
-    ("questions", "line"): "nothing is lost: its question stands once, with all lines that ask it counted",
-    ("draw", "query"): "raise sample.count, then build again",
-    ("render", "image"): _FIX_IMAGE,
-    ("name", "image"): "give the file a name in UTF-8, then build again",
-    ("ambiguity", "caption"): "nothing is lost: another query reads the same and has the same right images",
-    ("judge", "pair"): "a person decides it: judge it in the review page, then build again",
-    ("sure", "query"): "a person decides on its images: judge them in the review page, then build again",
-    ("size", "image"): _LARGEST_SET,
-    ("answers", "caption"): _LARGEST_SET,
-    ("review", "query"): f"a person dropped it: {_PAGE_BEFORE}",
-    ("images", "image"): "fix or replace the file, or what the annotations say of it, then build again",
-    ("boxes", "box"): "fix the annotations, then build again",
-    ("labels", "label"): _LABEL_RULES,
-    ("detections", "detection"): "fix the detector's results, then build again",
-    ("spellings", "label"): "nothing is lost: it counts as the other spelling of the same name",
-    ("parents", "parent"): _LABEL_RULES,
-    ("mixes_of", "mix"): "a rule of the definition rejects it: see mixes.min_images and mixes.cap",
-    (
-        "reworded",
-        "query",
-    ): "only its phrasings are lost: build again with --retry-failures, or name another model",
-    ("phrasings", "phrasing"): "nothing is lost: the query it was made of stays, with its other phrasings",
-    ("family", "question"): "a rule of the definition rejects it: see family_rules.min_images and family_rules.cap",
-    ("attributes", "attribute"): "a rule of the definition leaves it out: see attributes.allow and attributes.exclude",
-    ("queries", "query"): _FIX_SOURCE,
-    ("imported_images", "image"): _FIX_SOURCE,
-    ("judgments", "judgment"): _FIX_SOURCE,
-    ("truth", "query"): _FIX_SOURCE,
-    ("replies", "reply"): "raise the stage's rounds to ask more often, or name another model",
-    ("rows", "row"): "write it into a row of the stage's table as an edit, or add it to the samples",
-    ("choice", "object"): "a person dropped it: take that back in the table of the objects, then collect again",
-    ("search", "query"): "the image search gives no answer to it: reword it in the table of the objects",
-    ("results", "result"): "nothing lies there: the results after it stand in for it",
-    ("batches", "query"): "lower collect.keep, or raise collect.first, then build again",
-    ("images", "result"): "no image could be had there: the results after it stand in for it",
-    ("answers", "query"): "images of it could not be rendered: lower collect.keep, then build again",
-    ("image split", "image"): "decide in the set that the training took this part of",
-    ("query split", "query"): "decide in the set that the training took this part of",
-}
-_ADVICE_BY_REASON: dict[tuple[str, str, str], str] = {
-    ("list", "image", "listed_twice"): "nothing is lost: it is listed twice, and counts once",
-    ("duplicates", "image", "exact_duplicate"): _SAME_BYTES,
-    ("review", "query", "no_relevant_left"): f"people left it no right image: {_PAGE_BEFORE}",
-    ("images", "image", "same_bytes"): _SAME_BYTES,
-    ("images", "image", "listed_in_another_file"): "nothing is lost: another of the annotation files lists it, too",
-    ("images", "image", "image_missing"): "put the file where the annotations say, then build again",
-    ("boxes", "box", "image_not_accepted"): "its image was not accepted: see the stage images",
-    ("boxes", "box", "crowd"): "a rule of the definition rejects it: see boxes.crowd",
-    ("boxes", "box", "fake"): "a rule of the definition rejects it: see boxes.fake",
-    ("detections", "detection", "below_score"): "a rule of the definition rejects it: see detections.at_least",
-    ("detections", "detection", "label_annotated"): "nothing is lost: the annotations have this label in the image",
-    ("detections", "detection", "image_not_accepted"): "its image was not accepted: see the stage images",
-    ("labels", "label", "no_images"): "no image bears it: annotate some, then build again",
-    ("parents", "parent", "no_images"): "no image bears it: annotate some, then build again",
-    ("imported_images", "image", "same_bytes"): _SAME_BYTES,
-    ("rows", "row", "known"): _IN_THE_POOL,
-    ("rows", "row", "repeated"): _IN_THE_POOL,
-    ("choice", "object", "repeated"): "nothing is lost: people gave another object the same words",
-    ("results", "result", "repeated_url"): "nothing is lost: the query has it at a better rank",
-    ("images", "result", "not_needed"): "the images before it were enough: raise collect.keep to have more",
-    ("images", "result", "query_dropped"): "its query was rejected: rescue that",
-    ("images", "result", "near_duplicate"): "the query has the other one, and a further image in its place",
-    ("images", "result", "exact_duplicate"): _SAME_BYTES,
-    ("images", "result", "forbidden_by_robots"): _SITE_SAYS_NO,
-    ("images", "result", "forbidden_by_robots_tag"): _SITE_SAYS_NO,
-}
-
-
 def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:
     """Returns what to do about an item that cannot be overridden; "" where it can be, or the reason is unknown."""
     if bucket == "pending":
         return "run the same command again: what failed is asked anew"
     if is_overridable(stage, kind, bucket, reason):
         return ""
-    place = _generic_stage(stage), kind
-    return _ADVICE_BY_REASON.get((*place, reason)) or _ADVICE.get(place, "")
+    place = f"{_generic_stage(stage)}/{kind}"
+    return _ADVICE.get(f"{place}/{reason}") or _ADVICE.get(place, "")
 
 
 def _generic_stage(stage: str) -> str:

@@ -11,9 +11,9 @@ import pytest
 
 from querytruth.backends.search_systems import SearchHit
 from querytruth.evaluation.ground_truth import index_qrels
-from querytruth.evaluation.live_systems import IndexCheck, build_system_run
+from querytruth.evaluation.live_systems import build_system_run
 from querytruth.evaluation.ranking import rank_run
-from querytruth.evaluation.system_answers import SystemAnswer
+from querytruth.evaluation.system_answers import IndexCheck, SystemAnswer
 from tests.loopback import CannedResponse, LoopbackAnswer, loopback, stay_silent
 from tests.small_sets import image_id_of, publish_small_set, query_id_of, small_tables
 

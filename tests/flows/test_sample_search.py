@@ -12,6 +12,7 @@ import pytest
 from querytruth.evaluation.baselines import LexicalIndex, build_lexical_run
 from querytruth.evaluation.system_answers import serve_search
 from querytruth.sample_album.demo_search import evaluate_sample_search
+from tests.checks.golden_world import write_photos
 from tests.small_sets import publish_small_set, small_tables
 
 
@@ -44,8 +45,11 @@ def test_the_whole_service_is_ahead_of_the_stale_one_and_a_second_demo_replaces_
     texts = {"dog": "a dog, wet -1", "beach": "沙滩上的狗", "cat": "'cat' asleep", "tree": "green leaves"}
     rows = "".join(f'"holiday/{name} 1.jpg","{text}"\n' for name, text in texts.items())
     (tmp_path / "texts.csv").write_text(f"file_name,text\n{rows}", encoding="utf-8")
+    write_photos(tmp_path / "album/holiday", [f"{name} 1.jpg" for name in texts])
     for _ in range(2):
-        results, gates, page = evaluate_sample_search(version, tmp_path / "texts.csv", tmp_path / "search")
+        results, gates, checks, page = evaluate_sample_search(
+            version, tmp_path / "texts.csv", tmp_path / "search", tmp_path / "album"
+        )
     whole, stale = (result.scored.result for result in results)
     assert whole.per_query["hit@1"].mean() == 1.0 > stale.per_query["hit@1"].mean()
     assert whole.counts["search_system"]["failures"] == {} and whole.counts["latency_ms"]["p50"] > 0
@@ -53,6 +57,7 @@ def test_the_whole_service_is_ahead_of_the_stale_one_and_a_second_demo_replaces_
         ("stale-search", "search"),
         ("search", "stale-search"),
     ]
+    assert [report.count("fail") for report in checks] == [0, 1] and (tmp_path / "search/golden.lock").exists()
     assert gates[0].checks[0].difference == -gates[1].checks[0].difference < 0
     board = list(csv.DictReader((tmp_path / "search/leaderboard.csv").open(encoding="utf-8-sig")))
     assert [row["system"] for row in board] == ["search", "stale-search"] and "stale-search" in page.read_text("utf-8")

@@ -174,6 +174,18 @@ def test_an_odd_member_of_a_shard_is_counted_or_named(member: str, tmp_path: Pat
     check("webdataset", shard("a.jpg", "a.txt", member), member, before)
 
 
+@pytest.mark.parametrize(
+    "added", ["query: b, nothing: true", "query: b, must: 9.jpg", "query: a, must: 1.jpg", "must: 1.jpg"]
+)
+def test_an_odd_case_of_a_golden_file_is_counted_or_named(added: str, tmp_path: Path) -> None:
+    (tmp_path / "1.jpg").write_bytes(make_jpeg())
+    path, text = tmp_path / "golden.yaml", "run: a.trec\nimages: .\ncases:\n- {query: a, must: 1.jpg}\n"
+    path.write_text(text)
+    before = count("golden", path)
+    path.write_text(f"{text}- {{{added}}}\n")
+    check("golden", path, "golden.yaml", before)
+
+
 def test_no_format_is_forgotten() -> None:
-    tested = {*LINES, *OBJECTS, "eccv_caption", "huggingface", "mteb", "csv", "webdataset"}
+    tested = {*LINES, *OBJECTS, "eccv_caption", "golden", "huggingface", "mteb", "csv", "webdataset"}
     assert tested == set(importers.IMPORTERS.list_plugins())

@@ -9,13 +9,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from querytruth.array_types import FloatArray
 from querytruth.errors import UserError
+
+if TYPE_CHECKING:
+    from querytruth.array_types import FloatArray
 
 _FEWEST_BAD = 2  # rows that are left out of any file
 _NUMBER = re.compile(r"([+-]?)(\d[\d.,' ]*|[.,]\d+)(e[+-]?\d+)? ?([kmb千万萬億亿%]?)", re.IGNORECASE)
@@ -131,9 +132,11 @@ def find_number_form(
     return NumberForm("," if has_comma else ".", is_whole)
 
 
-def read_scores(stage: str, item: object, cells: Sequence[Any] | FloatArray) -> tuple[FloatArray, str]:
+def read_scores(stage: str, item: object, cells: "Sequence[Any] | FloatArray") -> "tuple[FloatArray, str]":
     """Returns the scores of all cells from 0 to 1, NaN for what is none, and their scale: up to 1, or per cent; or what
     the options say. Raises UserError for scores of which too many fit neither."""
+    import numpy as np  # of no use to most readers, and slow to load
+
     raw, is_percent, given = np.asarray(cells), np.zeros(1, dtype=bool), find_table_options().scores
     if not isinstance(cells, np.ndarray):
         form = find_number_form(stage, item, cells)

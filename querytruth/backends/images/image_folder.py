@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from urllib.parse import unquote
 
-from querytruth.backends.images.source_readers import is_inside
+from querytruth.backends.images.source_names import is_inside
 
 Parts = tuple[str, ...]
 
@@ -166,20 +166,24 @@ class ImageFolder:
             return False
 
     def _files(self, number: int) -> dict[str, list[str]]:
-        """Returns the paths of all regular files below the root by a form of their name. Walks the folder once, when
-        first needed."""
+        """Returns the paths of all regular files below the root by a form of their name."""
         with self._walk:
-            if self._below is None:
-                self._below = []
-                for folder, _, names in os.walk(self.root):
-                    paths = (Path(folder, name) for name in names)
-                    kept = (path for path in paths if path.is_file() and not path.is_symlink())
-                    self._below += [str(path.relative_to(self.root)) for path in kept]
             if number not in self._by_form:
                 index = self._by_form[number] = defaultdict(list)
-                for path in self._below:
+                for path in self.list_names():
                     index[_FORMS[number](posixpath.basename(path))].append(path)
             return self._by_form[number]
+
+    def list_names(self) -> list[str]:
+        """Returns the sorted paths of all regular files below the root, relative to it. Walks the folder once."""
+        if self._below is None:
+            below = list[str]()
+            for folder, _, names in os.walk(self.root):
+                paths = (Path(folder, name) for name in names)
+                kept = (path for path in paths if path.is_file() and not path.is_symlink())
+                below += [str(path.relative_to(self.root)) for path in kept]
+            self._below = sorted(below)
+        return self._below
 
 
 def split_listed_name(listed: str) -> tuple[Parts, bool]:

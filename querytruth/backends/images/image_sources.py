@@ -180,7 +180,7 @@ def _locate(name: bytes, home: bytes, folders: dict[bytes, bool]) -> str | Refus
             mode = os.stat(path).st_mode  # noqa: PTH116
         folder = os.path.dirname(path)  # noqa: PTH120
         if folder not in folders:
-            folders[folder] = source_readers.is_inside(os.path.realpath(folder), home)
+            folders[folder] = source_names.is_inside(os.path.realpath(folder), home)
     except (FileNotFoundError, NotADirectoryError) as error:
         return RefusedItem("missing", error.strerror)
     except OSError as error:

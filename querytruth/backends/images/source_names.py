@@ -92,3 +92,8 @@ def parent_url(url: str) -> str:
     first, link, rest = url.partition("::")
     protocol, _, path = first.partition("://")
     return f"{protocol}://{path.rpartition('/')[0]}{link}{rest}"
+
+
+def is_inside(path: bytes, folder: bytes) -> bool:
+    """Whether a real path is a real folder or lies below it."""
+    return path == folder or path.startswith(folder.rstrip(b"/") + b"/")

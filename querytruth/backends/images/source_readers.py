@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from querytruth.backends.files.parquet_files import iterate_parquet, on_disk, read_parquet_schema
 from querytruth.backends.files.table_rows import open_table
 from querytruth.backends.files.text_formats import refuse_repeated_columns
-from querytruth.backends.images.source_names import encode_item, parse_list_entry
+from querytruth.backends.images.source_names import encode_item, is_inside, parse_list_entry
 from querytruth.errors import UserError
 
 NUMBER_COLUMNS = ("latitude", "longitude")
@@ -153,11 +153,6 @@ def _list_link(path: bytes, name: bytes, top: bytes, entries: ListingBuilder) ->
         entries.refuse(encode_item(name), "not_a_regular_file")
     else:
         entries.accept(encode_item(name))
-
-
-def is_inside(path: bytes, folder: bytes) -> bool:
-    """Whether a real path is a real folder or lies below it."""
-    return path == folder or path.startswith(folder.rstrip(b"/") + b"/")
 
 
 def list_url(filesystem: Any, root: str) -> ListingBuilder:

@@ -6,14 +6,16 @@ are those of the user's own services, so that private ones are allowed, as they 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic import Field, field_validator
 
-from querytruth.array_types import Vectors
 from querytruth.backends.files.option_paths import PathOrName, read_plugin_file
 from querytruth.backends.id_patterns import ID_COLUMNS, ID_PARTS, split_pattern
 from querytruth.backends.plugins import ModelIdentity, PluginOptions, PluginPackage
+
+if TYPE_CHECKING:
+    from querytruth.array_types import Vectors
 
 SEARCH_SYSTEMS = PluginPackage("querytruth.backends.search_systems", "search system", "load search system")
 
@@ -114,7 +116,7 @@ class QueryEncoder:
         self.name = name
         self._embedder: Any = None
 
-    def encode(self, text: str) -> Vectors:
+    def encode(self, text: str) -> "Vectors":
         """Returns the vector of a text, (dimensions,)."""
         from querytruth.backends.models.embedders import load_query_embedder
 

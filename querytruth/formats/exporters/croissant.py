@@ -6,6 +6,7 @@ Vocabulary: https://docs.mlcommons.org/croissant/docs/croissant-spec.html and cr
 mlcroissant 1.1.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,46 +20,7 @@ from querytruth.sets.manifest import Manifest
 from querytruth.sets.manifest_notes import describe_certificate
 from querytruth.sets.set_files import StoredSet
 
-_CONTEXT = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "arrayShape": "cr:arrayShape",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isArray": "cr:isArray",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
+_CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text("utf-8"))
 _KEYS = {"images": "image_id", "queries": "query_id"}
 _TYPES = {"string": "sc:Text", "int8": "sc:Integer", "int16": "sc:Integer", "int32": "sc:Integer"}
 

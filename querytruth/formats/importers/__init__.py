@@ -19,7 +19,9 @@ from querytruth.formats.imported_tables import LARGEST_GRADE
 from querytruth.formats.set_images import ImageStore
 from querytruth.records import are_own_ids, empty_frame
 
-IMPORTERS = PluginPackage("querytruth.formats.importers", "format", "import")
+IMPORTERS = PluginPackage(
+    "querytruth.formats.importers", "format", "import", {"golden": "querytruth.checks.golden_import"}
+)
 _FAR = 1 << 31  # more than any grade
 ImportRow = tuple[Any, ...]
 ImportRejection = tuple[str, str, str, str]  # kind (query, image), item, reason, detail

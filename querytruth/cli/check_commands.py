@@ -1,0 +1,111 @@
+"""`querytruth check` and `check init`: golden queries, checked and written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import yaml
+from pydantic import Field
+from rich.prompt import Prompt
+
+from flows.check import CheckRequest, run_check
+from querytruth import terminal
+from querytruth.backends.files.durable_files import write_page
+from querytruth.backends.search_systems import load_system_file
+from querytruth.checks.answers import NO_IMAGE, match_answers
+from querytruth.checks.golden_file import STAGE
+from querytruth.cli.command_line import command, group
+from querytruth.cli.options import JsonOption
+from querytruth.errors import UserError, translate_read_errors
+from querytruth.evaluation.system_answers import SystemAnswer
+from querytruth.requests import Request
+
+app = group("check", "Check that a search still finds what it must, by golden queries.")
+_ASKED = 5  # queries
+_SHOWN = 10  # results of each
+_QUESTION = "Right ones, such as 1 3 (-2: must not be found; 0: nothing is right; Enter: leave the query out)"
+
+
+@app.default
+@command
+def check(json: JsonOption = False, *, request: CheckRequest) -> None:
+    """Check that a search still finds what it must. Exit 0: no case fails; 1: a case fails, a floor is missed, or the
+    search does not answer; 2: the golden file cannot be.
+
+    Example: querytruth check golden.yaml --report check
+    """
+    with terminal.reported_run():
+        report = run_check(request)
+    if json:
+        terminal.print_json(report.to_json())
+    else:
+        for line in (*(f"{one.status.upper():13}  {one.query}: {one}" for one in report.cases), *report.notes, report):
+            terminal.out.print(str(line), markup=False, soft_wrap=True)
+    raise SystemExit(bool(report.failures))
+
+
+class GoldenRequest(Request):
+    """A golden file from what a person chooses."""
+
+    stage: ClassVar[str] = STAGE
+
+    images: Path = Field(description="The folder that the search indexes.")
+    system: Path = Field(description="A search service, described in YAML.")
+    queries: Path | None = Field(None, description="A text file with a query a line; without it they are asked.")
+    out: Path = Field(Path("golden.yaml"), description="The file to write.")
+
+
+@app.command(name="init")
+@command
+def init(*, request: GoldenRequest) -> None:
+    """Write a golden file: queries are asked, and which of the first results must be found.
+
+    Example: querytruth check init --images photos --system my-search.yaml
+    """
+    out, cases = request.out, []
+    if out.exists():
+        raise UserError(STAGE, out, "exists already", "give --out another name, or remove it")
+    described, texts = load_system_file(request.system), [""] * _ASKED
+    if request.queries is not None:
+        with translate_read_errors(STAGE, request.queries):
+            texts = [line for line in request.queries.read_text("utf-8-sig").splitlines() if line.strip()]
+    from flows.search import ask_once
+
+    for number, given in enumerate(texts, start=1):
+        if not (text := given or _ask(f"Query {number} of {_ASKED} (Enter: no more)")):
+            break
+        answer = SystemAnswer(tuple(ask_once(described, text, _SHOWN)))
+        form, root = described.system.options.ids, request.images.resolve()
+        images = [hit.id for hit in match_answers([answer], root, form, described.name)[0].hits]
+        terminal.print_table(text, ["", "image"], [[rank, name] for rank, name in enumerate(images, start=1)])
+        cases += _choose(text, images)
+    if not cases:
+        raise UserError(STAGE, out, "would hold no case", "choose a result of at least one query")
+    keys = {name: os.path.relpath(getattr(request, name), out.parent) for name in ("system", "images")}
+    text = yaml.safe_dump(keys | {"within": _SHOWN, "cases": cases}, allow_unicode=True, sort_keys=False)
+    write_page(out, text, "or give --out another name")
+    terminal.out.print(f"{out} written. Next: querytruth check {out} --update", markup=False, soft_wrap=True)
+
+
+def _ask(question: str) -> str:
+    try:
+        return Prompt.ask(question, console=terminal.err, default="", show_default=False).strip()
+    except EOFError:
+        return ""
+
+
+def _choose(text: str, images: list[str]) -> list[dict[str, object]]:
+    """Ask until the reply is numbers of images; returns the case, or none."""
+    while reply := _ask(_QUESTION).replace(",", " ").split():
+        if reply == ["0"]:
+            return [{"query": text, "nothing": True}]
+        known = {str(rank): name for rank, name in enumerate(images, start=1) if not name.startswith(NO_IMAGE)}
+        if {one.removeprefix("-") for one in reply} <= known.keys():
+            parts = {
+                "must": [name for rank, name in known.items() if rank in reply],
+                "must_not": [name for rank, name in known.items() if f"-{rank}" in reply],
+            }
+            return [{"query": text, **{name: found for name, found in parts.items() if found}}]
+    return []

@@ -41,7 +41,12 @@ def run_gate(
     verdict = release_gate.combine_verdicts([*(one.verdict for one in checks), *(one.verdict for one in latency)])
     candidate_name, baseline_name = (str(one.description["name"]) for one in (candidate, baseline))
     of_set = scored[0].result.counts["queries_of_set"]
-    return release_gate.GateReport(judged.description, candidate_name, baseline_name, checks, latency, verdict, of_set)
+    queries = judged.queries
+    asked = () if queries is None else queries.loc[queries["query_id"].isin(tables[0].index), "labels"].dropna()
+    labels = len({label for row in asked for label in row})
+    return release_gate.GateReport(
+        judged.description, candidate_name, baseline_name, checks, latency, verdict, of_set, labels
+    )
 
 
 def have_same_results(candidate: pd.DataFrame, baseline: pd.DataFrame) -> bool:

@@ -173,7 +173,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 445,
-    "lines": 75_630,
+    "lines": 75_645,
     "lines of imports": 5_939,
     "carriers that are built at one place": 88,
     "functions with seven parameters or more": 14,

@@ -102,7 +102,7 @@ class LatencyCheck:
 @dataclass(frozen=True, slots=True, repr=False)
 class GateReport:
     """All checks of a gate and their common verdict; printed, a table. `set`: as in EvaluationResult;
-    `queries_of_set`: of its counts."""
+    `queries_of_set`: of its counts; `labels`: how many the gated queries ask for, 0 where they have none."""
 
     set: EvaluatedSet
     candidate: str
@@ -111,6 +111,7 @@ class GateReport:
     latency: list[LatencyCheck]
     verdict: Verdict
     queries_of_set: Mapping[str, int] = field(default_factory=dict)
+    labels: int = 0
 
     @property
     def table(self) -> pd.DataFrame:

@@ -48,11 +48,14 @@ def describe_latency(check: LatencyCheck) -> str:
 
 
 def describe_gated_truth(report: GateReport) -> str:
-    """Returns where the set's queries went, and what is certified of the truth that a gate decides by."""
+    """Returns where the set's queries went, what a verdict does not rule out, and what is certified of the truth."""
     certificate = report.set.get("certificate")
     shown = report.queries_of_set.get("count", 0)
-    queries = describe_queries({"queries_of_set": report.queries_of_set}, shown)
-    return f"{queries}; the truth: {describe_certificate(certificate)}" if certificate else queries
+    text = describe_queries({"queries_of_set": report.queries_of_set}, shown)
+    if report.labels:  # three in so many may fail where none of those that were seen does (the rule of three)
+        few = f"{min(3 / report.labels, 1):.0%} of labels"
+        text += f"; {report.labels:,} labels: that a search fails for up to {few} is not ruled out"
+    return f"{text}; the truth: {describe_certificate(certificate)}" if certificate else text
 
 
 def render_gate_markdown(report: GateReport) -> str:

@@ -56,6 +56,7 @@ from querytruth.sets.published_files import RESULTS_FOLDER
 
 ASSUMED_SECONDS = 6.0  # for a pair, where the log shows no pace
 _SCHEMA_VERSION = 1
+_SHARES = (0.01, 0.05, 0.2)  # of relevant pairs, for which a plan states widths
 _ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
 
 
@@ -86,13 +87,15 @@ def _share_of(total: int, share: float) -> int:
     return math.floor(total * share + 1e-9)  # 0.1 of 30 is 3
 
 
-def expect_width(pool: AuditPool, allocation: dict[str, int]) -> float:
-    """Returns the width of the missing share's interval if the strata are as relevant as plans expect."""
+def expect_width(pool: AuditPool, allocation: dict[str, int], share: float) -> float:
+    """Returns the width of the missing share's interval if this share of the pairs that the set does not call relevant
+    is relevant; nobody knows it before people have judged."""
     strata = pool.count_strata()
     names = [name for name in strata if allocation.get(name)]
     sizes, drawn = (np.array([by[name] for name in names], dtype=np.float64) for by in (strata, allocation))
-    expected = np.array([expect_relevant(name) for name in names])
-    return expected_width(sizes, drawn, expected, np.array([name.startswith(JUDGED_RELEVANT) for name in names]))
+    is_judged = np.array([name.startswith(JUDGED_RELEVANT) for name in names])
+    expected = np.where(is_judged, expect_relevant(JUDGED_RELEVANT), share)
+    return expected_width(sizes, drawn, expected, is_judged)
 
 
 def plan_audit(path: Path, pooled: PooledSet, size: AuditKeys, judge: ChatModel | None = None) -> JsonRecord:
@@ -118,7 +121,9 @@ def plan_audit(path: Path, pooled: PooledSet, size: AuditKeys, judge: ChatModel 
         ]
         + [{"stratum": "outside", "pairs": pool.outside_size, "to_judge": outside}],
         "judgments": judgments,
-        "expected_width": None if size.goal else round(expect_width(pool, allocation), 4),
+        "expected_width": None
+        if size.goal
+        else {f"{share:.0%}": round(expect_width(pool, allocation, share), 3) for share in _SHARES},
         "seconds_per_judgment": ASSUMED_SECONDS if seconds is None else seconds,
         "judge": None if judge is None else judge.identity.name,
         "judge_calls": calls,

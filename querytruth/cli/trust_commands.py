@@ -58,8 +58,9 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
         costs = f" ({', '.join(cost)})" if cost else ""
         terminal.out.print(f"judge {planned['judge']}: {planned['judge_calls']:,} calls{costs}", markup=False)
     if planned["expected_width"] is not None:
-        width = f"{planned['expected_width']:.3f} wide where strata are as relevant as usual"
-        terminal.out.print(f"the interval of the missing share is about {width}", soft_wrap=True)
+        widths = ", ".join(f"{width:.3f} wide if {share}" for share, width in planned["expected_width"].items())
+        rest = f"{widths} of the pairs that the set does not call relevant are"
+        terminal.out.print(f"the interval of the missing share is about {rest}", soft_wrap=True)
     terminal.out.print("Next: the same with start in place of plan")
 
 

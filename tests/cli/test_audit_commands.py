@@ -92,7 +92,9 @@ def test_a_plan_shows_costs_and_writes_nothing(run: Run, eccv: EccvSet, tmp_path
     words = ["audit", "plan", "eccv", *runs, "--depth", 30, "--out", tmp_path / "sets", "--json"]
     before = sorted((tmp_path / "sets").rglob("*"))
     few, many = (json.loads(run(*words, "--judgments", number)[0]) for number in (50, 500))
-    assert few["expected_width"] > many["expected_width"] and many["hours"] > few["hours"] > 0
+    assert few["expected_width"].keys() == {"1%", "5%", "20%"} and many["hours"] > few["hours"] > 0
+    assert all(few["expected_width"][share] > width for share, width in many["expected_width"].items())
+    assert many["expected_width"]["1%"] > 2 * many["expected_width"]["20%"], "the rarer, the less is known"
     assert few["pace_is_assumed"]
     assert sum(row["pairs"] for row in few["strata"]) == 1332 * len(eccv.stored.tables.images)
     assert sorted((tmp_path / "sets").rglob("*")) == before

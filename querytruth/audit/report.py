@@ -129,7 +129,7 @@ def report_audit(path: Path, name: str, page_language: str | None = None) -> tup
         report["strata"] = count_strata(
             AuditPool(audit.pool, audit.ranks, 0), audit.sample[PAIR].merge(audit.pool, on=PAIR)
         )
-    report["order"] = compare_orders(report["figures"])
+    report["order"] = compare_orders(report["figures"]) if report["figures"] else []
     plain = _to_json(report)
     file = write_audit_report(audit.path, plain)
     return plain, file if page_language is None else write_audit_page(plain, audit.path, stored, page_language)
@@ -168,37 +168,10 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
 
 
 def _report_cards(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
-    """What is certified; p@k by the answers, between the ends that the certificate leaves."""
-    growing = CardAudit(audit, stored)
-    answered = growing.answer(answers)
-    relevant = answered.judge_pairs()
-    index, queries, depth = (
-        pd.MultiIndex.from_frame(audit.pool[PAIR]),
-        audit.manifest["queries"],
-        audit.manifest["depth"],
-    )
-    figures = []
-    for system, results in audit.ranks.groupby("system", sort=True):
-        rows = index.get_indexer(pd.MultiIndex.from_frame(results[PAIR]))
-        for k in (cut for cut in pair_audit.CUTS if cut <= depth):
-            top = rows[results["rank"].to_numpy() <= k]
-            lost, gained = (
-                min(int((relevant[top] == end).sum()), most) for end, most in zip((2, -1), answered.doubt, strict=True)
-            )
-            now, before = float((relevant[top] > 0).sum()), float(answered.pool.is_marked[top].sum())
-            ends = {"before": before, "value": now, "low": now - lost, "high": now + gained}
-            figures.append(
-                {"system": system, "metric": f"p@{k}"} | {name: end / (k * queries) for name, end in ends.items()}
-            )
+    """What is certified. Of systems it says nothing: a truth with so few gaps is what they are measured on next."""
     seconds = median_seconds(decision_log.read_decisions(audit.path.parent.parent, QueryDecision)) or ASSUMED_SECONDS
-    certificate = growing.certify(answers, more=round(_MINUTES * 60 / seconds))
-    return {
-        "truth": [],
-        "slices": [],
-        "width": None,
-        "figures": figures,
-        "certificate": certificate | {"minutes": _MINUTES},
-    }
+    certificate = CardAudit(audit, stored).certify(answers, more=round(_MINUTES * 60 / seconds))
+    return {"truth": [], "slices": [], "width": None, "figures": [], "certificate": certificate | {"minutes": _MINUTES}}
 
 
 def _describe_widths(now: float, then: float) -> JsonRecord:

@@ -69,21 +69,26 @@ def find_overlap(stored: StoredSet, against: Sequence[str], out: Path) -> Overla
     tables, hashed = stored.tables, hash_set_images(stored)
     images = overlap_pairs.ImageOverlap(hashed)
     texts = overlap_pairs.TextOverlap(dict(zip(tables.queries["query_id"], tables.queries["text"], strict=True)))
-    found = [pairs for one in against for pairs in _find_pairs(images, texts, one, out)]
+    opened = {one: _open_collection(one, out) for one in against}
+    found = [pairs for one, parts in opened.items() for pairs in _find_pairs(images, texts, one, *parts)]
     pairs = pd.concat(found, ignore_index=True)[["kind", "set_item", "against", *overlap_pairs.PAIR_COLUMNS[1:]]]
     pairs["distance"] = pd.to_numeric(pairs["distance"])  # a part without pairs has objects
     leaked = {kind: set(pairs.loc[pairs["kind"] == kind, "set_item"]) for kind in ("image", "text")}
-    queries = leaked_queries.classify_queries(tables.queries, tables.qrels, leaked["image"], leaked["text"])
-    mode = get_render_options(stored.manifest).get("mode")
-    alone = overlap_pairs.count_bytes_alone(tables.images, hashed, mode)
-    return OverlapResult(pairs, queries, images.count, alone)
+    alone = overlap_pairs.find_bytes_alone(tables.images, hashed, get_render_options(stored.manifest).get("mode"))
+    unseen = set(alone.index) if any(hashed is not None for hashed, _ in opened.values()) else set()
+    queries = leaked_queries.classify_queries(tables.queries, tables.qrels, leaked["image"], leaked["text"], unseen)
+    counts = {str(name): int(count) for name, count in alone.value_counts().sort_index().items()}
+    return OverlapResult(pairs, queries, images.count, counts)
 
 
 def _find_pairs(
-    images: overlap_pairs.ImageOverlap, texts: overlap_pairs.TextOverlap, against: str, out: Path
+    images: overlap_pairs.ImageOverlap,
+    texts: overlap_pairs.TextOverlap,
+    against: str,
+    hashed: Iterable[pd.DataFrame] | None,
+    named: Iterable[tuple[str, str]] | None,
 ) -> Iterator[pd.DataFrame]:
-    """Yields the pairs with one collection, of images and of texts. Raises UserError for one that has neither."""
-    hashed, named = _open_collection(against, out)
+    """Yields the pairs with one collection, of images and of texts."""
     if hashed is not None:
         yield images.find_pairs(hashed).assign(kind="image", against=against)
     if named is not None:
@@ -119,13 +124,15 @@ def summarize_overlap(stored: StoredSet, against: Sequence[str], result: Overlap
         "pairs": {name: int(count) for name, count in pairs["evidence"].value_counts().sort_index().items()},
         "queries": len(queries),
         "leaked": int((queries["overlap"] == "leaked").sum()),
-        "leaked_by_image": int(queries["by_image"].sum()),
+        "leaked_by_image": int((queries["images_shared"] > 0).sum()),
         "leaked_by_text": int(queries["by_text"].sum()),
         "images": len(stored.tables.images),
         "images_compared": result.images_compared,
         "by_bytes_alone": result.by_bytes_alone,
         "not_searched": _NOT_SEARCHED,
-        "leaked_queries": queries.loc[queries["overlap"] == "leaked", "query_id"].tolist(),
+        "queries_by_overlap": {
+            str(status): part["query_id"].tolist() for status, part in queries.groupby("overlap") if status != "clean"
+        },
     }
 
 

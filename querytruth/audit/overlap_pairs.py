@@ -151,9 +151,9 @@ def _table(ones: object, others: object, evidence: str, distances: RowIndices) -
     )
 
 
-def count_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | None) -> dict[str, int]:
-    """Returns how many images are compared by their bytes alone, by reason: `not_read`, `little_structure`, or that
-    `render.mode` cut or framed them. `images`: image_id, width and height of the original; `hashed`: item, pixels and
+def find_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | None) -> pd.Series:
+    """Returns by image that is compared by its bytes alone the reason: `not_read`, `little_structure`, or that
+    `render.mode` cut or framed it. `images`: image_id, width and height of the original; `hashed`: item, pixels and
     phash of the set's copies, and the digests of the originals; `mode`: of the rendering, None without one."""
     known = hashed.drop_duplicates("item").set_index("item")  # the copy of an image comes before its original
     found = images[images["image_id"].isin(known.index)]
@@ -164,11 +164,11 @@ def count_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | No
         reason[(sides.max(axis=1) > _SAME_SHAPE * sides.min(axis=1)).to_numpy()] = f"render_mode_{mode}"
     reason[copies["phash"].isna()] = "little_structure"
     reason[copies["pixels"].isna()] = "not_read"
-    return {str(name): int(count) for name, count in reason.value_counts().sort_index().items()}
+    return reason.dropna()
 
 
 def describe_bytes_alone(counts: dict[str, Any]) -> str:
-    """Returns the counts of `count_bytes_alone` as people read them; nothing where there are none."""
+    """Returns the counts of `find_bytes_alone` as people read them; nothing where there are none."""
     return ", ".join(f"{count:,} {_WORDS[name]}" for name, count in counts.items())
 
 

@@ -140,8 +140,10 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
         return
     pairs = ", ".join(f"{count:,} by {name}" for name, count in summary["pairs"].items()) or "none"
     leaked = f"{summary['leaked']:,} of {summary['queries']:,} queries are leaked"
-    by = f"{summary['leaked_by_image']:,} by an image, {summary['leaked_by_text']:,} by the text"
-    terminal.out.print(f"pairs: {pairs}\n{leaked} ({by})", markup=False, soft_wrap=True)
+    by = f"{summary['leaked_by_image']:,} share an image, {summary['leaked_by_text']:,} the text"
+    others = {name.replace("_", " "): len(queries) for name, queries in summary["queries_by_overlap"].items()}
+    rest = "".join(f"; {others[name]:,} {name}" for name in ("partly leaked", "unknown") if name in others)
+    terminal.out.print(f"pairs: {pairs}\n{leaked}{rest} ({by})", markup=False, soft_wrap=True)
     read = f"{summary['images_compared']:,} of {summary['images']:,} images of the set were compared"
     terminal.out.print(read, markup=False)
     if summary["by_bytes_alone"]:

@@ -16,27 +16,36 @@ if TYPE_CHECKING:
 
 OVERLAP_FILE = "overlap.json"
 _FOLDER, _STAGE = "overlap", "read overlap"
+_HALF = 0.5  # of the relevant images: from there on what a system knows decides the query
 
 
 def classify_queries(
-    queries: pd.DataFrame, qrels: pd.DataFrame, image_ids: set[str], query_ids: set[str]
+    queries: pd.DataFrame, qrels: pd.DataFrame, image_ids: set[str], query_ids: set[str], unseen: set[str]
 ) -> pd.DataFrame:
-    """Returns query_id, overlap (`leaked` or `clean`), by_image and by_text, in the order of the queries. `image_ids`
-    and `query_ids` are those that have a pair."""
+    """Returns query_id, overlap, images_shared (a share of the relevant ones) and by_text, in the queries' order.
+    `image_ids` and `query_ids` are those that have a pair; `unseen`: images that could have one that nothing finds.
+
+    A query is `leaked` by its text or by half of its relevant images, `partly_leaked` by fewer, `unknown` where none is
+    found and half of them are unseen, else `clean`."""
     import pandas as pd
 
-    relevant = qrels[(qrels["relevance"] > 0) & qrels["image_id"].astype(str).isin(image_ids)]
-    by_image = queries["query_id"].isin(set(relevant["query_id"].astype(str)))
-    by_text = queries["query_id"].isin(query_ids)
-    overlap = (by_image | by_text).map({True: "leaked", False: "clean"})
-    return pd.DataFrame(
-        {"query_id": queries["query_id"], "overlap": overlap, "by_image": by_image, "by_text": by_text}
-    ).reset_index(drop=True)
+    relevant = qrels[qrels["relevance"] > 0].astype({"query_id": str, "image_id": str})
+    shares = {
+        name: relevant["image_id"].isin(ids).groupby(relevant["query_id"]).mean().reindex(queries["query_id"]).fillna(0)
+        for name, ids in (("shared", image_ids), ("unseen", unseen))
+    }
+    shared, by_text = shares["shared"].to_numpy(), queries["query_id"].isin(query_ids).to_numpy()
+    overlap = pd.Series("clean", range(len(queries)), dtype="str")
+    overlap[shares["unseen"].to_numpy() >= _HALF] = "unknown"
+    overlap[shared > 0] = "partly_leaked"
+    overlap[by_text | (shared >= _HALF)] = "leaked"
+    names = queries["query_id"].reset_index(drop=True)
+    return pd.DataFrame({"query_id": names, "overlap": overlap, "images_shared": shared.round(3), "by_text": by_text})
 
 
 class _OverlapRecord(msgspec.Struct):
     content_digest: str
-    leaked_queries: list[str]
+    queries_by_overlap: dict[str, list[str]]
     against: list[str] = []
 
 
@@ -46,24 +55,24 @@ def overlap_folder(version: Path) -> Path:
 
 
 def read_overlap(version: Path, content_digest: str, query_ids: pd.Series) -> pd.Series | None:
-    """Returns `leaked` or `clean` by query id; None where nothing was compared, or another content. Raises UserError
-    for a damaged file."""
+    """Returns the overlap by query id (as `classify_queries` has it); None where nothing was compared, or another
+    content. Raises UserError for a damaged file."""
     import pandas as pd
 
     record = _read_record(version, content_digest)
     if record is None:
         return None
+    known = {query: status for status, queries in record.queries_by_overlap.items() for query in queries}
     ids = query_ids.astype(str)
-    return ids.isin(record.leaked_queries).map({True: "leaked", False: "clean"}).set_axis(pd.Index(ids))
+    return ids.map(known).fillna("clean").set_axis(pd.Index(ids))
 
 
 def describe_overlap(version: Path, content_digest: str) -> list[str]:
     """Returns the warning that queries of the version are leaked, for where a set is shown; empty where none is. Raises
     UserError for a damaged file."""
     record = _read_record(version, content_digest)
-    if record is None or not record.leaked_queries:
+    if record is None or not (count := len(record.queries_by_overlap.get("leaked", ()))):
         return []
-    count = len(record.leaked_queries)
     others = f" ({', '.join(Path(one).name for one in record.against)})" if record.against else ""
     seen = f"{count:,} {'query is' if count == 1 else 'queries are'} leaked: another collection{others} has the same"
     return [f"{seen} image or text. `evaluate --slice overlap` tells how systems do on the others."]

@@ -10,7 +10,7 @@ from PIL import Image
 from flows.definition_loader import load_definition
 from flows.set_kinds import build_set
 from querytruth.audit.overlap import OverlapResult, find_overlap, summarize_overlap
-from querytruth.audit.overlap_pairs import count_bytes_alone, describe_bytes_alone
+from querytruth.audit.overlap_pairs import describe_bytes_alone, find_bytes_alone
 from querytruth.sets.set_files import StoredSet, read_set
 from tests.images import draw_scene
 
@@ -85,4 +85,4 @@ def test_an_image_without_a_file_is_compared_by_its_digest_and_said_to_be(photos
 def test_an_image_with_neither_file_nor_digest_is_not_counted_as_compared() -> None:
     images = pd.DataFrame({"image_id": ["i1", "i2"], "width": [3, 4], "height": [4, 3]})
     hashed = pd.DataFrame({"item": ["i1"], "sha256": ["aa"], "pixels": [None], "phash": [None]})
-    assert count_bytes_alone(images, hashed, None) == {"not_read": 1}
+    assert find_bytes_alone(images, hashed, None).tolist() == ["not_read"]

@@ -58,8 +58,10 @@ def test_a_text_that_is_there_a_thousand_times_gives_few_pairs_and_the_whole_cou
     assert overlap.counts["q1", "text"] == 1000
 
 
-def test_only_a_relevant_image_leaks_a_query() -> None:
-    queries = pd.DataFrame({"query_id": ["q1", "q2", "q3"]})
-    qrels = pd.DataFrame({"query_id": ["q1", "q2"], "image_id": ["i1", "i1"], "relevance": [1, 0]})
-    table = classify_queries(queries, qrels, {"i1"}, {"q3"})
-    assert table["overlap"].tolist() == ["leaked", "clean", "leaked"]
+def test_only_relevant_images_leak_a_query_and_their_share_counts() -> None:
+    queries = pd.DataFrame({"query_id": ["q1", "q2", "q3", "q4", "q5"]})
+    judged = [("q1", "i1", 1), ("q2", "i1", 0), *(("q4", f"i{number}", 1) for number in (1, 2, 3)), ("q5", "i9", 1)]
+    qrels = pd.DataFrame(judged, columns=["query_id", "image_id", "relevance"])
+    table = classify_queries(queries, qrels, {"i1"}, {"q3"}, {"i9"})
+    assert table["overlap"].tolist() == ["leaked", "clean", "leaked", "partly_leaked", "unknown"]
+    assert table["images_shared"].tolist() == [1, 0, 0, 0.333, 0]

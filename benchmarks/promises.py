@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[np.random.Generator, int], Iterable[Cell]]] = {
     "unseen": promises.check_unseen_topics,
     "comparisons": promises.check_comparisons,
     "plans": promises.check_plans,
+    "clustered_plans": promises.check_clustered_plans,
     "pairs": promises.check_pair_audits,
     "people": promises.check_people,
 }

@@ -8,10 +8,10 @@ import pandas as pd
 from querytruth.audit.answers import median_seconds
 from querytruth.audit.steps import ASSUMED_SECONDS
 from querytruth.backends.steps import step
-from querytruth.errors import UserError, suggest_choice
-from querytruth.evaluation import metrics, run_evaluation, statistics, systems
-from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet, build_evaluation_view
-from querytruth.evaluation.sample_size import QuerySampleSize, plan_for_discordance, plan_for_pilot
+from querytruth.errors import UserError
+from querytruth.evaluation import metrics, statistics, systems
+from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view
+from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pilot
 from querytruth.evaluation.steps import ScoredSystem, score_on_common_queries
 from querytruth.sets.decision_log import read_decisions
 from querytruth.sets.decision_records import QueryDecision
@@ -23,21 +23,20 @@ _USUAL_DEPTH = 10  # results that are judged where the metric names no cut
 @dataclass(frozen=True, slots=True)
 class SizeSpec:
     """The difference to find, by which metric and with which power; `discordance`: the share of the queries on which
-    two systems differ, in place of a pilot; `stratum`: the aspect of queries to allocate by."""
+    two systems differ, in place of a pilot."""
 
     difference: float
     metric: str
     power: float = 0.8
     discordance: float | None = None
-    stratum: str | None = None
 
 
 @step("plan size")
 def plan_set_size(
     judged: JudgedSet, spec: SizeSpec, pilot: tuple[systems.EvaluatedSystem, systems.EvaluatedSystem] | None
 ) -> dict[str, Any]:
-    """Returns the plan: queries, strata, judgments and a person's hours. Raises UserError for a plan from both or none
-    of a pilot and a discordance, and for an unknown stratum."""
+    """Returns the plan: queries, judgments and a person's hours. Raises UserError for a plan from both or none of a
+    pilot and a discordance."""
     _check_spec(spec, pilot)
     view = build_evaluation_view(judged, "text_to_image", [spec.metric], ())
     if pilot is None:
@@ -45,7 +44,9 @@ def plan_set_size(
         per_query = len(judged.qrels) / max(1, judged.qrels["query_id"].nunique())
     else:
         scored = score_on_common_queries(view, pilot)
-        size = _plan_from(scored, view, judged, spec)
+        first, second = (one.result.per_query[spec.metric] for one in scored)
+        clusters = statistics.align_clusters(view.spec.clusters, first.index)
+        size = plan_for_pilot(first - second, spec.difference, spec.power, clusters=clusters)
         per_query = _count_pooled(scored, spec.metric) / len(scored[0].result.per_query)
     seconds = (
         None if judged.stored is None else median_seconds(read_decisions(judged.stored.path.parent, QueryDecision))
@@ -55,7 +56,6 @@ def plan_set_size(
         "set": judged.description["name"],
         "metric": spec.metric,
         **asdict(size),
-        "strata": [asdict(one) for one in size.strata],
         "queries_at_hand": len(view.query_ids),
         "judgments_per_query": round(per_query, 2),
         "judgments": judgments,
@@ -78,28 +78,6 @@ def _check_spec(spec: SizeSpec, pilot: object) -> None:
     if spec.discordance is not None and metrics.parse_metric(spec.metric).name != "hit":
         reason = "has other differences than 0 and 1, which a discordance does not describe"
         raise UserError(SIZE_STAGE, spec.metric, reason, "give --pilot RUN RUN, or plan for hit@K")
-    if spec.stratum is not None and pilot is None:
-        raise UserError(SIZE_STAGE, "--stratum", "needs a pilot", "give --pilot RUN RUN")
-
-
-def _plan_from(scored: list[ScoredSystem], view: EvaluationView, judged: JudgedSet, spec: SizeSpec) -> QuerySampleSize:
-    first, second = (one.result.per_query[spec.metric] for one in scored)
-    differences = first - second
-    strata = None
-    if spec.stratum is not None:
-        aspects = run_evaluation.find_query_aspects(judged.queries, differences.index)
-        if spec.stratum not in aspects:
-            raise UserError(SIZE_STAGE, spec.stratum, "is no stratum", suggest_choice(spec.stratum, list(aspects)))
-        named = aspects[spec.stratum].map(_name_stratum)
-        strata = {str(name): part.to_numpy() for name, part in differences.groupby(named, sort=True)}
-    clusters = statistics.align_clusters(view.spec.clusters, differences.index)
-    return plan_for_pilot(differences, spec.difference, spec.power, clusters=clusters, strata=strata)
-
-
-def _name_stratum(value: Any) -> str:
-    """The first of several values, so that each query is in one stratum; "none" without one."""
-    values = [] if value is None else value if pd.api.types.is_list_like(value) else [value]
-    return next((str(one) for one in values if not pd.isna(one)), "none")
 
 
 def _count_pooled(scored: list[ScoredSystem], metric: str) -> int:

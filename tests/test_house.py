@@ -174,7 +174,7 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 MOST = {
     "files": 445,
     "lines": 75_645,
-    "lines of imports": 5_939,
+    "lines of imports": 5_941,
     "carriers that are built at one place": 88,
     "functions with seven parameters or more": 14,
     "Any": 1487,

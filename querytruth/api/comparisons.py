@@ -164,11 +164,11 @@ class ProgramSize(SizeRequest):
 
 def plan_queries(request: SizeRequest) -> dict[str, Any]:
     """Plan how many queries a two-sided paired test at 5% needs to find a difference of two systems: `queries`,
-    `judgments`, `hours`, and `strata` (share, deviation, proportional, neyman) where a stratum is named. From two
-    pilot runs, or from `discordance`, the share of queries that differ. Raises UserError."""
+    `queries_to_pass` (with which a gate passes an equal system), `judgments`, `hours`. From two pilot runs, or from
+    `discordance`, the share of queries that differ. Raises UserError."""
     judged = load_judgments(request)
     metric = str(parse_metric(request.metric))
-    spec = size_plan.SizeSpec(request.difference, metric, request.power, request.discordance, request.stratum)
+    spec = size_plan.SizeSpec(request.difference, metric, request.power, request.discordance)
     pilot = request.pilot
     runs = None if pilot is None else (load_run(pilot[0], judged), load_run(pilot[1], judged))
     return size_plan.plan_set_size(judged, spec, runs)

@@ -192,14 +192,10 @@ def _show_plan(plan: dict[str, Any]) -> None:
     at_hand = f"{plan['queries_at_hand']:,} at hand"
     about = f"a difference of {plan['difference']:g} by {plan['metric']}, found in {plan['power']:.0%} of cases"
     terminal.out.print(f"{plan['queries']:,} queries ({at_hand}) for {about}", markup=False, soft_wrap=True)
+    to_pass = plan["queries_to_pass"]
+    passes = f"{to_pass:,} queries" if to_pass else "no number of queries like these"
+    gate = f"{passes} for a gate with a margin of {plan['difference']:g} to pass an equal system as often"
+    terminal.out.print(gate, markup=False, soft_wrap=True)
     pace = f"{plan['seconds_per_judgment']} s each" + (", assumed" if plan["pace_is_assumed"] else ", as logged")
     cost = f"{plan['judgments']:,} judgments, about {plan['hours']} hours ({pace})"
     terminal.out.print(f"{cost}; {plan['judgments_per_query']} a query", markup=False, soft_wrap=True)
-    if strata := plan["strata"]:
-        rows: list[list[object]] = [
-            [one["name"], f"{one['share']:.1%}", f"{one['deviation']:.4f}", one["proportional"], one["neyman"]]
-            for one in strata
-        ]
-        rows.append(["all", "", "", *(sum(one[kind] for one in strata) for kind in ("proportional", "neyman"))])
-        columns = ["stratum", "share", "deviation", "proportional", "Neyman"]
-        terminal.print_table("Queries drawn by stratum", columns, rows)

@@ -22,6 +22,7 @@ from querytruth.evaluation import judged_sets, result_files, systems
 from querytruth.evaluation.bounds import bound_mean, find_p_value
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.result_types import EvaluatedSet
+from querytruth.evaluation.sample_size import find_least_factor
 from querytruth.evaluation.statistics import correct_holm, estimate_mean, estimate_standard_error, sum_by_cluster
 
 Verdict = Literal["PASS", "FAIL", "UNDECIDED", "IDENTICAL"]
@@ -40,7 +41,6 @@ _CHECK_COLUMNS = (
     "verdict",
 )
 _POWER = 0.8  # of the further queries
-_MAX_QUERIES = 10_000_000
 _WORST, _BEST = -1.0, (1.0,)  # differences that nobody saw
 _EQUAL = 1e-9
 GATE_STAGE = "gate"
@@ -208,15 +208,8 @@ def _count_further(figure: GatedFigure, level: float) -> int | None:
         mean, own, freedom = estimate_mean(sums, sizes, _BEST, size=1.0, times=factor)
         return bool(stdtr(freedom, (mean[0] + figure.margin + luck) / own[0]) <= level)
 
-    low, high = 1.0, 2.0
-    while not is_decided(high):
-        low, high = high, 2 * high
-        if high * len(differences) > _MAX_QUERIES:
-            return None
-    while (high - low) * len(differences) > 1 and high / low > 1.001:
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_decided(middle) else (middle, high)
-    return max(1, ceil(high * len(differences)) - len(differences))
+    factor = find_least_factor(is_decided, len(differences))
+    return None if factor is None else max(1, ceil(factor * len(differences)) - len(differences))
 
 
 @dataclass(frozen=True, slots=True)

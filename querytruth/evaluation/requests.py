@@ -269,6 +269,3 @@ class SizeRequest(JudgedRequest):
     pilot: tuple[Path, Path] | None = Field(None, description="Two runs: how much systems differ by query.")
     discordance: float | None = Field(None, description="Share of queries that differ, without a pilot.")
     power: float = Field(0.8, description="The chance to find the difference.")
-    stratum: str | None = Field(
-        None, description="Allocate by this aspect: language, style, level, topic, labels or length."
-    )

@@ -5,9 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
-
-from tests.small_sets import publish_small_set, small_tables
 
 Run = Callable[..., tuple[str, str]]
 
@@ -21,21 +18,10 @@ def test_the_size_from_a_discordance_and_from_a_pilot(run: Run, tmp_path: Path) 
         (tmp_path / f"{name}.trec").write_text("".join(rows))
     planned = ["plan-size", "--qrels", "truth.qrels", "--difference", 0.02]
     out, _ = run(*planned, "--discordance", 0.2)
+    assert "3,194 queries for a gate with a margin of 0.02 to pass an equal system as often" in out
     assert "3,924 queries (300 at hand)" in out and "3,924 judgments, about 6.5 hours (6.0 s each, assumed)" in out
     plan = json.loads(run(*planned, "--pilot", "old.trec", "new.trec", "--json")[0])
     assert 2500 < plan["queries"] < 5000 and 1 < plan["judgments_per_query"] < 1.3
     assert "needs one source" in run(*planned, code=1)[1]
     assert "is less than the difference" in run(*planned, "--discordance", 0.01, code=1)[1]
     assert "plan for hit@K" in run(*planned, "--discordance", 0.2, "--metric", "ndcg@10", code=1)[1]
-
-
-@pytest.mark.thorough
-def test_strata_of_a_set(run: Run, tmp_path: Path) -> None:
-    publish_small_set(tmp_path, small_tables(graded=False))
-    folders = [f"sets/small/evaluations/v1/{name}" for name in ("oracle", "random")]
-    for folder in folders:
-        run("evaluate", "small", "--out", "sets", "--baseline", Path(folder).name, "--no-page")
-    planned = ["plan-size", "small", "--out", "sets", "--difference", 0.2, "--pilot", *folders]
-    out, _ = run(*planned, "--stratum", "language")
-    assert "Neyman" in out and "en" in out and "zh" in out
-    assert "is no stratum" in run(*planned, "--stratum", "colour", code=1)[1]

@@ -277,6 +277,39 @@ def check_plans(rng: Rng, draws: int) -> Iterator[Cell]:
             yield Cell("plan.pilot", world, rate, 0.79, 1, float(np.mean(sizes)), draws // 4)
 
 
+def check_clustered_plans(rng: Rng, draws: int) -> Iterator[Cell]:
+    """Plans from pilots in clusters: how often `compare` finds the difference, and a gate passes an equal system, at
+    the planned size, on average over pilots. Clusters that are rare and large are not in most pilots."""
+    for name, least in (("even", 0.76), ("uneven", 0.6)):
+        for topics in (30, 100):
+            found = []
+            for _ in range(draws // 10):
+                values, clusters = _draw_topics(rng, name, topics, 0.1)
+                plan = plan_for_pilot(pd.Series(values), 0.1, clusters=clusters)
+                new, codes = _draw_topics(rng, name, topics, 0.1, plan.queries)
+                equal, equal_codes = _draw_topics(rng, name, topics, 0.0, plan.queries_to_pass)
+                passed = find_p_values(equal, 0.1, equal_codes)[0][0] <= GATE_LEVEL
+                found.append((find_p_of_difference(new, np.zeros(len(new)), clusters=codes) <= 0.05, passed))
+            for kind, rate in zip(("difference", "equal system"), np.mean(found, axis=0), strict=True):
+                yield Cell(
+                    "plan.clusters", f"{name}, pilot of {topics} topics, {kind}", float(rate), least, 1, 0, len(found)
+                )
+
+
+def _draw_topics(
+    rng: Rng, name: str, topics: int, difference: float, queries: int | None = None
+) -> tuple[FloatArray, RowIndices]:
+    """Differences of two systems by query, and its topic: a third of the topics is lost or won as a whole."""
+    count = topics if queries is None else queries
+    sizes = np.full(count, 10) if name == "even" else np.ceil(rng.lognormal(1.5, 1, count)).astype(np.int64)
+    if queries is not None:
+        sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), queries)) + 1]
+    topic = np.repeat(np.arange(len(sizes)), sizes)
+    chances = [(0.3 + difference) / 2, (0.3 - difference) / 2, 0.7]
+    single, whole = (rng.choice([1.0, -1.0, 0.0], size, p=chances) for size in (len(topic), len(sizes)))
+    return np.where(rng.random(len(sizes))[topic] < 1 / 3, whole[topic], single), topic
+
+
 def measure_power(rng: Rng, share: float, difference: float, queries: int, draws: int) -> float:
     """The share of tests at 5% that find the difference, of hits: `find_p_of_difference` of so many wins and losses."""
     wins, losses, _ = rng.multinomial(queries, [(share + difference) / 2, (share - difference) / 2, 1 - share], draws).T

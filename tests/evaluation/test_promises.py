@@ -47,6 +47,7 @@ def test_a_gate_of_ten_topics_keeps_its_promises() -> None:
         promises.check_clustered_intervals,
         promises.check_comparisons,
         promises.check_plans,
+        promises.check_clustered_plans,
         promises.check_pair_audits,
         promises.check_people,
     ],

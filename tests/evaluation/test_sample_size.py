@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.optimize import brentq
 
-from querytruth.array_types import FloatArray
 from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pilot
 from tests.evaluation.promises import measure_power
 
@@ -50,22 +49,6 @@ def test_plans_from_small_pilots_have_the_planned_power_on_average(pilot: int) -
 def test_the_power_is_within_3_points_in_50_settings(discordance: float, difference: float, power: float) -> None:
     size = plan_for_discordance(discordance, difference, power).queries
     assert simulate_power(discordance, difference, size, 20_000) == pytest.approx(power, abs=0.03)
-
-
-def make_pilot() -> tuple[pd.Series, dict[str, FloatArray]]:
-    rng = np.random.default_rng(3)
-    strata = {"noisy": rng.normal(0.1, 0.5, 200), "quiet": rng.normal(-0.1, 0.1, 600)}
-    return pd.Series(np.concatenate(list(strata.values()))), strata
-
-
-def test_neyman_gives_the_noisy_stratum_more_and_needs_fewer() -> None:
-    differences, strata = make_pilot()
-    plan = plan_for_pilot(differences, 0.02, strata=strata)
-    noisy, quiet = plan.strata
-    assert (noisy.share, quiet.share) == (0.25, 0.75)
-    assert noisy.neyman > noisy.proportional and quiet.neyman < quiet.proportional
-    totals = [sum(getattr(one, kind) for one in plan.strata) for kind in ("neyman", "proportional")]
-    assert totals[0] < totals[1] < plan.queries
 
 
 def test_a_pilot_of_clusters_needs_more_queries() -> None:

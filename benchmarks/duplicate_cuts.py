@@ -2,12 +2,12 @@
 
     python benchmarks/duplicate_cuts.py FOLDER ... [--write] [--most 180]
 
-Photos of the folders (JPEG; every third at 240 px), and an altered copy of each in every way of COPIES; their quarters,
-no two of which are the same; a cut-out pasted on a photo at three places, as in frames of a film; a product in 12
-colours and a lamp in three on photos. Drawings of drawn_products.py and drawn_pages.py. Cuts are fitted on one half of
-the photos and seeds, by coordinate descent: lost copies, plus so many a false pair. A false pair must be rejected by a
-measure that is over its cut by a sixth (MARGIN), and a cut is at most a seventh over the largest measure of a copy
-(CAP). The other half is judged. `--write` replaces querytruth/backends/images/same_images.yaml.
+Photos of the folders (JPEG; every third at 240 px), and an altered copy of each in every way of COPIES. Made of photos,
+and all different: quarters; a cut-out pasted at three places, as in frames of a film; a product in 12 colours and a
+lamp in three; three texts. Drawings of drawn_products.py and drawn_pages.py. Cuts are fitted on one half of the photos
+and seeds, by coordinate descent from several starts: lost copies, plus so many a false pair. A false pair must be
+rejected by a measure that is over its cut by a sixth (MARGIN), and a cut is at most a seventh over the largest measure
+of a copy (CAP). The other half is judged. `--write` replaces querytruth/backends/images/same_images.yaml.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pandas as pd
 import pillow_heif
 import yaml
 from drawn_pages import SERIES, font, with_luma
-from drawn_products import DRAWN, PRODUCT_COLOURS, draw_product
+from drawn_products import DRAWN, PRODUCT_COLOURS, draw_product, products
 from PIL import Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 from rich.console import Console
 from rich.table import Table
@@ -36,12 +36,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from querytruth.backends.images import image_reading, same_images
 from querytruth.backends.images.pair_measures import MEASURES
 from querytruth.backends.images.same_images import ComparableImages, accept, measure_pairs
-from tests.builders.gallery.photo_edits import EDITS, Edit, cropped, framed, letterboxed
+from tests.builders.gallery.photo_edits import EDITS, Edit, captioned, cropped, framed, letterboxed
 
 MARGIN, CAP = 0.85, 1.15
 WEIGHT = 4.0  # lost copies a false pair
 # Pairs of many kinds that hardly differ count less, so that they do not outweigh the others; products and prints more.
-WEIGHTS = {"scene": 0.05, "lamp": 0.3, "frames": 0.1, "products in 12 colours": 8.0, "white shirts, 12 prints": 8.0}
+# Memes do not count: a text on a photo makes a copy of it.
+WEIGHTS = {"recoloured": 0.05, "lamps": 0.6, "frames": 0.5, "memes": 0.0, "text on drawings": 0.1}
+WEIGHTS |= {"products in 12 colours": 8.0, "white shirts, 12 prints": 8.0}
+STARTS = 20
 DISTANCE = 8  # bits
 FITTED_SEEDS = (0, 1)
 
@@ -119,11 +122,12 @@ DRAWN_COPIES = [name for name in TABLE if name not in ("HEIC", "AVIF")]
 
 
 class Described(NamedTuple):
-    """An image: its `kind`, the `source` that its copies share, what was done to it, its series and which half it is
-    of, and its views, thumbnail and details."""
+    """An image: its `kind`, the `source` that its copies share, the `series` of images that are made of one photo or
+    by one drawing, what was done to it, which half it is of, and its views, thumbnail and details."""
 
     kind: str
     source: str
+    series: str
     edit: str
     is_fitted: bool
     views: bytes | None
@@ -131,34 +135,61 @@ class Described(NamedTuple):
     details: bytes | None
 
 
-def describe(image: Image.Image, kind: str, source: str, edit: str, is_fitted: bool) -> Described:
+def encode(image: Image.Image, edit: str) -> tuple[io.BytesIO, str]:
     form, quality = FORMATS.get(edit, ("JPEG", 85))
     data = io.BytesIO()
     image.save(data, form, quality=quality)
-    known = {"path": source, "size": data.tell()}
+    return data, form
+
+
+def describe(image: Image.Image, kind: str, series: str, number: int, edit: str, is_fitted: bool) -> Described:
+    data, _ = encode(image, edit)
+    known = {"path": series, "size": data.tell()}
     (found,) = image_reading.describe_images([image_reading._decode_bytes(data.getvalue(), known)])
-    return Described(kind, source, edit, is_fitted, found.views, found.thumbnail, found.details)
+    source = f"{kind} {series} {number}"
+    return Described(kind, source, series, edit, is_fitted, found.views, found.thumbnail, found.details)
+
+
+def open_photo(number: int, path: Path) -> Image.Image:
+    with Image.open(path) as opened:
+        image = ImageOps.exif_transpose(opened).convert("RGB")
+    image.thumbnail((240, 240) if number % 3 == 2 else (1000, 1000))
+    return image
+
+
+def save_copies(folder: Path, photos: list[Path]) -> None:
+    """Saves each photo and its copies in every way of TABLE in a folder of its own, and each drawn product."""
+    as_it_is: dict[str, Edit] = {"original": lambda image: image}
+    kept = [(f"photos/{number}", open_photo(number, path), as_it_is | TABLE) for number, path in enumerate(photos)]
+    for seed in range(4):
+        kept += [(f"products {seed}/{n}", image, as_it_is) for n, image in enumerate(products(seed))]
+    for name, image, edits in kept:
+        (folder / name).mkdir(parents=True)
+        for edit in edits:
+            data, form = encode(edits[edit](image), edit)
+            (folder / name / f"{edit}.{form.lower()}").write_bytes(data.getvalue())
 
 
 def describe_photo(job: tuple[int, Path]) -> list[Described]:
     number, path = job
-    with Image.open(path) as opened:
-        image = ImageOps.exif_transpose(opened).convert("RGB")
-    image.thumbnail((240, 240) if number % 3 == 2 else (1000, 1000))
-    half, (width, height) = number // 2 % 2 == 0, image.size
-    images = [describe(image, "photo", str(path), "original", half)]
-    images += [describe(edit(image), "photo", str(path), name, half) for name, edit in COPIES.items()]
-    for place, (x, y) in enumerate(((0, 0), (width // 2, 0), (0, height // 2), (width // 2, height // 2))):
-        part = image.crop((x, y, x + width // 2, y + height // 2))
-        images.append(describe(part, "quarter", f"{path} {place}", "original", half))
-    if number % 4 < 2:
-        for kind, draw in (("frames", draw_frames), ("lamp", draw_lamps), ("scene", draw_scenes)):
-            whole = image.resize((640, 480))
-            images += [
-                describe(one, kind, f"{path} {place}", "original", half)
-                for place, one in enumerate(draw(whole, number) if kind != "scene" or number % 8 < 2 else ())
-            ]
+    image = open_photo(number, path)
+    half, series = number // 2 % 2 == 0, str(path)
+    images = [describe(image, "photo", series, 0, "original", half)]
+    images += [describe(edit(image), "photo", series, 0, name, half) for name, edit in COPIES.items()]
+    for kind, (every, draw) in MADE_OF_PHOTOS.items():
+        made = draw(image.resize((640, 480)), number) if number % every == 0 else ()
+        images += [describe(one, kind, series, place, "original", half) for place, one in enumerate(made)]
     return images
+
+
+def draw_quarters(image: Image.Image, number: int) -> Iterator[Image.Image]:
+    for x, y in ((0, 0), (320, 0), (0, 240), (320, 240)):
+        yield image.crop((x, y, x + 320, y + 240))
+
+
+def draw_memes(image: Image.Image, number: int) -> Iterator[Image.Image]:
+    for text in ("WHEN YOU SEE IT", "THE DAY BEFORE", "NOBODY:"):
+        yield captioned(text, at=0.05)(captioned(f"and {text.lower()} again", at=0.85)(image))
 
 
 def draw_frames(image: Image.Image, number: int) -> Iterator[Image.Image]:
@@ -174,7 +205,7 @@ def draw_frames(image: Image.Image, number: int) -> Iterator[Image.Image]:
 def draw_lamps(image: Image.Image, number: int) -> Iterator[Image.Image]:
     rng = np.random.default_rng(number)
     radius, x, y = int(rng.integers(20, 34)), int(rng.integers(60, 580)), int(rng.integers(60, 420))
-    ground = image if number % 2 else ImageOps.grayscale(image).convert("RGB")
+    ground = image if number // 4 % 2 else ImageOps.grayscale(image).convert("RGB")
     for colour in ((200, 40, 45), (45, 80, 200), (40, 140, 60)):
         lamp = ground.copy()
         box = x - radius, y - radius, x + radius, y + radius
@@ -183,7 +214,7 @@ def draw_lamps(image: Image.Image, number: int) -> Iterator[Image.Image]:
 
 
 def draw_scenes(image: Image.Image, number: int) -> Iterator[Image.Image]:
-    shape, rng = ("shirt", "mug", "bag", "chair")[number % 4], np.random.default_rng(number)
+    shape, rng = ("shirt", "mug", "bag", "chair")[number // 6 % 4], np.random.default_rng(number)
     pair = [draw_product(shape, (red, 2, 3), number, 420) for red in (1, 250)]
     mask = ImageChops.difference(*pair).convert("L").point([255 * (level > 20) for level in range(256)])
     place = int(rng.integers(20, 200)), int(rng.integers(0, 60))
@@ -193,13 +224,21 @@ def draw_scenes(image: Image.Image, number: int) -> Iterator[Image.Image]:
         yield scene
 
 
+MADE_OF_PHOTOS = {  # of every so manieth photo
+    "quarters": (1, draw_quarters),
+    "frames": (2, draw_frames),
+    "lamps": (2, draw_lamps),
+    "memes": (2, draw_memes),
+    "recoloured": (6, draw_scenes),
+}
+
+
 def describe_drawing(job: tuple[str, int, int, Image.Image]) -> list[Described]:
     name, seed, number, image = job
     half = number % 2 == 0 if seed < 0 else seed in FITTED_SEEDS
-    images = [describe(image, name, f"{name} {seed} {number}", "original", half)]
-    return images + [
-        describe(COPIES[edit](image), name, f"{name} {seed} {number}", edit, half) for edit in DRAWN_COPIES
-    ]
+    series = f"{name} {seed}"
+    images = [describe(image, name, series, number, "original", half)]
+    return images + [describe(COPIES[edit](image), name, series, number, edit, half) for edit in DRAWN_COPIES]
 
 
 def draw_all() -> Iterator[tuple[str, int, int, Image.Image]]:
@@ -233,12 +272,12 @@ def pair_up(images: list[Described]) -> Pairs:
     near = compared.view_distances(first, second) <= DISTANCE + 2
     first, second = first[near], second[near]
     # Of two seeds, drawings may be copies of each other, and so may a photo and what is made of it.
-    of_photos = frame["kind"].isin(["photo", "quarter"])
-    series = frame["source"].str.rpartition(" ")[0].mask(of_photos, "photos").to_numpy()
-    is_known = (frame["kind"].to_numpy()[first] != frame["kind"].to_numpy()[second]) ^ (series[first] == series[second])
+    kinds, series = frame["kind"].to_numpy(dtype=object), frame["series"].to_numpy(dtype=object)
+    of_photos = np.isin(kinds[first], ["photo", "quarters"])
+    is_same_kind, is_same_series = kinds[first] == kinds[second], series[first] == series[second]
+    is_known = np.where(is_same_kind, of_photos | is_same_series, ~is_same_series)
     first, second = first[is_known], second[is_known]
-    same_kind = frame["kind"].to_numpy()[first] == frame["kind"].to_numpy()[second]
-    labels = np.where(same_kind, "#" + frame["kind"].to_numpy()[first].astype(object), "#cross")
+    labels = np.where(is_same_kind[is_known], "#" + kinds[first], "#cross")
     ones, others = np.concatenate([ones, first]), np.concatenate([copies, second])
     found = measure_pairs(compared, ones, compared, others)
     return Pairs(
@@ -253,12 +292,13 @@ def pair_up(images: list[Described]) -> Pairs:
 
 def fit(good: np.ndarray, bad: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Returns the cuts (M,) with the lowest cost: lost copies and WEIGHT x `weights` of false pairs."""
-    bad, best = bad * MARGIN, None
-    top = np.quantile(good, 0.9995, axis=0) * CAP + 0.002
-    for start in (1.0, 0.998, 0.99):
+    bad, best, rng = bad * MARGIN, None, np.random.default_rng(0)
+    top = good.max(axis=0) * CAP + 0.002
+    for start in np.tile((1.0, 0.998, 0.99), STARTS):
         cut, last = np.minimum(np.quantile(good, start, axis=0) * CAP + 0.002, top), math.inf
+        order_of_measures = rng.permutation(good.shape[1])
         while True:
-            for measure in range(good.shape[1]):
+            for measure in order_of_measures:
                 others = np.arange(good.shape[1]) != measure
                 kept = np.sort(good[(good[:, others] <= cut[others]).all(axis=1), measure])
                 held = (bad[:, others] <= cut[others]).all(axis=1)
@@ -276,18 +316,19 @@ def fit(good: np.ndarray, bad: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if best is None or last < best[0]:
             best = last, cut.copy()
     assert best is not None
-    return best[1]
+    found = good[(good <= best[1]).all(axis=1)]
+    return np.minimum(best[1], found.max(axis=0) * CAP + 0.002)
 
 
 def fit_both(pairs: Pairs) -> dict[str, dict[str, float]]:
     measures = np.minimum(pairs.measures[:, : len(MEASURES)], 999)
-    is_false = np.char.startswith(pairs.label, "#")
-    is_text_on_drawing = (pairs.kind != "photo") & (pairs.label == "text bar")  # which is another drawing
+    labels = np.where((pairs.kind != "photo") & (pairs.label == "text bar"), "#text on drawings", pairs.label)
+    is_false = np.char.startswith(labels, "#")
     cuts = {}
     for name, regime in (("photos", ~pairs.is_drawing), ("drawings", pairs.is_drawing)):
         some = regime & pairs.is_fitted & (measures < 999).all(axis=1)
-        good, bad = some & ~is_false & pairs.is_near & ~is_text_on_drawing, some & is_false
-        weights = np.array([WEIGHTS.get(label[1:], 1.0) for label in pairs.label[bad]])
+        good, bad = some & ~is_false & pairs.is_near, some & is_false
+        weights = np.array([WEIGHTS.get(label[1:], 1.0) for label in labels[bad]])
         found = fit(measures[good], measures[bad], weights)
         cuts[name] = {measure: round(float(value), 3) for measure, value in zip(MEASURES, found, strict=True)}
     return cuts
@@ -296,7 +337,7 @@ def fit_both(pairs: Pairs) -> dict[str, dict[str, float]]:
 def show(pairs: Pairs, console: Console) -> None:
     accepted = accept(pairs.measures) & pairs.is_near
     judged = ~pairs.is_fitted
-    for title, chosen in (("photos", pairs.kind == "photo"), ("drawings", ~np.isin(pairs.kind, ["photo", "quarter"]))):
+    for title, chosen in (("photos", pairs.kind == "photo"), ("drawings", ~np.isin(pairs.kind, ["photo", "quarters"]))):
         table = Table("copy", "found", "proposed", title=f"{title} of the judged half")
         for name in (name for name in COPIES if (chosen & judged & (pairs.label == name)).any()):
             some = chosen & judged & (pairs.label == name)
@@ -314,12 +355,16 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--most", type=int, default=180, help="photos")
     parser.add_argument("--write", action="store_true", help="fit the cuts and replace same_images.yaml")
+    parser.add_argument("--save", type=Path, help="only save photos and copies there, for duplicate_peers.py")
     given = parser.parse_args()
     pillow_heif.register_heif_opener()
     photos = sorted(path for folder in given.folders for path in folder.rglob("*.jp*g"))
-    order = np.random.default_rng(1).permutation(len(photos))[: given.most]
+    photos = [photos[place] for place in np.random.default_rng(1).permutation(len(photos))[: given.most]]
+    if given.save:
+        save_copies(given.save, photos)
+        return
     with Pool() as pool:
-        found = pool.imap(describe_photo, [(n, photos[place]) for n, place in enumerate(order)])
+        found = pool.imap(describe_photo, list(enumerate(photos)))
         images = [one for some in found for one in some]
         images += [one for some in pool.imap(describe_drawing, draw_all(), 4) for one in some]
     pairs = pair_up(images)

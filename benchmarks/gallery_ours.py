@@ -76,10 +76,11 @@ def hashes(files: list[Path], at_full_scale: bool = False) -> list[int]:
     from PIL import JpegImagePlugin
 
     from querytruth.backends.images.image_reading import read_image
+    from querytruth.backends.images.image_views import read_views
 
     if at_full_scale:
         JpegImagePlugin.JpegImageFile.draft = lambda *_: None  # type: ignore[method-assign]
-    return [read_image(path).phash for path in files]
+    return [int(row[0]) for row in read_views([read_image(path).views for path in files]).hashes]
 
 
 def count_good(images: list[Any]) -> int:

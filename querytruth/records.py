@@ -136,7 +136,6 @@ SCANNED_IMAGES_SCHEMA = pa.schema(
         ("head", pa.string()),  # digest of the first bytes: shows with size and time whether the file changed
         ("sha256", pa.string()),
         ("pixels", pa.string()),  # digest of the upright pixels: two files that differ in metadata share it
-        ("phash", pa.uint64()),  # null where the image has too little structure
         (
             "views",
             pa.binary(),

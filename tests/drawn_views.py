@@ -4,9 +4,15 @@ import numpy as np
 from PIL import Image
 from simplejpeg import encode_jpeg
 
-from querytruth.backends.images.image_views import BOXES, SIDE, VIEWS
+from querytruth.backends.images.image_reading import ScannedImage
+from querytruth.backends.images.image_views import BOXES, SIDE, VIEWS, read_views
 
 _MASK = 0x5555_3333_0F0F_00FF  # so that no small number has the hash of a missing view
+
+
+def whole_hash(found: ScannedImage) -> int:
+    """The hash of an image as a whole; 0 where it has too little structure."""
+    return int(read_views([found.views]).hashes[0, 0])
 
 
 def draw_views(code: int | None, picture: int = 0) -> dict[str, bytes | None]:

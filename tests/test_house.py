@@ -63,7 +63,7 @@ DOING = {
 PURE_BACKENDS = (
     *("steps", "plugins", "files.text_formats", "files.column_profile", "models.nearest_neighbours"),
     "models.reply_envelope",
-    *("models.reply_markup", "images.perceptual_hashes", "images.image_quality", "images.hash_neighbours"),
+    *("models.reply_markup", "images.image_quality", "images.hash_neighbours"),
     *("images.image_views", "images.image_alignment", "images.pair_measures", "images.same_images", "id_patterns"),
 )
 FORBIDDEN = {"prefect", "torch", "requests", "pyarrow.parquet", "urllib", "socket", "sqlalchemy"}
@@ -172,12 +172,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 445,
-    "lines": 75_645,
+    "files": 444,
+    "lines": 75_525,
     "lines of imports": 5_941,
-    "carriers that are built at one place": 88,
+    "carriers that are built at one place": 87,
     "functions with seven parameters or more": 14,
-    "Any": 1487,
+    "Any": 1485,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -15,12 +15,13 @@ import pandas as pd
 
 from builders.gallery.near_duplicates import DuplicateGroups
 from builders.generated import result_screening
+from querytruth.backends.images.image_views import have_views
 from querytruth.formats.set_card import licence_family
 from querytruth.records import image_id_of_bytes, list_rows
 from querytruth.sets.ledger import Ledger, Rejection, rejection_table
 
 # The outcome of each URL of a batch. `kind` is transient or final where there is a `reason`; the rest as in SCANNED.
-FETCHED_IMAGE_COLUMNS = ["url", "reason", "kind", "detail", "sha256", "pixels", "phash", "views", "thumbnail"]
+FETCHED_IMAGE_COLUMNS = ["url", "reason", "kind", "detail", "sha256", "pixels", "views", "thumbnail"]
 FETCHED_IMAGE_COLUMNS += ["width", "height"]
 _TYPES = {"url": "str", "sha256": "str", "pixels": "str", "width": "int64", "height": "int64"}  # also of an empty table
 GENERATED_SET_GRADES = {"1": "among the first results of the image search for the query"}
@@ -75,9 +76,8 @@ class _FetchedImages:
 
 def _find_placeholder_urls(good: pd.DataFrame, batches: pd.DataFrame, group_by_url: dict[str, str]) -> dict[str, int]:
     """Returns the addresses of placeholders, with the number of queries that each answers."""
-    keys = [
-        "blank" if blank else group_by_url[url] for url, blank in zip(good["url"], good["phash"].isna(), strict=True)
-    ]
+    is_blank = ~have_views(good["views"])
+    keys = ["blank" if blank else group_by_url[url] for url, blank in zip(good["url"], is_blank, strict=True)]
     key_by_url = dict(zip(good["url"], keys, strict=True))
     rows = batches[batches["url"].isin(good["url"])]
     topics = rows["topic"].tolist() if "topic" in rows else [None] * len(rows)

@@ -37,7 +37,6 @@ _HASHES_SCHEMA = pa.schema(
         pa.field("item", pa.string(), nullable=False),
         ("sha256", pa.string()),
         ("pixels", pa.string()),
-        ("phash", pa.uint64()),
         ("views", pa.binary()),
         ("thumbnail", pa.binary()),
         ("details", pa.binary()),

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from querytruth.array_types import Hashes, RowIndices
+from querytruth.backends.images.image_views import have_views
 from querytruth.backends.images.same_images import ComparableImages, accept, measure_pairs, nearest_turns
 
 HASH_DISTANCE = 6  # bits between views
@@ -88,7 +89,7 @@ def _file_rows(keys: RowIndices) -> tuple[RowIndices, RowIndices]:
 class ImageOverlap:
     """The images of a set; `find_pairs` compares them with tables of other images.
 
-    Tables of images have item, sha256, pixels, phash, views, thumbnail and details, of which any may be missing, and
+    Tables of images have item, sha256, pixels, views, thumbnail and details, of which any may be missing, and
     several rows of an item, as of a rendered image and its original; `count` is that of the images with pixels."""
 
     def __init__(self, images: pd.DataFrame) -> None:
@@ -154,7 +155,7 @@ def _table(ones: object, others: object, evidence: str, distances: RowIndices) -
 def find_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | None) -> pd.Series:
     """Returns by image that is compared by its bytes alone the reason: `not_read`, `little_structure`, or that
     `render.mode` cut or framed it. `images`: image_id, width and height of the original; `hashed`: item, pixels and
-    phash of the set's copies, and the digests of the originals; `mode`: of the rendering, None without one."""
+    views of the set's copies, and the digests of the originals; `mode`: of the rendering, None without one."""
     known = hashed.drop_duplicates("item").set_index("item")  # the copy of an image comes before its original
     found = images[images["image_id"].isin(known.index)]
     copies = known.loc[found["image_id"]]
@@ -162,7 +163,7 @@ def find_bytes_alone(images: pd.DataFrame, hashed: pd.DataFrame, mode: str | Non
     reason = pd.Series(pd.NA, index=copies.index, dtype="string")
     if mode in ("crop", "fit"):
         reason[(sides.max(axis=1) > _SAME_SHAPE * sides.min(axis=1)).to_numpy()] = f"render_mode_{mode}"
-    reason[copies["phash"].isna()] = "little_structure"
+    reason[~have_views(copies["views"])] = "little_structure"
     reason[copies["pixels"].isna()] = "not_read"
     return reason.dropna()
 

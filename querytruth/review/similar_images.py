@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from querytruth.array_types import RowIndices, Vectors
+from querytruth.array_types import Vectors
 from querytruth.backends.files.parquet_files import read_checked, write_checked
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.images import image_sources, rendering, worker_starts
 from querytruth.backends.images.image_reading import ScannedImage, read_image
+from querytruth.backends.images.image_views import have_views
 from querytruth.backends.images.same_images import ComparableImages
 from querytruth.backends.images.scan_parts import read_images_in_workers
 from querytruth.backends.images.worker_processes import map_in_workers
@@ -44,10 +45,8 @@ class SimilarImageSearch:
     def __init__(self, stored: StoredSet) -> None:
         self._stored = stored
         count = len(stored.tables.images)
-        self._hashes = np.zeros(count, np.uint64)
         self._views: list[bytes | None] = [None] * count
         self._thumbnails: list[bytes | None] = [None] * count
-        self._is_hashed = np.zeros(count, dtype=bool)
         self._read_count, self._ready, self._lock = 0, Event(), Lock()
         self._thread: Thread | None = None
 
@@ -60,10 +59,10 @@ class SimilarImageSearch:
             order = [other for other in np.argsort(-cosines, kind="stable")[: MAX_FOUND_IMAGES + 1] if other != row]
             return [(self._ids[other], f"cosine {cosines[other]:.2f}") for other in order], ""
         remark = self._wait_for_hashes()
-        if not self._is_hashed[row]:
+        if not have_views([self._views[row]])[0]:
             raise ActionError("this image has too little structure to be compared, or is not at hand")
-        bits = np.bitwise_count(self._hashes ^ self._hashes[row]).astype(np.int64)
-        bits[~self._is_hashed] = 65
+        rows = np.arange(len(self._ids))
+        bits = self._compare([], []).view_distances(rows, np.full(len(rows), row))
         order = [other for other in np.argsort(bits, kind="stable")[: MAX_FOUND_IMAGES + 1] if other != row]
         return [(self._ids[one], f"{bits[one]} of 64 bits differ") for one in order if bits[one] < 65], remark
 
@@ -76,11 +75,11 @@ class SimilarImageSearch:
         if image_id := self._representatives.get(image_id_of_bytes(digest)):
             return [(image_id, "stands for this near-duplicate")], ""
         remark, scanned = self._wait_for_hashes(), _scan_bytes(data)
-        if scanned.phash is None:
+        if not have_views([scanned.views])[0]:
             raise ActionError("this image has too little structure to be compared, and no image has its bytes")
-        bits = np.bitwise_count(self._hashes ^ np.uint64(scanned.phash)).astype(np.int64)
-        bits[~self._is_hashed] = 65
-        same = self._find_same(scanned)
+        images, rows = self._compare([scanned.views], [scanned.thumbnail]), np.arange(len(self._ids))
+        bits = images.view_distances(rows, np.full(len(rows), len(rows)))
+        same = np.flatnonzero(images.relate(rows, np.full(len(rows), len(rows)))[1])
         if not len(same):
             nearest = int(bits.argmin())
             raise ActionError(
@@ -90,12 +89,10 @@ class SimilarImageSearch:
         order = same[np.argsort(bits[same], kind="stable")].tolist()
         return [(self._ids[row], f"{bits[row]} of 64 bits differ") for row in order], remark
 
-    def _find_same(self, scanned: ScannedImage) -> RowIndices:
-        """Returns the rows of the images that are the same as another one."""
-        known = {"views": [*self._views, scanned.views], "thumbnail": [*self._thumbnails, scanned.thumbnail]}
-        images = ComparableImages(pd.DataFrame(known, dtype="object"), NearDuplicateOptions().distance or 0)
-        rows = np.arange(len(self._ids))
-        return np.flatnonzero(images.relate(rows, np.full(len(rows), len(rows)))[1])
+    def _compare(self, views: list[bytes | None], thumbnails: list[bytes | None]) -> ComparableImages:
+        """Returns the images of the version, and others behind them."""
+        known = {"views": [*self._views, *views], "thumbnail": [*self._thumbnails, *thumbnails]}
+        return ComparableImages(pd.DataFrame(known, dtype="object"), NearDuplicateOptions().distance or 0)
 
     def _name(self, row: int) -> str:
         name = self._stored.tables.images["file_name"].iloc[row]
@@ -146,7 +143,7 @@ class SimilarImageSearch:
                 self._thread = Thread(target=self._read_hashes, daemon=True)
                 self._thread.start()
         if self._ready.wait(_WAIT):
-            if not self._is_hashed.any():
+            if not have_views(self._views).any():
                 raise ActionError(_NOTHING_AT_HAND)
             return ""
         return f"{self._read_count:,} of {len(self._ids):,} images are compared so far; search again for the rest"
@@ -157,16 +154,11 @@ class SimilarImageSearch:
         try:
             table = read_checked(folder / name)
             if table is not None and "views" in table.schema.names and table["image_id"].to_pylist() == self._ids:
-                self._hashes[:] = table["phash"].to_numpy()
-                self._is_hashed[:] = table["is_hashed"].to_numpy()
                 self._views, self._thumbnails = (table[name].to_pylist() for name in ("views", "thumbnail"))
                 return
             self._compute_hashes()
-            known = {"image_id": self._ids, "phash": self._hashes, "is_hashed": self._is_hashed}
-            known |= {
-                name: pa.array(values, pa.binary())
-                for name, values in (("views", self._views), ("thumbnail", self._thumbnails))
-            }
+            views, thumbnails = (pa.array(values, pa.binary()) for values in (self._views, self._thumbnails))
+            known = {"image_id": self._ids, "views": views, "thumbnail": thumbnails}
             with suppress(OSError, UserError):  # the next page computes them again
                 write_checked(contained_path(folder, name, "find images"), pa.table(known))
         finally:
@@ -178,8 +170,7 @@ class SimilarImageSearch:
         scans = read_images_in_workers(location for _, location in at_hand)
         for (row, _), scanned in zip(at_hand, scans, strict=True):
             self._read_count += 1
-            if isinstance(scanned, ScannedImage) and scanned.phash is not None:
-                self._hashes[row], self._is_hashed[row] = scanned.phash, True
+            if isinstance(scanned, ScannedImage):
                 self._views[row], self._thumbnails[row] = scanned.views, scanned.thumbnail
 
 

@@ -84,5 +84,5 @@ def test_an_image_without_a_file_is_compared_by_its_digest_and_said_to_be(photos
 
 def test_an_image_with_neither_file_nor_digest_is_not_counted_as_compared() -> None:
     images = pd.DataFrame({"image_id": ["i1", "i2"], "width": [3, 4], "height": [4, 3]})
-    hashed = pd.DataFrame({"item": ["i1"], "sha256": ["aa"], "pixels": [None], "phash": [None]})
+    hashed = pd.DataFrame({"item": ["i1"], "sha256": ["aa"], "pixels": [None], "views": [None]})
     assert find_bytes_alone(images, hashed, None).tolist() == ["not_read"]

@@ -72,7 +72,7 @@ def test_what_workers_stored_is_what_a_scan_here_writes(scan: KeptScan) -> None:
     assert fetch_scanned_parts(scan.objects, jobs, kept) == []
     for job in (local := scan.plan("local")):
         scan_part(job)
-    columns = ["item", "sha256", "width", "phash"]
+    columns = ["item", "sha256", "width", "views"]
     assert read_scan_parts(jobs, columns).equals(read_scan_parts(local, columns))
     assert count_kept_rows(scan.plan("elsewhere"), scan.folder) == 3
 

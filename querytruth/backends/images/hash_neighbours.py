@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from math import comb, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -106,23 +105,6 @@ def equal_code_pairs(codes: RowIndices) -> tuple[RowIndices, RowIndices]:
     ordered = codes[order]
     follows = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))
     return order[follows], order[follows + 1]
-
-
-def find_hash_components(hashes: Hashes, distance: int) -> RowIndices:
-    """Returns per hash (n,) the first row of its component; hashes are connected where at most `distance` bits differ.
-    Raises ValueError for a distance that is not 0 to 16."""
-    if not 0 <= distance <= 16:
-        raise ValueError(f"a distance of {distance} bits; 0 to 16 can be searched for")
-    values, first, back = np.unique(hashes, return_index=True, return_inverse=True)
-    small: Any = np.int32 if len(hashes) < 1 << 31 else np.int64
-    first, back = first.astype(small), back.astype(small)
-    sets = Components(len(values))
-    if distance:
-        join_near_hashes(values, distance, sets)
-    names = sets.names()
-    earliest = np.full(len(values), len(hashes), dtype=np.int64)
-    np.minimum.at(earliest, names, first)
-    return earliest[names][back]
 
 
 def join_near_hashes(values: Hashes, distance: int, components: Components) -> None:

@@ -35,7 +35,7 @@ def blur(images: Pixels, sigma: float) -> Pixels:
     places = np.arange(images.shape[-1])
     weights = np.exp(-0.5 * ((places[:, None] - places) / sigma) ** 2)
     kernel = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-    blurred: Pixels = kernel @ images @ kernel.T
+    blurred: Pixels = kernel @ images @ np.ascontiguousarray(kernel.T)  # a transposed view takes five times as long
     return blurred
 
 
@@ -100,9 +100,15 @@ def _difference(target: Pixels, images: Pixels, matrix: FloatArray) -> Pixels:
     """Returns how much of what both show differs (n,), each point by 0 to 1."""
     place, valid = map_points(grid_points(math.isqrt(target.shape[1])), matrix)
     rest = target - sample(images, place)
-    rest -= np.median(rest, axis=1, keepdims=True)
+    rest -= _median(rest)
     far: Pixels = (valid * rest**2 / (rest**2 + _FAR**2)).sum(axis=1) / np.maximum(valid.sum(axis=1), 1)
     return far
+
+
+def _median(values: Pixels) -> Pixels:
+    """Returns the upper medians (n, 1) of values (n, p), in a tenth of the time of NumPy's."""
+    middle = values.shape[1] // 2
+    return np.partition(values, middle, axis=1)[:, middle, None]
 
 
 def _take_steps(target: Pixels, images: Pixels, matrix: FloatArray) -> FloatArray:
@@ -125,7 +131,7 @@ def _step(
     count, side = len(target), math.isqrt(target.shape[1])
     rest = np.abs(target - gain[:, None] * warped - offset[:, None])
     mass = np.maximum(valid.sum(axis=1), 1)[:, None].astype(np.float32)
-    spread = np.maximum(_LEAST_SPREAD, 1.5 * np.median(np.where(valid, rest, 0), axis=1))[:, None].astype(np.float32)
+    spread = np.maximum(np.float32(_LEAST_SPREAD), np.float32(1.5) * _median(rest * valid))
     weight = valid / (1 + (rest / spread) ** 2)
     square = warped.reshape(count, side, side)
     down, right = (one.reshape(count, -1) * np.float32(side) for one in np.gradient(square, axis=(1, 2)))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from querytruth.array_types import GreyImage
-from querytruth.backends.images import image_decoding, image_headers, image_quality, image_views, perceptual_hashes
+from querytruth.backends.images import image_decoding, image_headers, image_quality, image_views
 from querytruth.backends.images.exif import Exif, read_exif
 from querytruth.backends.images.image_headers import UnusableImage
 from querytruth.backends.images.worker_messages import open_file
@@ -49,8 +49,7 @@ class ScannedImage(NamedTuple):
     them all.
 
     Width and height are those of the upright image. `pixels` is equal for two files that differ in metadata alone.
-    `phash` is the perceptual hash, None where the image has too little structure; `views` and `thumbnail` are those of
-    `querytruth.backends.images.image_views`.
+    `views` and `thumbnail` are those of `querytruth.backends.images.image_views`.
     """
 
     path: str = ""
@@ -59,7 +58,6 @@ class ScannedImage(NamedTuple):
     head: str | None = None
     sha256: str | None = None
     pixels: str | None = None
-    phash: int | None = None
     views: bytes | None = None
     thumbnail: bytes | None = None
     details: bytes | None = None
@@ -118,25 +116,20 @@ def decode_image(location: str | Path) -> DecodedFile | ScannedImage:
 def describe_images(decoded: list[DecodedFile | ScannedImage]) -> list[ScannedImage]:
     """The second half, for many images at once, which takes half the time. Keeps the order."""
     complete = [complete_image(one) for one in decoded if isinstance(one, DecodedFile)]
-    low = np.empty((len(complete), perceptual_hashes.FREQUENCY_COUNT))
     scores: dict[int, image_quality.QualityScores] = {}
     for places in _places_by_shape(complete).values():
         stacked = np.stack([complete[place].grey for place in places])
-        low[places] = perceptual_hashes.dct_coefficients(stacked)
         scores.update(zip(places, image_quality.compute_quality_scores(stacked), strict=True))
     views = image_views.describe_views([one.grey for one in complete], [one.samples for one in complete])
     scanned = iter(
         ScannedImage(
             **one.fields,
             **scores[place]._asdict(),
-            phash=phash,
             views=views[place][0],
             thumbnail=views[place][1],
             details=_compute_details(one.grey, scores[place]),
         )
-        for place, (one, phash) in enumerate(
-            zip(complete, perceptual_hashes.compute_perceptual_hashes(low), strict=True)
-        )
+        for place, one in enumerate(complete)
     )
     return [one if isinstance(one, ScannedImage) else next(scanned) for one in decoded]
 

@@ -3,8 +3,8 @@
 A view is a box of the image: all of it, what lies inside borders of one shade, and between straight edges near two
 opposite sides, as a screenshot's bars have; each also without its outer 5%, the first two in four parts of 60%, and
 the first without a strip at one side, at two and at all. An edited copy shares one of its views with its original. The
-hash of a view has a bit for each of its 8 x 8 lowest frequencies (`perceptual_hashes`), from 16 x 16 means. The
-thumbnail serves to align and compare two images.
+hash of a view has a bit for each of its 8 x 8 lowest frequencies, from 16 x 16 means (Zauner, "Implementation and
+Benchmarking of Perceptual Image Hash Functions", 2010). The thumbnail serves to align and compare two images.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from simplejpeg import decode_jpeg, decode_jpeg_header, encode_jpeg
 
-from querytruth.array_types import FloatArray, GreyImage, RowIndices
+from querytruth.array_types import BoolArray, FloatArray, GreyImage, RowIndices
 from querytruth.backends.images.image_quality import ContentBox, find_content_boxes
 
 SIDE = 128  # px of the image that views are cut from
@@ -45,6 +45,7 @@ _NO_COLOURS = np.full((4 * CHROMA_SIDE, 4 * CHROMA_SIDE, 3), 128, np.uint8)
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 _ANGLES = np.pi / (2 * _CELLS) * np.outer(np.arange(1, 1 + _KEPT), 2 * np.arange(_CELLS) + 1)
 _COSINES = np.sqrt(2 / _CELLS) * np.cos(_ANGLES)
+_COSINES_ACROSS = np.ascontiguousarray(_COSINES.T)
 
 Boxes = NDArray[np.uint8]  # (..., 4): top, left, bottom, right in SIDEths of the image's sides
 
@@ -73,7 +74,7 @@ def describe_views(
     boxes = find_boxes(greys, small, contents)
     colours = np.stack([_NO_COLOURS if own is None else own for own in samples])
     means: NDArray[np.float32] = (_halve(_halve(colours)) / 16).astype(np.float32)
-    views = Views(_find_muteness(means), _measure_shade(small), boxes, hash_views(small, boxes))
+    views = Views(_find_muteness(means), _measure_shade(small[:, ::2, ::2]), boxes, hash_views(small, boxes))
     mosaics = _lay_out((_halve(small) + 2) // 4, means)
     for place in np.flatnonzero(boxes[:, 1].any(axis=1)).tolist():
         mosaics[place] = _crop(greys[place], colours[place], contents[place])
@@ -134,10 +135,10 @@ def _find_muteness(means: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _measure_shade(small: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Returns `Views.shade` of images (n, SIDE, SIDE)."""
+    """Returns `Views.shade` of images (n, side, side)."""
     counts = np.stack([np.bincount(own.ravel(), minlength=256) for own in small])
     sums = np.pad(counts.cumsum(axis=1), ((0, 0), (1, 0)))
-    shade: NDArray[np.uint8] = (255 * (sums[:, 9:] - sums[:, :-9]).max(axis=1) // SIDE**2).astype(np.uint8)
+    shade: NDArray[np.uint8] = (255 * (sums[:, 9:] - sums[:, :-9]).max(axis=1) // small[0].size).astype(np.uint8)
     return shade
 
 
@@ -202,29 +203,31 @@ def hash_views(small: NDArray[np.uint8], boxes: Boxes) -> NDArray[np.uint64]:
     """Returns the hash of each view (n, VIEWS) of images (n, SIDE, SIDE); 0 for none and for one without structure."""
     owners, numbers = np.nonzero((boxes[..., 2] > 0)[:, _BOX_OF_VIEW])
     views = locate_views(boxes)[owners, numbers]
-    sums = np.zeros((len(small), SIDE + 1, SIDE + 1), np.int32)
-    np.cumsum(small, axis=2, out=sums[:, 1:, 1:], dtype=np.int32)
+    # The sums wrap at 65,536, but a cell of a view has at most 9 x 9 pixels: 255 x 81 = 20,655, and that is exact.
+    sums = np.zeros((len(small), SIDE + 1, SIDE + 1), np.uint16)
+    np.cumsum(small, axis=2, out=sums[:, 1:, 1:], dtype=np.uint16)
     for row in range(1, SIDE):  # many images at a time, which is faster than their columns one by one
         sums[:, row + 1] += sums[:, row]
     low = _frequencies(sums, owners, views).reshape(len(views), _KEPT**2)
-    ordered = np.partition(low, (31, 32), axis=1)
+    ordered = np.sort(low, axis=1)
     bits = np.packbits(low > ((ordered[:, 31] + ordered[:, 32]) / 2)[:, None], axis=1).view(">u8")[:, 0]
-    has_structure = np.partition(np.abs(low), 32, axis=1)[:, 32] * 2 >= _STRUCTURE
+    has_structure = (np.abs(low) * 2 >= _STRUCTURE).sum(axis=1) >= 32
     hashes = np.zeros((len(boxes), VIEWS), np.uint64)
     hashes[owners, numbers] = np.where(has_structure, bits, 0)
     return hashes
 
 
-def _frequencies(sums: NDArray[np.int32], owners: RowIndices, views: FloatArray) -> FloatArray:
+def _frequencies(sums: NDArray[np.uint16], owners: RowIndices, views: FloatArray) -> FloatArray:
     """Returns the lowest frequencies (v, 8, 8) of views (v, 4), from sums of all pixels above and left of each."""
     shares = np.linspace(0, 1, _CELLS + 1)
     y, x = (
         np.rint(SIDE * (views[:, [i]] + (views[:, [i + 2]] - views[:, [i]]) * shares)).astype(np.intp) for i in (0, 1)
     )
-    corners = sums[owners[:, None, None], y[:, :, None], x[:, None]]
+    rows = (owners[:, None] * (SIDE + 1) + y) * (SIDE + 1)
+    corners = sums.ravel().take(rows[:, :, None] + x[:, None])
     totals = np.diff(np.diff(corners, axis=1), axis=2)
     means = totals / np.maximum(np.diff(y)[:, :, None] * np.diff(x)[:, None], 1)
-    low: FloatArray = np.round(_COSINES @ means @ _COSINES.T, 6)
+    low: FloatArray = np.round(_COSINES @ (means @ _COSINES_ACROSS), 6)
     return low
 
 
@@ -235,6 +238,13 @@ def read_views(column: Iterable[object]) -> Views:
     boxes, hashes = packed[:, _HEAD : _HEAD + 4 * BOXES], packed[:, _HEAD + 4 * BOXES :]
     codes = np.ascontiguousarray(hashes).view("<u8").astype(np.uint64)
     return Views(packed[:, 0], packed[:, 1], boxes.reshape(-1, BOXES, 4), codes)
+
+
+def have_views(column: Iterable[object]) -> BoolArray:
+    """Returns whether each image has a view with enough structure to be compared, from a column of views; a plain area
+    or a gradient has none."""
+    known: BoolArray = np.asarray(read_views(column).hashes.any(axis=1))
+    return known
 
 
 def measure_content(column: Iterable[object]) -> FloatArray:

@@ -3,19 +3,19 @@
 detail      1 - correlation of what is finer than a twelfth of the side.
 shape       Share of this fine structure that lies in cells (8 x 8) which do not agree.
 inner       The same without the two rows of cells at the top or at the bottom, where texts and bars are.
-worst       The cell that differs most: root mean square, in grey levels.
-smooth      1 - correlation of luma where the cells agree.
 tone        Mean luma after gain and offset, and
 plain       as it is, of the agreeing cell in which it differs most, in grey levels.
 gain        Logarithm of the ratio of contrasts.
-grey        `plain` where one of the two is grey, `tone` where one is in one hue all over: a grey or sepia copy has the
-            luma of its original everywhere.
+grey        `plain` where one of the two is grey: a grey copy has the luma of its original everywhere.
 chroma      Colours after one factor and one shift, as a copy's may be: the 92nd percentile, in levels of Cb or Cr.
 spot        The same, of the point that differs most.
-saturation  Logarithm of that factor over the gain, weighted by how strong the colours are.
+colour      The same by cells, with luma after gain and offset, of the cell that differs most where the structure is the
+            same, the opposite or weaker, as in a thing of another colour; but two rows at the top or at the bottom.
+saturation  Logarithm of that factor over the gain, weighted by how strong the colours are and how much they vary.
 overlap     By how much too little of the images is shown by both.
-bent        Change of scale and turn from the views that proposed the pair.
 """
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,29 +24,13 @@ from querytruth.array_types import BoolArray, FloatArray
 from querytruth.backends.images.image_alignment import Pixels, blur, grid_points, map_points, sample
 from querytruth.backends.images.image_views import CHROMA_SIDE, THUMBNAIL_SIDE
 
-MEASURES = (
-    *(
-        "detail",
-        "shape",
-        "inner",
-        "worst",
-        "smooth",
-        "tone",
-        "plain",
-        "gain",
-        "grey",
-        "chroma",
-        "spot",
-        "colour",
-        "saturation",
-        "overlap",
-    ),
-    "bent",
-)
+MEASURES: tuple[str, ...] = ("detail", "shape", "inner", "tone", "plain", "gain", "grey")
+MEASURES += ("chroma", "spot", "colour", "saturation", "overlap")
 _CELLS = 8  # to a side
+_FINE_SIGMA = 2  # px of the Gaussian that fine structure is left by
 _SHADE = 2.0  # grey levels of a cell without structure
 _AGREEING = 0.7, 0.25  # least correlation of the structure of two cells, and least ratio of their energies
-_WHITE = 245.0  # mean luma of a cell that may have been lighter
+_CLIPPED = 4.0  # grey levels from black and from white
 _BAND = 2  # rows of cells
 _CORRELATION = 0.945  # of details; copies of drawn cards, slides, scans and chats: 0.97, of drawn scenes: 0.95
 _BLOCK_CORRELATION = 0.6  # in a block with structure
@@ -66,37 +50,35 @@ def split_mosaics(mosaics: Mosaics) -> tuple[Pixels, Pixels]:
     return mosaics[:, :THUMBNAIL_SIDE].astype(np.float32), chroma
 
 
-def measure_pairs(
-    ones: Mosaics, others: Mosaics, muteness: NDArray[np.uint8], start: FloatArray, matrix: FloatArray
-) -> FloatArray:
+def measure_pairs(ones: Mosaics, others: Mosaics, muteness: NDArray[np.uint8], matrix: FloatArray) -> FloatArray:
     """Returns MEASURES and the smaller share that both show (n, M + 1) of thumbnails (n, 80, 64), of which colours are
-    missing in (n, 2; see `Views`), and of the maps from the first to the second, before and after they were aligned
-    (n, 3, 3)."""
+    missing in (n, 2; see `Views`), and of the maps from the first to the second (n, 3, 3)."""
     (one, colours), (other, other_colours) = split_mosaics(ones), split_mosaics(others)
     place, valid = map_points(_FINE, matrix)
     aligned = sample(other, place)
     aligned = aligned.reshape(one.shape)
-    structure, agrees = _compare_structure(one, aligned, valid)
+    structure, agrees, follows = _compare_structure(one, aligned, valid)
     luma, tones = _compare_luma(one, aligned, valid, agrees)
     at, shown = map_points(_CHROMA, matrix)
     warped = np.stack([sample(np.ascontiguousarray(other_colours[:, i]), at) for i in (0, 1)], axis=1)
     first = colours.reshape(len(colours), 2, -1)
-    where = _where(agrees, shown), _where(_shrink(agrees), shown)
-    chroma = _compare_colours(first, warped, where, luma, tones, muteness)
-    moved = np.linalg.inv(start) @ matrix - np.eye(3)
+    where = _where(agrees, shown), _where(_shrink(agrees), shown), shown & _spread(follows, shown.shape[1])
+    chroma = _compare_colours(first, warped, where, luma, tones * follows, muteness)
     share = valid.mean(axis=1)
     shares = share, share * np.abs(np.linalg.det(matrix[:, :2, :2]))
     overlap = np.maximum(0, _SHOWN[0] - np.maximum(*shares)) + np.maximum(0, _SHOWN[1] - np.minimum(*shares))
-    bent = np.abs(moved[:, :2, :2]).max(axis=(1, 2))
-    columns = [*structure, *luma[:3], np.abs(luma[3]), *chroma, overlap, bent, np.minimum(*shares)]
+    columns = [*structure, *luma[:2], np.abs(luma[2]), *chroma, overlap, np.minimum(*shares)]
     measures: FloatArray = np.nan_to_num(np.round(np.stack(columns, axis=1).astype(np.float64), 4), nan=99.0)
     return measures
 
 
-def _compare_structure(one: Pixels, other: Pixels, valid: BoolArray) -> tuple[list[Pixels], BoolArray]:
-    """Returns detail, shape, inner and worst, and the cells (n, 8, 8) that agree."""
+def _compare_structure(one: Pixels, other: Pixels, valid: BoolArray) -> tuple[list[Pixels], BoolArray, BoolArray]:
+    """Returns detail, shape and inner, and the cells (n, 8, 8) that agree, and those that also do after a change
+    of colours: their structure is the same, or the opposite, and however strong."""
     shown = valid.reshape(one.shape)
-    fine, other_fine = (_remove_mean(images, shown) for images in (one, other))
+    mass = np.maximum(blur(shown.astype(np.float32), _FINE_SIGMA), 1e-3)
+    # Less the mean of the surroundings that both show.
+    fine, other_fine = (np.where(shown, some - blur(some * shown, _FINE_SIGMA) / mass, 0) for some in (one, other))
     energy, other_energy, product = _sum_cells(fine**2), _sum_cells(other_fine**2), _sum_cells(fine * other_fine)
     totals = [values.sum(axis=(1, 2)) for values in (energy, other_energy, product)]
     detail = 1 - totals[2] / np.sqrt(np.maximum(totals[0] * totals[1], 1e-6))
@@ -107,18 +89,11 @@ def _compare_structure(one: Pixels, other: Pixels, valid: BoolArray) -> tuple[li
     most, least = np.maximum(energy, scaled) * is_seen, np.minimum(energy, scaled)
     agrees = (product >= _AGREEING[0] * np.sqrt(energy * other_energy)) & (least >= _AGREEING[1] * most)
     agrees |= most <= _SHADE**2 * counts
+    follows = (np.abs(product) >= _AGREEING[0] * np.sqrt(energy * other_energy)) | agrees
     rows = (most * ~agrees).sum(axis=2)
     bands = np.maximum(rows[:, :_BAND].sum(axis=1), rows[:, -_BAND:].sum(axis=1))
     total = np.maximum(most.sum(axis=(1, 2)), 1)
-    apart = _sum_cells((fine - factor * other_fine) ** 2) * is_seen
-    worst = np.sqrt(apart.max(axis=(1, 2))) / (THUMBNAIL_SIDE // _CELLS)
-    return [detail, rows.sum(axis=1) / total, (rows.sum(axis=1) - bands) / total, worst], agrees & is_seen
-
-
-def _remove_mean(images: Pixels, shown: BoolArray) -> Pixels:
-    """Returns images (n, side, side) less the mean of the surroundings, 0 where they are not `shown`."""
-    weight = shown.astype(np.float32)
-    return np.where(shown, images - blur(images * weight, 2) / np.maximum(blur(weight, 2), 1e-3), 0)
+    return [detail, rows.sum(axis=1) / total, (rows.sum(axis=1) - bands) / total], agrees & is_seen, follows & is_seen
 
 
 def _sum_cells(images: Pixels) -> Pixels:
@@ -130,9 +105,15 @@ def _sum_cells(images: Pixels) -> Pixels:
 
 def _where(cells: BoolArray, valid: BoolArray) -> BoolArray:
     """Returns the valid points (n, p) in these cells (n, 8, 8); all valid ones where there are none."""
-    times = int(np.sqrt(valid.shape[1])) // _CELLS
-    inside = valid & cells.repeat(times, axis=1).repeat(times, axis=2).reshape(valid.shape)
+    inside = valid & _spread(cells, valid.shape[1])
     return np.where(inside.any(axis=1, keepdims=True), inside, valid)
+
+
+def _spread(cells: BoolArray, points: int) -> BoolArray:
+    """Returns whether each point (n, p) is in one of these cells (n, 8, 8)."""
+    times = math.isqrt(points) // _CELLS
+    spread: BoolArray = cells.repeat(times, axis=1).repeat(times, axis=2).reshape(len(cells), points)
+    return spread
 
 
 def _shrink(cells: BoolArray) -> BoolArray:
@@ -144,24 +125,28 @@ def _shrink(cells: BoolArray) -> BoolArray:
 
 
 def _compare_luma(one: Pixels, other: Pixels, valid: BoolArray, agrees: BoolArray) -> tuple[list[Pixels], Pixels]:
-    """Returns smooth, tone, plain and the logarithm of the gain, and tone by cell (n, 8, 8), of luma (n, 64, 64) of
+    """Returns tone, plain and the logarithm of the gain, and tone by cell (n, 8, 8), of luma (n, 64, 64) of
     which `valid` (n, p) is shown and of which cells (n, 8, 8) agree."""
     first, second, where = one.reshape(valid.shape), other.reshape(valid.shape), _where(agrees, valid)
-    first, second = (values - _mean(values, where) for values in (first, second))
-    own, others, product = _mean(first**2, where), _mean(second**2, where), _mean(first * second, where)
-    gain = np.sqrt(np.maximum(own, 1) / np.maximum(others, 1))
-    smooth = 1 - product / np.sqrt(np.maximum(own * others, 1))
+    clear = where & (np.minimum(first, second) > _CLIPPED) & (np.maximum(first, second) < 255 - _CLIPPED)
+    clear = np.where(clear.any(axis=1, keepdims=True), clear, where)
+    means = [_mean(values, clear) for values in (first, second)]
+    own, others = first - means[0], second - means[1]
+    squares = [np.maximum(_mean(values**2, clear), 1) for values in (own, others)]
+    gain = np.sqrt(squares[0] / squares[1])
+    # What became black or white has lost its gain: either image may be made of the other.
+    rests = (
+        first - (means[0] + gain * others).clip(0, 255),
+        second - (means[1] + own / gain).clip(0, 255),
+        first - second,
+    )
     shown = valid.reshape(one.shape)
     counts = np.maximum(_sum_cells(shown.astype(np.float32)), 1)
-    inner = _shrink(agrees)
+    cells = [np.abs(_sum_cells((rest * valid).reshape(one.shape))) / counts for rest in rests]
+    tone, inner = np.minimum(cells[0], cells[1]), _shrink(agrees)
     inner = np.where(inner.any(axis=(1, 2), keepdims=True), inner, agrees)
-    means = [_sum_cells(images * shown) / counts for images in (one, other)]
-    tone, plain = (
-        np.abs(_sum_cells((rest * valid).reshape(one.shape)) / counts)
-        for rest in ((first - gain * second).astype(np.float32), (one - other).reshape(valid.shape))
-    )
-    tone, plain = tone * (inner & (np.maximum(*means) < _WHITE)), plain * inner
-    return [smooth[:, 0], tone.max(axis=(1, 2)), plain.max(axis=(1, 2)), np.log(gain[:, 0])], tone
+    largest = [(values * inner).max(axis=(1, 2)) for values in (tone, cells[2])]
+    return [*largest, np.log(gain[:, 0])], tone
 
 
 def _mean(values: Pixels, where: BoolArray) -> Pixels:
@@ -182,13 +167,14 @@ def _largest(values: Pixels, where: BoolArray) -> Pixels:
 def _compare_colours(
     one: Pixels,
     other: Pixels,
-    where: tuple[BoolArray, BoolArray],
+    where: tuple[BoolArray, BoolArray, BoolArray],
     luma: list[Pixels],
     tones: Pixels,
     muteness: NDArray[np.uint8],
 ) -> list[Pixels]:
-    """Returns grey, chroma, spot and saturation, of Cb and Cr (n, 2, p) at some places, and for spot at others. A grey
-    image contradicts no colour, and one in one hue all over none of an image that is not."""
+    """Returns grey, chroma, spot, colour and saturation, of Cb and Cr (n, 2, p) at some places, for spot and for colour
+    at others, where `tones` (n, 8, 8) are of. A grey image contradicts no colour, and one in one hue all over none of
+    an image that is not."""
     inside = where[0][:, None]
     means = [_mean(values, inside) for values in (one, other)]
     first, second = one - means[0], other - means[1]
@@ -198,18 +184,23 @@ def _compare_colours(
     factor = (products[0] / np.maximum(products[1], 1)).clip(0, 1.1)
     apart = weak - factor[:, None, None] * strong
     rest = np.abs(apart).max(axis=1)
-    squares = sum(_sum_cells((apart[:, i] * where[1]).reshape(-1, CHROMA_SIDE, CHROMA_SIDE)) ** 2 for i in (0, 1))
-    counts = np.maximum(_sum_cells(where[1].reshape(-1, CHROMA_SIDE, CHROMA_SIDE).astype(np.float32)), 1)
-    colour = np.sqrt((squares / counts**2 + tones**2).max(axis=(1, 2)))
+    shown = where[2].reshape(-1, CHROMA_SIDE, CHROMA_SIDE)
+    counts = np.maximum(_sum_cells(shown.astype(np.float32)), 1)
+    sums = [_sum_cells(apart[:, i].reshape(shown.shape) * shown) / counts for i in (0, 1)]
+    is_excused = muteness[:, 0] != muteness[:, 1]
+    local = (~is_excused[:, None, None] * (sums[0] ** 2 + sums[1] ** 2) + tones**2).max(axis=2)
+    colour = np.sqrt(np.minimum(local[:, _BAND:].max(axis=1), local[:, :-_BAND].max(axis=1)))
     shift = np.maximum(np.abs(means[0] - means[1]).max(axis=(1, 2)) - _SHIFT, 0)
     chroma, spot = _largest(rest, where[0]) + shift, (rest * where[1]).max(axis=1)
-    strength = np.sqrt(np.maximum(*(_mean(values**2, inside).sum(axis=1)[:, 0] for values in (one, other))))
-    _, tone, plain, gain = luma
+    strength, variation = (
+        np.sqrt(np.maximum(*(_mean(values**2, inside).sum(axis=1)[:, 0] for values in both)))
+        for both in ((one, other), (first, second))
+    )
+    _, plain, gain = luma
     ratio = np.log(np.maximum(factor, 0.05)) * np.where(is_weaker[:, 0, 0], 1, -1) - gain
-    saturation = np.minimum(np.abs(ratio), 2) * np.minimum(strength, 10) / 10
-    is_grey, is_excused = muteness.max(axis=1) == 2, muteness[:, 0] != muteness[:, 1]
-    found = (np.where(is_excused, 0, values) for values in (chroma, spot, colour, saturation))
-    return [np.where(is_excused, np.where(is_grey, plain, tone), 0), *found]
+    saturation = np.minimum(np.abs(ratio), 2) * np.minimum(np.sqrt(strength * variation), 10) / 10
+    chroma, spot, saturation = (np.where(is_excused, 0, values) for values in (chroma, spot, saturation))
+    return [np.where(is_excused & (muteness.max(axis=1) == 2), plain, 0), chroma, spot, colour, saturation]
 
 
 def have_same_details(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> BoolArray:

@@ -25,7 +25,7 @@ from querytruth.backends.images.pair_measures import MEASURES, Mosaics
 NO_BITS = 65  # of a pair without views
 AS_IT_IS, FLIPS, ROTATIONS, ALL_TURNS = (0,), (0, 2, 4, 6), (0, 1, 2, 3), tuple(range(8))
 _STARTS = 3  # pairs of views that an alignment may begin with
-_AT_ONCE = 32  # pairs: what they need stays in the processor's cache
+_AT_ONCE = 12  # pairs: with more, the C library returns the memory of each step and asks for it again
 _WHOLE = 0.02  # shares of the sides: nearer to each other, images are not cut or framed
 _MANY = 1 << 11  # pairs whose views are compared at a time
 _MOST_OTHERS = 32  # images that an image is compared with in vain before the search gives up on it
@@ -183,7 +183,7 @@ def _measure(
     is_drawing = shade >= read_cuts()[0]
     muteness[(muteness == 1) & is_drawing[:, None]] = 0  # a drawing of one hue is no sepia copy
     matrix = align(luma, other_luma, start)
-    measures = pair_measures.measure_pairs(first, second, muteness, start, matrix)
+    measures = pair_measures.measure_pairs(first, second, muteness, matrix)
     inside = [image_views.content_boxes(some).astype(np.int64) for some in (views[1], other_views[1])]
     whole = np.abs(matrix - np.eye(3)).max(axis=(1, 2)) < _WHOLE
     whole &= np.abs(inside[0] - inside[1]).max(axis=1) <= _WHOLE * image_views.SIDE

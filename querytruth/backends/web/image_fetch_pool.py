@@ -28,7 +28,7 @@ from querytruth.backends.web.web_records import FailedFetch, FetchedResource, We
 READER_VERSION = f"4 pillow {version('pillow')} {image_reading.MAX_PIXELS}"
 DECODER_COUNT = os.cpu_count() or 1
 _BINARY_FIELDS = ("views", "thumbnail", "details")
-_FACT_FIELDS = ("width", "height", "format", "pixels", "phash", *_BINARY_FIELDS)
+_FACT_FIELDS = ("width", "height", "format", "pixels", *_BINARY_FIELDS)
 _decoding = threading.BoundedSemaphore(DECODER_COUNT)  # limits the processes, whatever the number of threads
 FILES_PER_BATCH = 4  # files decoded and stored together
 
@@ -50,7 +50,6 @@ class FetchedImage:
     height: int = 0
     format: str = ""
     pixels: str = ""
-    phash: int | None = None
     views: bytes | None = None
     thumbnail: bytes | None = None
     details: bytes | None = None

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from querytruth.backends.images.exif import Exif
 from querytruth.backends.images.image_reading import DecodedFile, decode_image, describe_images, read_image
+from querytruth.backends.images.image_views import describe_views, read_views
+from tests.drawn_views import whole_hash
 from tests.images import encode_image, make_png_bomb, save_scene
 
 
@@ -87,7 +90,7 @@ def test_a_good_image_says_what_it_is(tmp_path: Path) -> None:
     assert found.head == hashlib.sha256(path.read_bytes()[:4096]).hexdigest()[:16]
     assert (found.width, found.height, found.orientation, found.format) == (300, 200, 1, "JPEG")
     assert (found.reason, found.detail) == (None, None)
-    assert found.phash is not None and found.views is not None and found.thumbnail is not None
+    assert found.views is not None and found.thumbnail is not None
     assert found.pixels is not None and len(found.pixels) == 32
 
 
@@ -158,7 +161,7 @@ def test_a_url_is_read_like_a_file(tmp_path: Path) -> None:
     fsspec.filesystem("memory").pipe("/album/a.png", path.read_bytes())
     local, remote = read_image(path), read_image("memory://album/a.png")
     assert (remote.reason, remote.modified, remote.path) == (None, 0, "memory://album/a.png")
-    for field in ("size", "head", "sha256", "pixels", "phash", "width", "height", "format"):
+    for field in ("size", "head", "sha256", "pixels", "views", "width", "height", "format"):
         assert getattr(remote, field) == getattr(local, field), field
 
 
@@ -206,10 +209,8 @@ def test_the_malformed_collection_never_raises(shared: Callable[[str], Path]) ->
 
 
 def test_the_hash_of_the_reduced_decode_is_the_full_one_s(shared: Callable[[str], Path]) -> None:
-    imagehash = pytest.importorskip("imagehash", reason="the reference implementation is not installed")
     apart = []
     for path in sorted(shared("photos_flowers").rglob("*.jpg")):
-        found, full = read_image(path).phash, int(str(imagehash.phash(Image.open(path))), 16)
-        assert found is not None
-        apart.append((found ^ full).bit_count())
-    assert max(apart) <= 4 and sum(apart) <= len(apart)
+        ((views, _),) = describe_views([np.asarray(Image.open(path).convert("L"))], [None])
+        apart.append((whole_hash(read_image(path)) ^ int(read_views([views]).hashes[0, 0])).bit_count())
+    assert max(apart) <= 6 and sum(apart) <= 1.5 * len(apart)

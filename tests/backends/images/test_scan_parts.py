@@ -420,4 +420,4 @@ def test_real_images_are_read_once(tmp_path: Path) -> None:
 
     for job in jobs:
         scan_part(job, read=none_is_read)
-    assert read_scan_parts(jobs, ["phash"]).num_rows == 21
+    assert read_scan_parts(jobs, ["views"]).num_rows == 21

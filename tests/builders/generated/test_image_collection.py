@@ -5,7 +5,6 @@ import random
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -62,19 +61,14 @@ def image(url: str, shows: str = "", width: int = 300, height: int = 200, **prob
     shows = shows or url
     digest = hashlib.sha256(f"{shows} {url if shows != url else ''} {width}".encode()).hexdigest()
     code = stable_hash(shows)
-    looks = {"phash": code, **draw_views(code, code % 2**32)}
+    looks = draw_views(code, code % 2**32)
     return dict.fromkeys(FETCHED_IMAGE_COLUMNS) | {
         "url": url, "sha256": digest, "pixels": digest[:32], "width": width, "height": height, **looks, **problem
     }  # fmt: skip
 
 
 def images(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    columns = {name: [row[name] for row in rows] for name in FETCHED_IMAGE_COLUMNS}
-    hashes = np.array(
-        [one or 0 for one in columns["phash"]], dtype=np.uint64
-    )  # not by pd.array, which rounds to floats
-    is_blank = np.array([one is None for one in columns["phash"]], dtype=bool)
-    return pd.DataFrame(columns | {"phash": pd.arrays.IntegerArray(hashes, is_blank)})
+    return pd.DataFrame({name: [row[name] for row in rows] for name in FETCHED_IMAGE_COLUMNS})
 
 
 def reasons(ledger: Ledger, stage: str) -> dict[str, int]:
@@ -467,7 +461,7 @@ def with_first(shows: str | None, names: list[str]) -> dict[str, dict[str, Any]]
         f"http://{name}/0": image(f"http://{name}/0", shows or name, 300 + 40 * n, 240 + 40 * n)
         for n, name in enumerate(names)
     }
-    return cards if shows else {url: card | {"phash": None, **draw_views(None)} for url, card in cards.items()}
+    return cards if shows else {url: card | draw_views(None) for url, card in cards.items()}
 
 
 @pytest.mark.parametrize("shows", ["no longer available", None], ids=["a card", "blanks"])

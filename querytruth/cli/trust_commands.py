@@ -45,8 +45,9 @@ def plan(json: options.JsonOption = False, *, request: DrawRequest) -> None:
     if json:
         terminal.print_json(planned)
         return
-    rows: list[list[Any]] = [[row["stratum"], row["pairs"], row["to_judge"]] for row in planned["strata"]]
-    terminal.print_table(f"Audit of {planned['set']}", ["stratum", "pairs", "to judge"], rows)
+    columns = ["stratum", "pairs", "to_judge"][: 2 if planned["expected_width"] is None else 3]  # cards are not drawn
+    rows: list[list[Any]] = [[row[name] for name in columns] for row in planned["strata"]]
+    terminal.print_table(f"Audit of {planned['set']}", [name.replace("_", " ") for name in columns], rows)
     pace = f"{planned['seconds_per_judgment']} s a pair" + (
         ", assumed" if planned["pace_is_assumed"] else ", as logged"
     )

@@ -274,8 +274,13 @@ class ImportRequest(Request):
     @property
     def keys(self) -> dict[str, Any]:
         """The keys of the definition."""
+        images = self.images
+        if images is None and self.format == "golden":
+            from querytruth.checks.golden_file import load_golden
+
+            images = load_golden(self.source, {}).images  # the folder that its search indexes
         # Absolute, so that rebuild --check finds them from anywhere; the manifest keeps the names alone.
-        places = {"annotations": str(self.source.absolute()), "images": self.images and str(self.images.absolute())}
+        places = {"annotations": str(self.source.absolute()), "images": images and str(images.absolute())}
         named = {"name": self.to.name, "out": str(self.to.parent), "lose_at_most": self.lose_at_most}
         stated = {name: getattr(self, name) for name in ("format", "gallery", "split", "title", "licence")}
         tables = dict(one.split("=", 1) for one in self.tables if "=" in one)

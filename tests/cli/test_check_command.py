@@ -248,7 +248,7 @@ def test_init_asks_and_writes_the_cases_that_were_chosen(tmp_path: Path, search:
 
 
 def test_a_golden_file_grows_up_to_a_set(run: Run, search: Search, tmp_path: Path) -> None:
-    run("import", "golden", "golden.yaml", "sets/mine", "--images", "photos")
+    run("import", "golden", "golden.yaml", "sets/mine")
     loaded = qt.load("mine", out=tmp_path / "sets")
     assert sorted(loaded.images["file_name"]) == PHOTOS, "the folder is the gallery"
     texts = loaded.queries.set_index("query_id")["text"]

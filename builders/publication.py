@@ -33,10 +33,12 @@ from querytruth.sets.manifest import (
     Provenance,
     describe_input_set,
     read_manifest,
+    strip_folders,
 )
 from querytruth.sets.manifest_notes import Notes
 from querytruth.sets.published_files import check_no_version_is_lost, newest_version, record_own_version
 from querytruth.sets.set_files import StoredSet
+from querytruth.sets.text_sieve import PRIVATE_KINDS, hide_private_texts, sieve_tables
 
 _SUFFIXES = {
     "gallery": "images",
@@ -144,8 +146,11 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
     losses = check_decision_logs(folder)
     log = read_decisions(folder, decision_records.QueryDecision)
     disputes = decision_agreement.find_disputes(log, read_decisions(folder, decision_records.UndeterminedPair))
-    tables, outcome = apply_decisions(built.tables, disputes.exclude_from(log), built.ledger)
-    tables = replace(tables, ledger=built.ledger.rows())
+    tables, let_through = built.tables, DecisionOutcome()
+    if len(tables.queries) and not {"nested", "held_out"} & built.notes.keys():  # a part of a set has been sieved
+        tables, let_through = sieve_queries(definition, tables, built.ledger)
+    tables, outcome = apply_decisions(tables, disputes.exclude_from(log), built.ledger)
+    tables = replace(tables, ledger=hide_private_texts(built.ledger.rows(), definition.quarantine))
     check_set_name(definition)
     check_not_empty(definition.kind, definition.name, tables, built.ledger.funnel())
     if "nested" not in built.notes:
@@ -163,9 +168,19 @@ def publish_built(definition: SetDefinition, built: BuiltTables) -> BuildResult:
         "known_limitations": [*built.known_limitations, *losses],
     }
     envelope: Envelope = {"definition": definition.model_dump(mode="json"), "calls": built.model_calls}
-    outcome += built.decision_outcome + _unused_decisions(folder, built.decision_outcome)
+    outcome += (of_build := built.decision_outcome + let_through) + _unused_decisions(folder, of_build)
     result = _publish(folder, tables, record, outcome, built.rendered_folder, envelope)
     return _record_as_own(_add_disputes(result, log, disputes))
+
+
+def sieve_queries(definition: SetDefinition, tables: Tables, ledger: Ledger) -> tuple[Tables, DecisionOutcome]:
+    """Returns the tables without queries whose texts may not enter a set, and the overrides of people that let some of
+    them in."""
+    overrides = load_decisions(definition.out / definition.name, decision_records.Override)
+    sieved, rejections, let_through = sieve_tables(tables, definition.quarantine, overrides)
+    if len(rejections):
+        ledger.record_stage("texts", "query", len(tables.queries), len(sieved.queries), rejections)
+    return sieved, DecisionOutcome([overrides[query_id] for query_id in let_through])
 
 
 def _add_disputes(
@@ -345,22 +360,9 @@ def _configuration(definition: SetDefinition) -> Configuration:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
     unread = {"out", "publish_to", "publish_places", "work", "replies", "lose_at_most", "page_language"}
     unread |= {"tables"} if definition.tables == ReadingOptions() else set()
+    unread |= {"quarantine"} if {*definition.quarantine} == {*PRIVATE_KINDS} else set()
     dumped = definition.model_dump(mode="json", exclude=unread)
-    resolved: Any = _strip_folders(dumped)
+    resolved: Any = strip_folders(dumped)
     if isinstance(resolved.get("annotations"), list):
         resolved["annotations"].sort()
     return cast(Configuration, resolved)
-
-
-def _strip_folders(value: Any) -> Any:
-    """The value with each absolute path or URL replaced by its last part."""
-    if isinstance(value, dict):
-        return {
-            # The name and version of a set, wherever it is stored.
-            key: "/".join(Path(inner).parts[-2:]) if key == "gallery" and inner else _strip_folders(inner)
-            for key, inner in value.items()
-        }
-    if isinstance(value, list):
-        return [_strip_folders(inner) for inner in value]
-    is_place = isinstance(value, str) and ("://" in value or Path(value).is_absolute())
-    return Path(value).name if is_place else value

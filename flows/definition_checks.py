@@ -246,7 +246,9 @@ def render_starter(
     if kind == "queries":
         log = str(annotations or "queries.csv")
         place = _quoted(images or "images", folder)
-        if Path(log).is_file():
+        if annotations is not None and not Path(log).is_file():
+            raise UserError("init", log, "does not exist", "give --queries the log")
+        if annotations is not None:
             found = _run_check("log", lambda: check_log(Path(log), LogColumnOptions()))
             steps.current_run().reporter.log(found.found or str(found.problem))
         return _fill_template(kind, name=derive_set_name(log), queries=_quoted(log, folder), images=place)

@@ -8,7 +8,7 @@ from typing import cast
 
 from builders import imported_set
 from builders.gallery.steps import mark_duplicates
-from builders.publication import BuildResult, BuiltTables, publish_built
+from builders.publication import BuildResult, BuiltTables, publish_built, sieve_queries
 from flows.set_kind import SetKind
 from querytruth.formats.set_images import ImageStore
 from querytruth.sets import decision_outcomes, manifest
@@ -33,7 +33,7 @@ def build_imported_tables(definition: imported_set.ImportDefinition) -> BuiltTab
     ledger = Ledger()
     imported = imported_set.read_publisher_files(definition, store)
     scanned = imported_set.read_images(imported, store, definition)
-    tables = imported_set.join_tables(imported, scanned, ledger)
+    tables, _ = sieve_queries(definition, imported_set.join_tables(imported, scanned, ledger), ledger)
     found_by, decision_outcome = manifest.Provenance(), decision_outcomes.DecisionOutcome()
     if scanned is not None and definition.near_duplicates is not None and not imported.keeps_ids:
         # All images stay, as the publisher's figures are made with all of them.

@@ -73,12 +73,15 @@ def _fetch(asked: SetUrl, out: Path) -> None:
         set_publishing.install_version(bucket_reading.fetch_version(str(remote.url)), here, current_run().reporter.log)
 
 
-@step("publish to the bucket")
 def publish_to_bucket(definition: SetDefinition, result: BuildResult) -> BuildResult:
-    """The result with the URLs of the version and of the smaller sets in the bucket, where they are stored now. Raises
-    UserError where another build published that version meanwhile."""
-    if definition.publish_to is None:
-        return result
+    """The result with the URLs of the version and of the smaller sets in the bucket that the definition names, where
+    they are stored now. Raises UserError where another build published that version meanwhile."""
+    return result if definition.publish_to is None else _store_in_bucket(definition, result)
+
+
+@step("publish to the bucket")
+def _store_in_bucket(definition: SetDefinition, result: BuildResult) -> BuildResult:
+    assert definition.publish_to is not None
     if not definition.publish_places:
         next_step = "say publish_places: true where readers may know that; the version is built, and lies here"
         set_files.read_set(result.path, ("images",)).tables.refuse_places("publish", result.path, next_step)

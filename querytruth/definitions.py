@@ -15,6 +15,7 @@ from querytruth.backends.web.image_search import IMAGE_SEARCHES
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, suggest_choice
 from querytruth.sets.published_files import newest_version
+from querytruth.sets.text_sieve import PRIVATE_KINDS
 
 READ_STAGE = "read definition"
 URL_CREDENTIALS = re.compile(r"://[^/]*@")
@@ -101,6 +102,12 @@ def _resolve_set(text: str, folder: option_paths.BaseFolder) -> str:
     return option_paths.resolve_if_exists(text, folder) if is_set else text
 
 
+def _check_private_kind(kind: str) -> str:
+    if kind not in PRIVATE_KINDS:
+        raise ValueError(f"unknown kind {kind!r}; known kinds: {', '.join(PRIVATE_KINDS)}")
+    return kind
+
+
 BucketUrl = Annotated[str, AfterValidator(_check_bucket_url)]  # s3://bucket/folder
 # A path or a URL without user or password, as every manifest has it.
 Location = Annotated[option_paths.PathOrUrl, AfterValidator(_reject_url_credentials)]
@@ -140,7 +147,8 @@ class SetDefinition(Definition):
     and builds on other machines, need to share nothing else. `lose_at_most`: the share of the last version's queries
     (of its images, if it has no queries) that a build may lose without being stopped, besides what people dropped;
     null: all of them. `page_language`: of the page that is written beside each version. `tables`: how the files that
-    the definition names are read, where they do not show it themselves."""
+    the definition names are read, where they do not show it themselves. `quarantine`: the kinds of private texts that
+    become no query unless a person overrides it."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -154,6 +162,7 @@ class SetDefinition(Definition):
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
     page_language: Literal["en", "zh"] = "en"
     tables: ReadingOptions = ReadingOptions()
+    quarantine: list[Annotated[str, AfterValidator(_check_private_kind)]] = Field(list(PRIVATE_KINDS))
 
     @model_validator(mode="before")
     @classmethod

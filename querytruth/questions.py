@@ -21,6 +21,7 @@ from querytruth.definitions import BudgetOptions, PriceOptions
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.records import content_id
 from querytruth.sets.manifest import Input, Provenance, describe_model
+from querytruth.sets.published_files import is_own_version, newest_version
 
 _STAGE = "read prompt"
 _LIMIT = 1 << 20  # bytes
@@ -87,8 +88,15 @@ class AskingDefinition(Protocol):
 
 
 def open_definition_replies(definition: AskingDefinition) -> ReplyStore:
-    """Opens the reply store that the definition names, or the one beside the set's versions."""
-    return open_reply_store(definition.replies or definition.out / definition.name / "replies.sqlite")
+    """Opens the reply store that the definition names, or the one beside the set's versions: what a set under another
+    name was answered is read from there. Only sets that this user published are asked: others may hold anything."""
+    own = definition.out / definition.name / "replies.sqlite"
+    if definition.replies is not None:
+        return open_reply_store(definition.replies)
+    places = [place for place in sorted(definition.out.glob("*/replies.sqlite")) if place != own]
+    newest = {place: newest_version(place.parent) for place in places}
+    others = [place for place, number in newest.items() if number and is_own_version(place.parent / f"v{number}")]
+    return open_reply_store(own, others)
 
 
 @dataclass(slots=True)

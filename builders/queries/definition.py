@@ -6,11 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from builders.gallery.definition import GallerySource
-from builders.queries.log_texts import PRIVATE_KINDS
 from querytruth import definitions
-
-PrivateKind = Literal["email", "card_number", "id_number", "telephone", "secret", "long_number"]
-assert PrivateKind.__args__ == PRIVATE_KINDS  # type: ignore[attr-defined]
 
 
 class LogColumnOptions(definitions.StrictModel):
@@ -32,11 +28,9 @@ class QuerySampleOptions(definitions.StrictModel):
 
 
 class QueriesDefinition(GallerySource):
-    """A set of own queries on a gallery. `queries`: the log or list; `sample` null: all queries; `quarantine`: what
-    looks private and is kept out."""
+    """A set of own queries on a gallery. `queries`: the log or list; `sample` null: all queries."""
 
     kind: Literal["queries"] = "queries"
     queries: Path
     columns: LogColumnOptions = LogColumnOptions()
     sample: QuerySampleOptions | None = QuerySampleOptions()
-    quarantine: list[PrivateKind] = Field(default_factory=lambda: list(PrivateKind.__args__))  # type: ignore[attr-defined]

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import msgspec
 
 from builders.queries.definition import LogColumnOptions
-from builders.queries.log_texts import find_private_kind
 from querytruth.backends.files import column_profile, table_profile
 from querytruth.backends.files.spreadsheet_rows import NumberCell
 from querytruth.backends.files.table_rows import SHEET_SUFFIX, Table, open_lines, open_table
 from querytruth.backends.files.text_files import Line, import_error, is_file
 from querytruth.errors import suggest_choice, translate_read_errors
+from querytruth.sets.text_sieve import find_private_kind
 
 _USUAL_NAMES: dict[str, list[str]] = table_profile.COLUMN_NAMES["log"]
 _TEXT, _LINES = ".txt", ".jsonl"

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from builders.queries import log_texts
 from builders.queries.log_files import LogLine
-from builders.queries.log_texts import PRIVATE_KINDS, find_private_kind
 from querytruth.array_types import AnyArray, FloatArray
 from querytruth.backends.files.column_profile import find_number_form
 from querytruth.backends.files.text_formats import detect_language
 from querytruth.records import content_id, stable_hash
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.query_texts import is_total
+from querytruth.sets.text_sieve import PRIVATE_KINDS, find_private_kind, normalise_query
 
 _MALFORMED = ("not_utf8", "unreadable_line", "wrong_count", "not_a_text")
 _QUARANTINED = [*PRIVATE_KINDS, *_MALFORMED]
@@ -161,7 +161,7 @@ class SearchLog:
         return [("", outcomes[n], "") if n in outcomes else one for n, one in enumerate(checked)]
 
     def _check(self, spelling: str) -> tuple[str, str, str]:
-        text = log_texts.normalise_query(spelling)
+        text = normalise_query(spelling)
         reason = find_private_kind(text, self.quarantine) or ""
         key = "" if reason else log_texts.build_question_key(text)
         reason = reason or log_texts.find_absurdity(text) or ("" if key else "no_content")

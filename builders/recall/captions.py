@@ -23,6 +23,7 @@ from querytruth.sets.decision_records import Override
 from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.manifest import Threshold, describe_threshold
 from querytruth.sets.manifest_notes import Captions, CommonStart
+from querytruth.sets.text_sieve import PRIVATE_KINDS, find_private_kind
 
 _ARTICLE_MIN_TOKENS, _ARTICLE_MAX_TOKENS = 46, 48
 REFERENCE_CAPTION_PROMPT = "zh/caption"  # whose length the models' own limits are made for: 46 to 48 tokens
@@ -246,7 +247,9 @@ def clean_captions(
             cleaned.append(caption_cleaning.CleanedCaption(wanted.texts.get(row.query_id, "")))
             continue
         asked = row.language, rules, templates[row.prompt], max_lengths.get(row.language)
-        cleaned.append(caption_cleaning.clean_caption(answer.text, answer.finish_reason, *asked))
+        caption = caption_cleaning.clean_caption(answer.text, answer.finish_reason, *asked)
+        kind = None if row.query_id in wanted.effective_ids else find_private_kind(caption.text, definition.quarantine)
+        cleaned.append(caption_cleaning.CleanedCaption("", kind) if kind else caption)
     if not chat.has_written_answers(definition.captions.model):
         shown = {image.image_id: image for image in images}
         pairs = zip(rows["image_id"], rows["query_id"], cleaned, strict=True)
@@ -262,10 +265,11 @@ def clean_captions(
     rejected_replies = [
         answer for answer, good in zip(answers, accepted, strict=True) if isinstance(answer, Reply) and not good
     ]
-    replies_text = [reply.text[:_MAX_REPLY_LENGTH] for reply in rejected_replies]
-    rejections = _caption_rejections(
-        rows[~accepted], "rejected", [reason for reason in reasons if reason], text=replies_text
-    )
+    is_private = [reason in PRIVATE_KINDS for reason in reasons if reason]
+    withheld = zip(rejected_replies, is_private, strict=True)
+    replies_text = ["" if private else reply.text[:_MAX_REPLY_LENGTH] for reply, private in withheld]
+    buckets = ["quarantined" if private else "rejected" for private in is_private]
+    rejections = _caption_rejections(rows[~accepted], buckets, [one for one in reasons if one], text=replies_text)
     ledger.record_stage("clean", "caption", len(rows), int(accepted.sum()), rejections)
     is_replied = texts["note"].isna()
     notes = {

@@ -30,6 +30,7 @@ from querytruth.errors import UserError, suggest_choice
 
 _STARTUP_SECONDS = 120.0  # the first start on an empty home and a small machine
 _PARENT_CHECK_SECONDS = 1.0
+_ANSWER_SECONDS = 10.0
 _DRAIN_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 _STAGE = "read parameters"
@@ -49,7 +50,8 @@ def use_own_server() -> Iterator[None]:
 def start_own_server() -> Iterator[Callable[[], None]]:
     """As `use_own_server`, for what can be done while the server starts, which takes seconds: yields the function that
     waits until it answers. No flow may run before that."""
-    if PREFECT_API_URL.value():
+    if configured := PREFECT_API_URL.value():
+        _check_configured(configured)
         yield lambda: None
         return
     password = f"querytruth:{secrets.token_urlsafe(32)}"
@@ -116,6 +118,16 @@ def _wait_until_ready(port: int, server: "subprocess.Popen[bytes]") -> None:
             pass
         time.sleep(0.1)
     raise UserError("run", "Prefect's server", "did not start", "run with --in-process, or start prefect server")
+
+
+def _check_configured(api: str) -> None:
+    """Raises UserError where nothing answers there: Prefect would fail with a traceback."""
+    try:
+        requests.get(f"{api}/health", timeout=_ANSWER_SECONDS)
+    except requests.RequestException as error:
+        reason = f"Prefect's server does not answer ({type(error).__name__})"
+        next_step = "start it, run with --in-process, or `prefect config unset PREFECT_API_URL`"
+        raise UserError("run", api, reason, next_step) from None
 
 
 def _serve(port: int, parent: int) -> None:

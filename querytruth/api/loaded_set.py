@@ -30,6 +30,7 @@ from querytruth.sets.decision_log import find_lost_decisions, lint_decision_logs
 from querytruth.sets.manifest import FUNNEL_COLUMNS, tabulate_funnel
 from querytruth.sets.set_files import StoredSet, locate_set_images
 from querytruth.sets.set_places import RemoteUse
+from querytruth.sets.text_sieve import refuse_private
 from querytruth.sets.version_difference import compare_versions
 
 if TYPE_CHECKING:
@@ -170,24 +171,37 @@ class LoadedSet:
         newest, and where the decision log lost decisions of that, unless `accept_loss`."""
         return apply_decisions(self.path, accept_loss=accept_loss)
 
-    def publish(self, to: str, *, with_places: bool = False) -> bucket_versions.StoredVersion:
+    def publish(self, to: str, *, with_places: bool = False, private: bool = True) -> bucket_versions.StoredVersion:
         """Store the version in a bucket, as `<to>/<name>/v<N>`; `to` is a URL such as s3://bucket/sets. Readers see the
         whole version or none. Return its URL, whether it `is_new` there, and the files and bytes that were sent. Raises
-        UserError where another version has that number, and for a version with places unless `with_places`."""
+        UserError where another version has that number, and for a version with places unless `with_places`. `private`:
+        host and folders of the build and the decision logs stay here; what a published file holds is refused."""
         folder = BucketFolder.parse(to)
         if not with_places:
             next_step = "say --with-places (with_places=True) where readers may know that"
             self.tables.refuse_places("publish", self.path, next_step)
-        return bucket_versions.publish_version(self.path, folder)
+        if private:
+            refuse_private(self.tables, "publish", self.path)
+        return bucket_versions.publish_version(self.path, folder, is_private=private)
 
-    def export(self, format: str, to: str | Path, *, allow_loss: bool = False, with_places: bool = False) -> list[str]:
+    def export(
+        self,
+        format: str,
+        to: str | Path,
+        *,
+        allow_loss: bool = False,
+        with_places: bool = False,
+        private: bool = True,
+    ) -> list[str]:
         """Write the set in another format (docs/formats.md) into a new or empty folder; where images were taken goes
-        out `with_places` alone. Return what the format does not hold, and how many places were left out. Raises
-        UserError for a loss that changes figures unless `allow_loss`."""
+        out `with_places` alone. `private`: without owner, serial numbers and comments in image files, folders of this
+        machine and addresses of reviewers. Return what the format does not hold, and how many places were left out.
+        Raises UserError for a loss that changes figures unless `allow_loss`."""
         check_format(format)
         roots = published_files.image_roots(self._image_roots)
         with roots, translate_write_errors("export", Path(to), "or give another folder"):
-            return exporters.export_set(format, self.stored, Path(to), allow_loss=allow_loss, with_places=with_places)
+            options = {"allow_loss": allow_loss, "with_places": with_places, "private": private}
+            return exporters.export_set(format, self.stored, Path(to), **options)
 
     def export_review(self, to: str | Path, *, judgments: int = 500, xlsx: bool = False) -> list[Path]:
         """Write queries.csv and judgments.csv for a spreadsheet into the folder `to`, and return their paths.

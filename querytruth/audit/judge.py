@@ -3,6 +3,7 @@
 Its labels divide the strata; the estimates come from people alone.
 """
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -64,6 +65,11 @@ def _grade_of_object(part: str) -> int | None:
     return grade if isinstance(grade, int) and not isinstance(grade, bool) else None
 
 
+def _quote(query: str) -> str:
+    """Returns a query as JSON writes it: no text of it ends the quotation."""
+    return json.dumps(query, ensure_ascii=False)
+
+
 class JudgeQuestions:
     """Builds the questions whether images fit queries. `queries`: query_id, text, language; `grades`: by grade what it
     means; `form`: whether it asks for a grade, for yes or no, or is the query alone, to a model that scores pairs;
@@ -83,14 +89,14 @@ class JudgeQuestions:
         """Returns the question whether the image fits the query; `number` distinguishes several askings."""
         own_text, language = self.queries[query]
         if self.form != "grade":
-            asked = self._prompts[language].fill(query=own_text) if self.form == "yes" else own_text
+            asked = self._prompts[language].fill(query=_quote(own_text)) if self.form == "yes" else own_text
             is_sampled = self.samples > 0
             shortest = chat.GenerationParameters(max_tokens=_YES_TOKENS, temperature=float(is_sampled))
             message = chat.Message("user", asked, (image,))
             asks = chat.ChatRequest((message,), shortest, number=number, language=language, item=query)
             return asks if is_sampled else replace(asks, is_scored=True)
         listed = "\n".join(f"{grade}: {self._described[grade]}" for grade in self.grades)
-        question = self._prompts[language].fill(query=own_text, grades=listed)
+        question = self._prompts[language].fill(query=_quote(own_text), grades=listed)
         limits = chat.GenerationParameters(max_tokens=_MAX_TOKENS, min_tokens=0, temperature=0.0)
         return chat.ChatRequest((chat.Message("user", question, (image,)),), limits, number=number, language=language)
 

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 from PIL import Image
-from scipy.optimize import isotonic_regression
 
 from querytruth.array_types import BoolArray, FloatArray, RowIndices
 from querytruth.audit import audit_files, definition
@@ -145,6 +144,8 @@ def fit_curve(scores: FloatArray, relevant: FloatArray, wanted: FloatArray) -> F
 
     Its last step is often a handful of relevant pairs, which say 1 too easily: each step gets two more answers at the
     base rate, so that what is published from .9 on is .9."""
+    from scipy.optimize import isotonic_regression  # a build needs it only where a judge is asked
+
     if not len(scores):
         return np.full(len(wanted), np.nan)
     known, place = np.unique(scores, return_inverse=True)

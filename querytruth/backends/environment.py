@@ -257,9 +257,11 @@ def this_machine() -> str:
 
 
 def process_start(process: int) -> str:
-    """Returns when a process started, in the kernel's ticks; "running" where that is unknown, "" for no process."""
+    """Returns when a process started, in the kernel's ticks; "running" where that is unknown, "" for no process, and
+    for one that has ended and whose parent has not noticed."""
     try:
-        return Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        return "" if fields[0] in ("Z", "X") else fields[19]
     except OSError:
         pass
     try:

@@ -83,7 +83,7 @@ class TypedQueries(Typed, QueriesBuild):
 @app.command
 @command
 def gallery(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedGallery
+    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedGallery
 ) -> None:
     """Build a gallery from images: filtered, deduplicated, selected, rendered.
 
@@ -95,7 +95,7 @@ def gallery(
 @app.command
 @command
 def precision(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedPrecision
+    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedPrecision
 ) -> None:
     """Build a precision set from detection labels: queries with many relevant images each.
 
@@ -107,7 +107,7 @@ def precision(
 @app.command
 @command
 def recall(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedRecall
+    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedRecall
 ) -> None:
     """Build a recall set from captions, each a query for its image; ambiguous captions are resolved.
 
@@ -119,7 +119,7 @@ def recall(
 @app.command
 @command
 def generated(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: GeneratedBuild
+    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: GeneratedBuild
 ) -> None:
     """Build a generated set from the queries that people accepted, with images from the web; fetches only missing ones.
 
@@ -130,7 +130,7 @@ def generated(
 @app.command
 @command
 def queries(
-    plan: PlanOption = False, prefect: PrefectOption = None, json: JsonOption = False, *, request: TypedQueries
+    plan: PlanOption = False, prefect: PrefectOption = False, json: JsonOption = False, *, request: TypedQueries
 ) -> None:
     """Build a set of your own queries from a search log: drawn by how often they were asked, without judgments.
 
@@ -139,7 +139,7 @@ def queries(
     _build(request, plan, prefect, json)
 
 
-def _build(request: BuildRequest, plan: bool, prefect: bool | None, json: bool) -> None:
+def _build(request: BuildRequest, plan: bool, prefect: bool, json: bool) -> None:
     terminal.err.print(f"querytruth: reading {request.definition or 'the definition'}", markup=False)
     from querytruth.cli import build_output
 
@@ -156,16 +156,15 @@ def _build(request: BuildRequest, plan: bool, prefect: bool | None, json: bool) 
     terminal.print_json(planned) if json else build_output.PLAN_PRINTERS[definition.kind](planned)
 
 
-def run_build(request: BuildRequest, prefect: bool | None = None) -> BuildResult:
-    """Build in process, or under Prefect where `prefect` asks for it or a server is configured."""
+def run_build(request: BuildRequest, prefect: bool) -> BuildResult:
+    """Build in process, or under Prefect where that is asked for: a configured server alone asks for nothing."""
     from flows.flow_entrypoint import configured_server
     from querytruth.api import set_builds
 
-    server = configured_server() if prefect is not False else None
-    use_prefect = bool(prefect or server)
-    if use_prefect:
-        terminal.err.print(f"querytruth: running as a Prefect flow on {server or 'a server of its own, up in seconds'}")
-    return set_builds.run_build(request, terminal.TerminalReporter(), prefect=use_prefect)
+    if prefect:
+        server = configured_server() or "a server of its own, up in seconds"
+        terminal.err.print(f"querytruth: running as a Prefect flow on {server}")
+    return set_builds.run_build(request, terminal.TerminalReporter(), prefect=prefect)
 
 
 class TranslateRequest(Request):

@@ -27,6 +27,7 @@ class ExportRequest(Request):
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
     allow_loss: bool = Field(False, description="Leave out, or split, what the format cannot hold.")
     with_places: bool = Field(False, description="Keep where images were taken; else that is left out.")
+    private: bool = Field(True, description="Leave out owners and devices of images, own folders, reviewers.")
     images: Annotated[list[str], ByName("--images", "ROOT")] = Field(
         default_factory=list, description="A folder or URL outside the set in which its images may be read."
     )
@@ -44,7 +45,7 @@ def export(json: options.JsonOption = False, *, request: ExportRequest) -> None:
     check_format(request.format)  # a wrong name is refused before the set is looked for
     loaded = load(request.of, out=request.out, images=request.images)
     dropped_features = loaded.export(
-        request.format, request.to, allow_loss=request.allow_loss, with_places=request.with_places
+        request.format, request.to, **request.model_dump(include={"allow_loss", "with_places", "private"})
     )
     if json:
         terminal.print_json({"path": str(request.to), "format": request.format, "not_held": dropped_features})
@@ -78,6 +79,10 @@ def publish(
     with_places: Annotated[
         bool, option("--with-places", help="Also a version that says where images were taken.")
     ] = False,
+    private: Annotated[
+        bool,
+        option("--private/--no-private", help="Keep the host and the folders of the build and the decision logs here."),
+    ] = True,
 ) -> None:
     """Store a version in object storage: readers of s3://BUCKET/FOLDER/NAME see all of it or nothing. What is stored
     already is not sent again.
@@ -86,7 +91,7 @@ def publish(
     """
     from querytruth.api.loaded_set import LoadedSet, find_version
 
-    stored = LoadedSet(find_version(set_, out)).publish(to, with_places=with_places)
+    stored = LoadedSet(find_version(set_, out)).publish(to, with_places=with_places, private=private)
     if json:
         terminal.print_json(asdict(stored))
         return
@@ -97,12 +102,12 @@ def publish(
 
 @command
 def fetch(
-    url: Annotated[str, argument(metavar="s3://BUCKET/FOLDER/NAME[/vN]", help="A set, or a version of it.")],
+    url: Annotated[str, argument(metavar="s3://BUCKET/FOLDER/NAME", help="A set, or a version of it: …/NAME/v3.")],
     to: Annotated[Path, option(help="The folder of sets that gets it.")] = DATASETS_FOLDER,
     json: options.JsonOption = False,
 ) -> None:
-    """Put a version from object storage into a folder of sets, with its decision logs: to review it and build on it.
-    Every file is checked.
+    """Put a version from object storage into a folder of sets, with the decision logs that were published with it.
+    To review it and build on it. Every file is checked.
 
     Example: querytruth fetch s3://benchmarks/sets/family-album --to datasets
     """

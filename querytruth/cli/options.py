@@ -38,8 +38,7 @@ AllowUnknownOption = Annotated[
 AllowChangedOption = Annotated[bool, option("--allow-changed", help="Cells may differ that nobody was to change.")]
 EncodingOption = Annotated[str | None, option(help="The CSV's, where it does not say; e.g. gb18030.")]
 PrefectOption = Annotated[
-    bool | None,
-    option("--prefect/--in-process", help="Run as a Prefect flow (the default where a server is configured)."),
+    bool, option("--prefect/--in-process", help="Run as a Prefect flow, on the configured server or one of its own.")
 ]
 
 

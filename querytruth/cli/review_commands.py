@@ -25,6 +25,7 @@ from querytruth.errors import UsageError, UserError
 from querytruth.requests import ByName, ByPlace, Request
 
 if TYPE_CHECKING:
+    import asyncio
     from socket import socket as Socket
 
     import uvicorn
@@ -68,21 +69,31 @@ def open_page_socket(host: str, port: int) -> socket.socket:
 
 
 def make_page_server(app: ASGIApp, seconds: float = 20) -> uvicorn.Server:
-    """Returns a server whose connections end after `seconds`, those with a request in work as soon as it is answered,
-    and all after ten times as long. Without that, whoever connects and sends nothing would take up its sockets."""
+    """Returns a server whose connections end `seconds` after their last answer, those with a request in work as soon
+    as it is answered, and all after ten times as long. Without that, whoever connects and sends nothing would take up
+    its sockets."""
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class EndingProtocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.endings = [self.loop.call_later(seconds, self.shutdown)]
-            self.endings.append(self.loop.call_later(10 * seconds, transport.abort))
+            self.endings: list[asyncio.TimerHandle] = []
+            self.set_endings()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self.set_endings()
 
         def connection_lost(self, exc: Exception | None) -> None:
+            self.set_endings(is_over=True)
+            super().connection_lost(exc)
+
+        def set_endings(self, is_over: bool = False) -> None:
             for ending in self.endings:
                 ending.cancel()
-            super().connection_lost(exc)
+            ends = {} if is_over else {seconds: self.shutdown, 10 * seconds: self.transport.abort}
+            self.endings = [self.loop.call_later(after, end) for after, end in ends.items()]
 
     config = uvicorn.Config(
         app, http=EndingProtocol, lifespan="off", ws="none", access_log=False, log_level="warning",

@@ -14,10 +14,10 @@ import pandas as pd
 from querytruth.backends.files.durable_files import link_or_copy, write_atomically
 from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.images import source_names
-from querytruth.backends.images.exif import remove_coordinates
 from querytruth.backends.images.image_decoding import read_bounded
 from querytruth.backends.images.image_headers import sniff_format
 from querytruth.backends.images.image_reading import MAX_FILE_BYTES
+from querytruth.backends.images.private_metadata import remove_metadata
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.benchmark_set import RENDERED_SIZE_COLUMNS, find_rendered_sizes
 from querytruth.sets.set_files import StoredSet, read_image_digests
@@ -154,7 +154,7 @@ def iterate_set_images(stored: StoredSet) -> Iterator[SetImage | None]:
             image = _read_outside(image_id, path, sha256)
         else:
             image = _read_inside(stored.path, image_id, path, digests.get(path))
-        yield replace(image, data=remove_coordinates(image.data)) if stored.hides_places else image
+        yield replace(image, data=remove_metadata(image.data)) if stored.is_private else image
 
 
 def write_images(stored: StoredSet, out: Path) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Parts of all pages: escaped templates, embedded images, formatted sizes and stages."""
 
 import base64
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,7 +59,9 @@ def embed_jpeg(jpeg: bytes) -> Markup:
 def render_template(template: str, **context: Any) -> str:
     """Render a template as one HTML document, with the page's own texts in the language of `pages_in`."""
     language = context.setdefault("language", _LANGUAGE.get())
-    return _environment(language).get_template(template).render(context)
+    html = _environment(language).get_template(template).render(context)
+    home = os.path.expanduser("~/")  # noqa: PTH111 - a home that is unknown is no error here
+    return html.replace(home, "~/") if len(home) > len("~/") else html  # pages go to others
 
 
 @contextmanager

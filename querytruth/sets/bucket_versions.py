@@ -15,11 +15,19 @@ from querytruth.backends.files.bucket import BucketObjects, map_at_once
 from querytruth.backends.files.bucket_urls import BucketFolder, SetUrl, object_name, object_path
 from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.safe_paths import contained_file, read_regular
+from querytruth.backends.images.private_metadata import remove_metadata
 from querytruth.backends.steps import open_transfer_bar
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.bucket_reading import RemoteVersion, download_object, find_remote_version, place_version, run_all
 from querytruth.sets.decision_log import LOG_NAMES, check_no_decision_is_lost
-from querytruth.sets.manifest import MAX_MANIFEST_BYTES, Manifest, parse_manifest, read_manifest, read_manifest_bytes
+from querytruth.sets.manifest import (
+    MAX_MANIFEST_BYTES,
+    Manifest,
+    make_private,
+    parse_manifest,
+    read_manifest,
+    read_manifest_bytes,
+)
 from querytruth.sets.published_files import (
     CHECKSUMS,
     PublishedFile,
@@ -42,12 +50,14 @@ class StoredVersion:
     sent_bytes: int
 
 
-def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
-    """Stores the version at `path` below the folder of a bucket, as `<folder>/<name>/v<N>`.
+def publish_version(path: Path, folder: BucketFolder, *, is_private: bool = False) -> StoredVersion:
+    """Stores the version at `path` below the folder of a bucket, as `<folder>/<name>/v<N>`. `is_private`: without
+    decision logs, and without host and folders in the manifest.
 
     Files that are there already are not sent again. Raises UserError where another version has that number, where a
     file is damaged, and where the service fails."""
     manifest, raw = read_manifest(path), read_manifest_bytes(path)
+    manifest, raw = make_private(manifest) if is_private else (manifest, raw)
     check_no_decision_is_lost(path, _STAGE, accept_loss=None)
     target = folder.set_url(manifest["name"], manifest["version"])
     bucket = BucketObjects(target.folder)
@@ -57,6 +67,8 @@ def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
         return StoredVersion(str(target), False, 0, 0)
     files = _list_files(path, manifest)
     missing = _find_missing(bucket, files)
+    if is_private:
+        _refuse_metadata(path, missing)
     sent_bytes = sum(file.size for file in missing)
     with open_transfer_bar("publish", sent_bytes) as advance:
         for _ in map_at_once(lambda file: _send(bucket, path, file, advance), missing):
@@ -66,7 +78,8 @@ def publish_version(path: Path, folder: BucketFolder) -> StoredVersion:
         raise UserError(_STAGE, item, "was stored, and is not there; nothing was published", "run the same command")
     is_new = False
     if stored is None:
-        _put_logs(bucket, target, path.parent, raw)
+        if not is_private:
+            _put_logs(bucket, target, path.parent, raw)
         _check_conditions(bucket, target, path, files)
         is_new = _put_manifest(bucket, target, raw, manifest)
     return StoredVersion(str(target), is_new, len(missing), sent_bytes)
@@ -78,6 +91,19 @@ def _list_files(path: Path, manifest: Manifest) -> list[PublishedFile]:
     if any(file.path == CHECKSUMS for file in files):
         files += read_published_images(contained_file(path, CHECKSUMS, _STAGE))
     return list({file.sha256: file for file in files}.values())
+
+
+def _refuse_metadata(path: Path, files: list[PublishedFile]) -> None:
+    """Raises UserError for image files of cameras and editors: their bytes are listed, and cannot change any more."""
+    found = 0
+    for file in files:
+        if file.path.startswith("images/"):
+            data = read_regular(contained_file(path, file.path, _STAGE))
+            found += remove_metadata(data) != data
+    if found:
+        reason = f"has {found:,} image files with metadata of cameras, editors or owners"
+        next_step = "build the set with `render`, export it, or give --no-private where readers may have them"
+        raise UserError(_STAGE, path, reason, next_step)
 
 
 def _find_missing(bucket: BucketObjects, files: list[PublishedFile]) -> list[PublishedFile]:

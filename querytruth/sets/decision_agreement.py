@@ -166,8 +166,7 @@ def _by_group(
 
 def _for_equivalent(decision: QueryDecision, query_id: str) -> QueryDecision:
     """Returns the decision as one on an equivalent query, with its origin as the note, which becomes evidence."""
-    reason = decision.note or f"{decision.decision} by {decision.reviewer or 'a person'}"
-    return replace(decision, query_id=query_id, note=f"{reason} (asked as “{decision.text}”)")
+    return replace(decision, query_id=query_id, note=f"{decision.evidence} (asked as “{decision.text}”)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,7 +245,7 @@ def _regraded(row: tuple[Any, ...] | None, log_entries: list[QueryDecision]) -> 
     influence. A keep leaves the evidence as it is."""
     relevance, evidence = (int(row[0]), row[2] if isinstance(row[2], str) else "") if row is not None else (1, "")
     for decision in log_entries:
-        by = decision.note or f"{decision.decision} by {decision.reviewer or 'a person'}"
+        by = decision.evidence
         if decision.decision != "keep":
             relevance, evidence = (decision.relevance or 0) if decision.decision == "grade" else 0, by
         elif decision.relevance is None:

@@ -11,6 +11,7 @@ from querytruth.backends.files.text_formats import load_yaml
 from querytruth.sets.decision_agreement import DecisionConflict
 from querytruth.sets.decision_records import ImagePairDecision, Override, SetDecision, latest_by_target
 from querytruth.sets.manifest import Decisions, StaleDecision
+from querytruth.sets.text_sieve import PRIVATE_KINDS
 
 _ADVICE: dict[str, str] = load_yaml(Path(__file__).with_name("decision_advice.yaml").read_text("utf-8"))
 # By stage and kind of the ledger, the reasons that an override lifts; None: all of them.
@@ -19,6 +20,7 @@ _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
     ("select", "image"): frozenset({"not_selected"}),
     ("caption", "caption"): None,
     ("clean", "caption"): None,
+    ("texts", "query"): None,
     ("ambiguity", "caption"): frozenset({"ambiguous", "too_many_rivals"}),
     ("search", "query"): frozenset({"too_few_results", "results_not_reported"}),
     ("batches", "query"): frozenset({"too_few_images"}),
@@ -88,7 +90,8 @@ def carry_over(
 def is_overridable(stage: str, kind: str, bucket: str, reason: str) -> bool:
     """Whether an override makes the next build accept an item that was rejected at that stage for that reason."""
     overridable = _OVERRIDABLE.get((stage, kind), frozenset())
-    return bucket == "rejected" and (overridable is None or reason in overridable)
+    in_bucket = bucket == "rejected" or (bucket == "quarantined" and reason in PRIVATE_KINDS)
+    return in_bucket and (overridable is None or reason in overridable)
 
 
 def advise_fix(stage: str, kind: str, bucket: str, reason: str) -> str:

@@ -92,6 +92,12 @@ class QueryDecision(_Record):
         """The target in a manifest."""
         return {"query_id": self.query_id, "text": self.text}
 
+    @property
+    def evidence(self) -> str:
+        """The note, or what was decided by whom: a version, which others get, never has a reviewer's address."""
+        is_named = self.reviewer and "@" not in self.reviewer
+        return self.note or f"{self.decision} by {self.reviewer if is_named else 'a person'}"
+
     def _stored_fields(self) -> dict[str, Any]:
         """Returns the fields; `undoes` and `keeps_truth` only where they are given, so that older lines keep their
         ids."""

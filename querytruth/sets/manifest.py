@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 import msgspec
 from msgspec import Meta
@@ -265,6 +265,28 @@ def tabulate_funnel(funnel: Iterable[FunnelStage]) -> list[list[Any]]:
 def manifest_digest(manifest: Mapping[str, object]) -> str:
     """Returns the sha256 of the manifest without its own digest; it detects damage to the manifest file."""
     return hashlib.sha256(canonical_json({k: v for k, v in manifest.items() if k != "manifest_digest"})).hexdigest()
+
+
+def strip_folders(value: Any) -> Any:
+    """Returns the value with each absolute path or URL replaced by its last part."""
+    if isinstance(value, dict):
+        return {
+            # The name and version of a set, wherever it is stored.
+            key: "/".join(Path(inner).parts[-2:]) if key == "gallery" and inner else strip_folders(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [strip_folders(inner) for inner in value]
+    is_place = isinstance(value, str) and ("://" in value or Path(value).is_absolute())
+    return Path(value).name if is_place else value
+
+
+def make_private(manifest: Manifest) -> tuple[Manifest, bytes]:
+    """Returns the manifest without the host and the folders of the build, and as bytes."""
+    envelope = {key: strip_folders(value) for key, value in manifest["envelope"].items() if key != "host"}
+    private = cast(Manifest, {**manifest, "envelope": envelope})
+    private["manifest_digest"] = manifest_digest(private)
+    return private, canonical_json(private)
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -68,14 +68,14 @@ def read_recorded_digests(folder: Path) -> dict[str, set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class StoredSet:
-    """A version of a set, read from disk. `is_own`: published by this user, here. `hides_places`: its images are read
-    without the coordinates in their files."""
+    """A version of a set, read from disk. `is_own`: published by this user, here. `is_private`: its images are read
+    without the metadata in their files."""
 
     path: Path
     tables: Tables
     manifest: Manifest
     is_own: bool = False
-    hides_places: bool = False
+    is_private: bool = False
 
     @property
     def own_definition(self) -> dict[str, Any]:

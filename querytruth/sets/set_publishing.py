@@ -38,7 +38,7 @@ from querytruth.backends.files.safe_paths import contained_file, contained_path,
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.sets.benchmark_set import Tables, canonical_json, content_digest, manifest_digest
 from querytruth.sets.decision_log import LOG_NAMES
-from querytruth.sets.manifest import ListedFile, Manifest, read_manifest
+from querytruth.sets.manifest import ListedFile, Manifest, make_private, read_manifest
 from querytruth.sets.published_files import (
     CHECKSUMS,
     find_lost_versions,
@@ -128,7 +128,8 @@ def install_version(copy: Path, folder: Path, log: Callable[[str], None] = lambd
     with translate_write_errors("fetch", folder, "then run the same command"), _lock(folder, log):
         remove_abandoned_folders(folder / ".publish")
         if target.exists():
-            if not (target / "manifest.json").is_file() or read_manifest(target) != read_manifest(copy):
+            here, there = target / "manifest.json", make_private(read_manifest(copy))
+            if not here.is_file() or make_private(read_manifest(target)) != there:
                 raise UserError("fetch", target, "is another version of this number", "give another folder to --to")
             return PublishedVersion(target, int(copy.name[1:]), is_new=False)
         _install_logs(copy.parent, folder)

@@ -14,6 +14,7 @@ from querytruth.cli.app import app
 from querytruth.cli.command_line import describe_commands
 from querytruth.cli.command_list import COMMANDS
 from querytruth.errors import UserError
+from tests.command_runner import invoke
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md"), *ROOT.glob("querytruth/*.py")])
@@ -143,3 +144,12 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 def test_kinds_of_counts_that_are_named_exist(page: Path) -> None:
     named = set(re.findall(r"\bcount/[a-z0-9+]+", page.read_text("utf-8")))
     assert named <= {"count/2", "count/3+"}, "as builders/precision/families/count.py asks them"
+
+
+HELPED = re.findall(r"(?m)^#{2,3} querytruth ([a-z][a-z -]*)$", (ROOT / "docs/reference.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("command", HELPED)
+def test_every_command_prints_its_help(command: str) -> None:
+    ended = invoke(*command.split(), "--help")
+    assert (ended.exit_code, ended.exception) == (0, None) and "Usage: querytruth" in ended.stdout

@@ -1,5 +1,6 @@
 """How far a judge can be trusted, by what people answered in an audit or on the review page."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,7 +45,9 @@ class PlantedJudge:
     def grade(self, request: ChatRequest) -> int:
         """What people say; of an image that it does not know, 0."""
         (message,) = request.messages
-        relevant = next(images for text, images in self.texts.items() if text in message.text)
+        relevant = next(
+            images for text, images in self.texts.items() if json.dumps(text, ensure_ascii=False) in message.text
+        )
         return 2 if self.images.get(message.images[0].sha256) in relevant else 0
 
 

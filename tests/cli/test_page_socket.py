@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from threading import Thread
@@ -85,3 +86,13 @@ def test_a_body_that_never_ends_is_cut(port: int) -> None:
         with suppress(ConnectionResetError):
             answer = connection.recv(1000)
         assert answer == b"", "there is none, and no wait for the rest"
+
+
+def test_a_connection_that_goes_on_asking_stays_open(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        for _ in range(8):  # 1.2 s, four times as long as a connection without a request
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"ok"):
+                answer += connection.recv(1000)
+            time.sleep(0.15)

@@ -87,7 +87,9 @@ def test_a_fetched_set_is_worked_on_and_published_again(
     qt.load("small")
     decide(Path("datasets/small"))
     run("apply", "small")
-    assert "small/v2: published" in run("publish", "small", "--with-places", "--to", object_service.url)[0]
+    assert (
+        "small/v2: published" in run("publish", "small", "--with-places", "--no-private", "--to", object_service.url)[0]
+    )
     assert "fetched" in run("fetch", published, "--to", "elsewhere")[0]
     assert Path("elsewhere/small/decisions.jsonl").read_bytes() == Path("datasets/small/decisions.jsonl").read_bytes()
     assert "intact" in run("verify", published)[0]

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from flows.flow_entrypoint import configured_server
+from querytruth.errors import UserError
+from tests.command_runner import Ended, invoke
+from tests.images import draw_scene
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +38,25 @@ def test_the_active_profile_counts_and_another_does_not(tmp_path: Path, monkeypa
 def test_a_broken_profile_file_is_no_server(tmp_path: Path) -> None:
     (tmp_path / "profiles.toml").write_text("active = ")
     assert configured_server() is None
+
+
+def build_gallery(tmp_path: Path, *options: str) -> Ended:
+    draw_scene(1).save(tmp_path / "a.png")
+    keys = ["--set", f"images={tmp_path}", "--set", "name=album", "--set", f"out={tmp_path / 'sets'}"]
+    return invoke("build", "gallery", *keys, *options)
+
+
+def test_a_build_asks_no_server_that_is_configured_and_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    ended = build_gallery(tmp_path)
+    assert ended.exit_code == 0
+    assert (tmp_path / "sets" / "album" / "v1" / "manifest.json").is_file()
+    assert "publish to the bucket" not in ended.output
+
+
+@pytest.mark.thorough
+def test_a_build_under_a_stopped_server_ends_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    ended = build_gallery(tmp_path, "--prefect")
+    assert isinstance(ended.exception, UserError)
+    assert str(ended.exception).startswith("http://127.0.0.1:9/api (run): Prefect's server does not answer")

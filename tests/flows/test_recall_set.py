@@ -491,3 +491,22 @@ def test_a_caption_that_is_asked_for_again_obeys_the_same_limits(images: Path) -
     assert again and {(one["max_tokens"], one.get("min_tokens")) for one in again} == {(48, 46)}
     texts = set_files.read_set(result.path).tables.queries["text"]
     assert len(texts) and texts.str.len().max() <= 80
+
+
+def test_a_renamed_set_pays_for_no_reply_again(album: Path) -> None:
+    asked = list[ReceivedRequest]()
+
+    def answer(request: ReceivedRequest) -> CannedResponse:
+        asked.append(request)
+        return chat_reply(f"第{len(asked)}只小动物在房子前面")
+
+    with loopback(answer) as server:
+        options = f'captions.options={{"base_url":"{server.url}/v1","name":"m"}}'
+        words = ("captions.model=openai_compatible", options)
+        build(keys(album, *words))
+        paid = len([one for one in asked if one.method == "POST"])
+        result = build(keys(album, *words, name="renamed"))
+        assert len([one for one in asked if one.method == "POST"]) == paid == 5
+        stranger = build(keys(album / ".." / album.name, *words, f"out={album / 'elsewhere'}", name="third"))
+    assert result.path.parent.name == "renamed" and stranger.manifest["counts"]["queries"]
+    assert len([one for one in asked if one.method == "POST"]) == 10, "another folder of sets knows nothing of it"

@@ -85,6 +85,11 @@ def answer_requests(
         advance(sum(times[key] for key in some))
 
     known = find(sorted(times))
+    elsewhere = store.find_elsewhere(times.keys() - known.keys())
+    if elsewhere and not offline:
+        questions = dict(zip(keys, requests, strict=True))
+        store.save(model.identity, [(key, questions[key], reply) for key, reply in sorted(elsewhere.items())])
+    known |= elsewhere
     report(known)
     if not offline:
         open_questions = {key: request for key, request in zip(keys, requests, strict=True) if key not in known}

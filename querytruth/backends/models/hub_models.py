@@ -78,7 +78,12 @@ def check_download(name: str) -> None:
 def check_weight_format(name: str, folder: Path, stage: str) -> None:
     """Raises UserError where a model, or a module of a sentence-transformers model, has its weights only in a format
     that can run code when it is read."""
+    is_cached = folder.parent.name == "snapshots"  # the hub's cache links to its own blobs
+    inside = folder.resolve().parents[1] if is_cached else folder.resolve()
     for part in [folder, *_module_folders(folder)]:
+        for file in part.iterdir() if part.is_dir() else ():
+            if file.is_symlink() and not file.resolve().is_relative_to(inside):
+                raise UserError(stage, name, f"has a link that leads out of it ({file.name})", "copy the file there")
         _check_configurations(name, part, stage)
         _check_index(name, part, stage)
         names = sorted(path.name for path in part.iterdir()) if part.is_dir() else []

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from querytruth.backends.files.object_store import Objects
 
 _SECONDS = 60.0
+_CLOCKS_DIFFER = 30.0  # seconds, at most
 _MAX_BYTES = 64 << 20
 _ATTEMPTS = 40
 _PAUSE_SECONDS = 0.4  # at most, between two attempts
@@ -120,8 +121,9 @@ class QuestionLeases:
 
 
 def is_over(holder: str, expires: float) -> bool:
-    """Whether a lease has expired, or its holder was a process of this machine that has ended."""
-    if expires < time.time():
+    """Whether a lease has expired, lasts longer than any that is given, as by a clock that is set wrong, or its holder
+    was a process of this machine that has ended."""
+    if not 0 <= expires - time.time() <= _SECONDS + _CLOCKS_DIFFER:
         return True
     machine, process, start, _ = holder.split(" ")
     return machine == this_machine() and process_start(int(process)) != start

@@ -41,19 +41,21 @@ _OTHER_STORE = "give another folder, or the version of querytruth that wrote it"
 _CACHE = "delete it: the bucket has all that is in it; or set XDG_CACHE_HOME to a folder that can be written"
 
 
-def open_reply_store(location: str | Path) -> ReplyStore:
+def open_reply_store(location: str | Path, others: Sequence[Path] = ()) -> ReplyStore:
     """Returns the store in a file, a database or a folder of a bucket, by its path, SQLAlchemy URL or `s3://` URL.
     Connects to nothing yet. Raises UserError for another URL."""
     from querytruth.backends.files.object_store import open_objects  # a build that asks nothing needs no database
 
-    return ReplyStore(open_objects(location))
+    return ReplyStore(open_objects(location), others)
 
 
 class ReplyStore:
     """Answers by key. Nothing is created before the first answer is stored. Methods raise UserError for errors of the
     place and for damaged objects."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, others: Sequence[Path] = ()) -> None:
+        """`others`: stores of other sets, whose replies need not be paid for again."""
+        self._others = others
         self._objects, self._lock = objects, threading.RLock()
         self._cache: DatabaseObjects | None = None  # of a bucket
         self._cached = 0  # answers, about
@@ -76,6 +78,15 @@ class ReplyStore:
             if (answer := next(held, None)) is not None:
                 answers[key] = answer.answer
         return answers
+
+    def find_elsewhere(self, keys: Iterable[str]) -> dict[str, Reply]:
+        """Returns replies that other sets have, but for questions whose replies were set aside here."""
+        found, left = dict[str, Reply](), {key for key in keys if key not in self._ended}
+        for path in self._others if left else ():
+            with suppress(UserError), open_reply_store(path) as other:
+                found |= {key: one for key, one in other.find(sorted(left)).items() if isinstance(one, Reply)}
+                left -= found.keys()
+        return found
 
     def save(
         self, identity: ModelIdentity, answered: Sequence[tuple[str, ChatRequest, ChatAnswer]]

@@ -64,7 +64,8 @@ class JsonService:
         except HttpCallError as failed:
             reason = "timeout" if failed.reason in ("deadline", "timeout") else failed.reason
             pause = 0.0 if reason in ("timeout", "connection_failed") else None
-            raise SearchFailure(reason, self._redaction(failed.detail), pause) from None
+            detail = f"{failed.detail} at {urlsplit(here).netloc.rpartition('@')[2]}"
+            raise SearchFailure(reason, self._redaction(detail), pause) from None
         return self._read(answer)
 
     def _read(self, answer: HttpResponse) -> Any:

@@ -12,16 +12,24 @@ from querytruth.backends.plugins import PluginPackage
 from querytruth.errors import UserError
 from querytruth.formats.set_description import DESCRIPTION_FILE, write_description
 from querytruth.sets.set_files import StoredSet
+from querytruth.sets.text_sieve import hide_addresses
 
 EXPORTERS = PluginPackage("querytruth.formats.exporters", "format", "export")
 
 
 def export_set(
-    name: str, stored: StoredSet, out: Path, *, allow_loss: bool = False, with_places: bool = False
+    name: str,
+    stored: StoredSet,
+    out: Path,
+    *,
+    allow_loss: bool = False,
+    with_places: bool = False,
+    private: bool = True,
 ) -> list[str]:
     """Exports a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
     format leaves out, and how many places were: where images were taken goes out `with_places` alone, also what their
-    files say of it. Raises UserError for an unknown format, and for a loss that changes metrics and is not allowed.
+    files say of it. `private`: without the other metadata of image files, folders of this machine, and addresses in
+    evidence. Raises UserError for an unknown format, and for a loss that changes metrics and is not allowed.
     """
     plugin = EXPORTERS.import_plugin(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -30,7 +38,9 @@ def export_set(
     if not with_places:
         if placed := stored.tables.count_places():
             lost.append(f"where {placed:,} of the images were taken (--with-places keeps it)")
-        stored = replace(stored, tables=stored.tables.without_places(), hides_places=True)
+        stored = replace(stored, tables=stored.tables.without_places())
+    tables = hide_addresses(stored.tables) if private else stored.tables
+    stored = replace(stored, tables=tables, is_private=private or not with_places)
     beside = out.absolute().with_name(f".{out.absolute().name}.export")
     remove_abandoned_folders(beside)  # of an export that was killed
     temporary = make_staging_folder(beside)

@@ -1,7 +1,10 @@
 """A workbook is a document: tabs in an order, some hidden, merged cells, and numbers that look like something else."""
 
-from collections.abc import Callable
+import time
+import zipfile
+from collections.abc import Callable, Iterable
 from datetime import date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +83,60 @@ def test_what_unpacks_to_more_than_a_process_may_hold_is_refused(tmp_path: Path)
     path = write(tmp_path / "t.xlsx", lambda book: book.active.cell(1_048_576, 16_384, "x"))
     with pytest.raises(UserError, match=r"no readable \.xlsx \((?:out of memory|worker crashed)"):
         list(read_sheet(path, "import")[1])
+
+
+ROW = '<row r="{0}"><c r="A{0}" t="inlineStr"><is><t>{1}</t></is></c></row>'
+
+
+def rewrite(path: Path, rows: Iterable[str], strings: Iterable[str] = (), after: str = "") -> Path:
+    """A workbook whose first sheet has these rows, below one that is sound, as they are; `strings`: shared ones."""
+    plain = write(path.with_suffix(".plain"), lambda book: book.active.append(["x"]))
+    with zipfile.ZipFile(plain) as sound, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name in sound.namelist():
+            parts: Iterable[str] = [sound.read(name).decode()]
+            if name == "xl/worksheets/sheet1.xml":
+                head, tail = next(iter(parts)).split("<sheetData>")[0], f"</sheetData>{after}</worksheet>"
+                parts = chain([f"{head}<sheetData>", ROW.format(1, "sound")], rows, [tail])
+            elif name == "xl/sharedStrings.xml":
+                parts = chain(
+                    ['<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'], strings, ["</sst>"]
+                )
+            with book.open(name, "w", force_zip64=True) as member:
+                for part in parts:
+                    member.write(part.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rows", "after"),
+    [([ROW.format("twelve", "x")], ""), ([ROW.format("7" * 4000, "x")], ""), ([ROW.format("-3", "x")], ""),
+     (['<row r="2"><c r="A2" t="s"><v>½</v></c></row>'], ""), (['<row r="2"><c r="A2" t="s"><v>8E9</v></c></row>'], ""),
+     (['<row r="2"><c r="A2"><v>-1e999</v></c></row>'], ""), (['<row r="2"><c r="A2"><v>nan</v></c></row>'], ""),
+     ([ROW.format(2, "_xDFFF_ _xD83D_")], ""), ([ROW.format(2, "&undefined;")], ""), (["<row><c></row>"], ""),
+     ([], '<mergeCells><mergeCell ref="A1:XFD1048576"/></mergeCells>'),
+     ([], '<mergeCells><mergeCell ref="C9:A1"/><mergeCell ref="?"/></mergeCells>')],
+)  # fmt: skip
+def test_a_sheet_of_any_kind_is_rows_or_one_line(tmp_path: Path, rows: list[str], after: str) -> None:
+    path = rewrite(tmp_path / "t.xlsx", rows, after=after)
+    try:
+        assert len([cells for _, cells in read_sheet(path, "import")[1]]) >= 1
+    except UserError as error:
+        assert "is no readable .xlsx" in str(error)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("rows", "strings"),
+    [(["<row>", *["<c/>" * 100_000] * 100, "</row>"], []), (["<row/>" * 100_000] * 100, []),
+     ([], ["<si/>" * 100_000] * 120),
+     (['<row><c t="inlineStr"><is><t>', *["y" * 1_000_000] * 400, "</t></is></c></row>"], [])],
+)  # fmt: skip
+def test_a_sheet_that_unpacks_without_bound_needs_no_more_than_its_worker_may(
+    tmp_path: Path, rows: list[str], strings: list[str]
+) -> None:
+    path, began = rewrite(tmp_path / "t.xlsx", rows, strings), time.monotonic()
+    try:
+        assert next(read_sheet(path, "import")[1])[1][0] == "sound"
+    except UserError as error:
+        assert "is no readable .xlsx" in str(error)
+    assert time.monotonic() - began < 60

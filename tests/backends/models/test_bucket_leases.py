@@ -1,6 +1,9 @@
 """Leases in a bucket: of several machines that need one reply, one asks for it."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -8,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from querytruth.backends.environment import process_start
 from querytruth.backends.files.object_store import open_objects
 from querytruth.backends.models import question_leases
 from querytruth.backends.models.question_leases import QuestionLeases
@@ -80,3 +84,19 @@ def test_a_service_whose_object_always_changes_is_one_line(
     object_service.fault_of = change
     with pytest.raises(UserError, match="other runs keep replacing it"):
         leases_in(object_service, "me 1 1 x").take(["k"])
+
+
+def test_a_lease_far_ahead_is_none(object_service: ObjectService) -> None:
+    ahead = {"a 1 1 x": {"expires": time.time() + 9e5, "keys": ["k1"]}, "b 1 1 y": {"expires": 1e300, "keys": ["k2"]}}
+    object_service.ask("PUT", KEY, json.dumps(ahead).encode())
+    with leases_in(object_service).hold(["k1", "k2"]) as held:
+        assert held == {"k1", "k2"}
+
+
+def test_a_process_that_ended_and_was_not_noticed_is_gone() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it stays as a zombie
+    try:
+        assert process_start(ended.pid) == "" and process_start(os.getpid()).isdigit()
+    finally:
+        ended.wait()

@@ -398,3 +398,28 @@ def test_the_key_of_an_endpoint_is_in_no_file_that_a_run_leaves(
         assert KEY.encode() not in data
         assert json.dumps(KEY)[1:-1].encode() not in data
     assert any(b"reply 5" in path.read_bytes() for path in files), "the replies themselves are there"
+
+
+def test_what_another_set_was_answered_is_not_asked_again(store: ReplyStore, tmp_path: Path) -> None:
+    with open_reply_store(tmp_path / "first.sqlite") as first:
+        answer_requests(first, Scripted(), [question(n) for n in (1, 2)])
+    (tmp_path / "damaged.sqlite").write_bytes(b"no database")
+    with open_reply_store(tmp_path / "second.sqlite", [tmp_path / "damaged.sqlite", tmp_path / "first.sqlite"]) as own:
+        plan = answer_requests(own, Scripted(), [question(n) for n in (1, 2, 3)], offline=True)
+        assert (plan.missing, (tmp_path / "second.sqlite").exists()) == (1, False), "a plan writes nothing"
+        model = Scripted()
+        assert texts(answer_requests(own, model, [question(n) for n in (1, 2, 3)]).answers) == ["re 1", "re 2", "re 3"]
+        assert model.asked == ["3"]
+        (tmp_path / "first.sqlite").unlink()
+        assert answer_requests(own, Scripted(), [question(1)], offline=True).missing == 0, "the copy is its own"
+
+
+def test_a_reply_that_was_set_aside_is_not_taken_from_another_set(store: ReplyStore, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        with open_reply_store(tmp_path / f"{name}.sqlite") as one:
+            answer_requests(one, Scripted(), [question(1)])
+    with open_reply_store(tmp_path / "second.sqlite", [tmp_path / "first.sqlite"]) as own:
+        assert own.refresh([Scripted().identity]) == 1
+        model = Scripted()
+        answer_requests(own, model, [question(1)])
+        assert model.asked == ["1"]

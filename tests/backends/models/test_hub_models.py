@@ -151,3 +151,20 @@ def test_a_configuration_of_endless_layers_is_refused_before_it_is_built(
         hub_models.check_weight_format("m", tmp_path, "load model")
     (tmp_path / file).write_text(json.dumps({"block_size": 131072, "num_hidden_layers": 96, "depth": 1.5}))
     hub_models.check_weight_format("m", tmp_path, "load model")
+
+
+def test_weights_behind_a_link_out_of_the_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "others.safetensors").write_bytes(b"")
+    (tmp_path / "model" / "model.safetensors").symlink_to(tmp_path / "others.safetensors")
+    with pytest.raises(UserError, match=r"has a link that leads out of it \(model.safetensors\)"):
+        hub_models.check_weight_format("m", tmp_path / "model", "load model")
+
+
+def test_the_hub_s_cache_may_link_to_its_blobs(tmp_path: Path) -> None:
+    snapshot = tmp_path / "models--m" / "snapshots" / "1"
+    snapshot.mkdir(parents=True)
+    (tmp_path / "models--m" / "blobs").mkdir()
+    (tmp_path / "models--m" / "blobs" / "7").write_bytes(b"")
+    (snapshot / "model.safetensors").symlink_to("../../blobs/7")
+    hub_models.check_weight_format("m", snapshot, "load model")

@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from builders.queries.definition import QueriesDefinition
-from builders.queries.log_texts import find_unfinished, normalise_query
+from builders.queries.log_texts import find_unfinished
 from builders.queries.steps import read_log
 from querytruth.backends.files.column_profile import ReadingOptions, use_table_options
 from querytruth.errors import UserError
 from querytruth.sets.ledger import Ledger
+from querytruth.sets.text_sieve import normalise_query
 
 
 def read(path: Path, **keys: Any) -> tuple[dict[str, float], Ledger]:

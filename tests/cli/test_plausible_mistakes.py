@@ -155,7 +155,7 @@ MISTAKES = [
     ),
     (["plan-size", "gone", "--difference", "0.02", "--discordance", "0.2", "--out", "sets"], "gone"),
     (["shortcuts", "gone", "--out", "sets"], "gone"),
-    (["judge", "check", "small", "--judge", "qwn", "--out", "sets"], "audit"),
+    (["judge", "check", "small", "--judge", "qwn", "--out", "sets"], "qwn"),
     (["audit", "plan", "small", "--run", "right.trec", "--judge", "qwn", "--depth", "1", "--out", "sets"], "qwn"),
     (["audit", "plan", "gone.yaml"], "gone.yaml"),
     (["audit", "plan", "gallery.yaml"], "gallery"),

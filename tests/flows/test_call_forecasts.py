@@ -29,7 +29,7 @@ PRICE = PriceOptions(input_per_million=2, output_per_million=10, currency="EUR")
 
 
 def answer(_asked: ReceivedRequest) -> CannedResponse:
-    number = time.monotonic_ns()
+    number = time.monotonic_ns() % 10**8  # more digits would look private
     return chat_reply(f"桌上放着编号{number}的盒子", usage={"prompt_tokens": 100, "completion_tokens": 20})
 
 

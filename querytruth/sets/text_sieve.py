@@ -6,6 +6,8 @@ addresses count. Which part of it looked private is never returned: a reason alo
 form; a person's name has none.
 """
 
+from __future__ import annotations
+
 import html
 import re
 import unicodedata
@@ -13,14 +15,16 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from querytruth.backends.files.text_formats import load_yaml
 from querytruth.errors import UserError
-from querytruth.sets.benchmark_set import Tables
 from querytruth.sets.decision_records import MAX_TEXT_CHARS
-from querytruth.sets.ledger import rejection_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from querytruth.sets.benchmark_set import Tables
 
 _INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _BLANKS = re.compile(r"[\s\u200d]*\s[\s\u200d]*")  # a joiner inside an emoji stays
@@ -115,6 +119,10 @@ def sieve_tables(
 ) -> tuple[Tables, pd.DataFrame, list[str]]:
     """Returns the tables without the queries whose text, topic or labels break the law, the ledger's rows of these, and
     the ids of those that a person let through. What else the tables say of such a text is left out as well."""
+    import pandas as pd
+
+    from querytruth.sets.ledger import rejection_rows
+
     queries = tables.queries
     labels = queries["labels"].explode() if "labels" in queries else queries["text"].head(0)
     parts = [queries["text"], *([queries["topic"]] if "topic" in queries else []), labels]

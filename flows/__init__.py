@@ -2,8 +2,9 @@
 
 The sets: `gallery_set.py`, `recall_set.py`, `precision_set.py`, `generated_set.py`, `queries_set.py`, `import_set.py`.
 On sets: `evaluation.py`, `gate.py`, `audit.py` (which waits for people), `leaderboard.py`, `search.py`, `size_plan.py`,
-`check.py` (golden queries), `training.py`, `apply.py`, `rebuild.py`, `review_targets.py` (what can be reviewed),
-`review_site.py` (which views the review page has).
+`check.py` (golden queries), `training.py`, `rebuild.py`, `review_targets.py` (what can be reviewed),
+`review_site.py` (which views the review page has), `door.py` (a folder, its first search and its page), `door_site.py`
+(the addresses of that page).
 
 Around them: `requests.py` (what builds take), `definition_loader.py` (YAML to a definition), `definition_checks.py`
 (before anything is asked or read), `set_kind.py` and `set_kinds.py` (how a kind is built, planned and shown),

@@ -21,7 +21,7 @@ from querytruth.evaluation import encoded_sets, evaluation_result, live_systems,
 from querytruth.evaluation.file_checksums import map_system_ids
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, read_named_images
 from querytruth.evaluation.published_names import translate_run
-from querytruth.review.search_views import render_search, render_system_trial
+from querytruth.review.search_views import render_search
 from querytruth.sets import set_files
 from querytruth.sets.set_files import locate_set_images, read_set
 
@@ -127,14 +127,6 @@ def _map_to_texts(hits: Sequence[search_systems.SearchHit], queries: pd.DataFram
         }
         for rank, hit in enumerate(hits, start=1)
     ]
-
-
-def write_trial_page(page: Path, title: str, rows: Sequence[dict[str, Any]], set_name: str, out: Path) -> None:
-    """Writes the answers with thumbnails of the images that they map to. Raises UserError."""
-    stored = set_files.read_set(set_files.find_set(set_name, out), ("images",))
-    image_ids = [str(row["image_id"]) for row in rows if row["image_id"]]
-    thumbnails = make_thumbnails(locate_set_images(stored, image_ids)) if image_ids else {}
-    write_page(page, render_system_trial(title, rows, thumbnails), "or give another --page")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,17 @@
-"""The kinds of sets, by name."""
+"""The kinds of sets, by name, and what is done with a set of any kind: build, plan, show, apply decisions."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders.publication import BuildResult, check_set_name
+from builders.publication import BuildResult, check_set_name, publish_decisions
 from flows import gallery_set, generated_set, import_set, precision_set, queries_set, recall_set
 from flows.set_kind import SetKind, fetch_gallery, find_work_folder
 from querytruth.backends.files.column_profile import use_table_options
 from querytruth.backends.files.durable_files import write_page
-from querytruth.backends.steps import keep_work_at
+from querytruth.backends.steps import active_run, current_run, keep_work_at
 from querytruth.definitions import SetDefinition
+from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.leaked_queries import describe_overlap
 
@@ -57,3 +58,15 @@ def write_set_page(path: Path, page: Path) -> None:
     limitations = [*stored.manifest["known_limitations"], *warnings]
     stored = replace(stored, manifest=stored.manifest | {"known_limitations": limitations})
     write_page(page, SET_KINDS[stored.manifest["kind"]].render_page(stored))
+
+
+def apply_decisions(path: Path, *, accept_loss: bool) -> BuildResult:
+    """Publish the next version from the decisions on the version at `path`, and its page. Raises UserError where a
+    newer version is there."""
+    newest = set_files.find_set(str(path.parent))
+    if path.resolve() != newest.resolve():
+        reason = f"is not the newest version, applying to it would undo {newest.name}"
+        raise UserError("apply", path, reason, f"apply to {newest}")
+    with active_run(replace(current_run(), accept_loss=accept_loss)):
+        result = publish_decisions(path)
+        return SET_KINDS[result.manifest["kind"]].write_version_page(result)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from builders.queries.definition import QueriesDefinition as Queries
     from builders.recall.definition import RecallDefinition as Recall
     from flows.check import check
+    from flows.door import open
     from querytruth.api.comparisons import compare, gate, plan_size
     from querytruth.api.evaluations import evaluate
     from querytruth.api.loaded_set import fetch, load, verify
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "querytruth.errors": ["UserError"],
     "flows.check": ["check"],
+    "flows.door": ["open"],
     "querytruth.api.comparisons": ["compare", "gate", "plan_size"],
     "querytruth.api.evaluations": ["evaluate"],
     "querytruth.api.loaded_set": ["fetch", "load", "verify"],
@@ -59,6 +61,7 @@ __all__ = [
     "generate",
     "import_set",
     "load",
+    "open",
     "open_audit",
     "plan",
     "plan_size",

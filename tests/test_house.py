@@ -172,9 +172,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 446,
-    "lines": 75_886,
-    "lines of imports": 5_979,
+    "files": 448,
+    "lines": 76_855,
+    "lines of imports": 6_058,
     "carriers that are built at one place": 87,
     "functions with seven parameters or more": 14,
     "Any": 1485,

@@ -8,8 +8,8 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from pydantic import BaseModel, Field
 
-from flows.apply import apply_decisions
 from flows.prefect_runs.flow_runner import execute_on_threads, publish_state
+from flows.set_kinds import apply_decisions
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.sets.set_files import find_set
 

@@ -20,6 +20,7 @@ from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.release_gate import GateReport, require_certificate
 from querytruth.evaluation.requests import CompareRequest, GateRequest, SizeRequest
 from querytruth.evaluation.steps import score_on_common_queries
+from querytruth.evaluation.systems import BASELINES, list_results
 from querytruth.requests import ByPlace, takes_request
 from querytruth.review.page_parts import pages_in
 from querytruth.review.search_views import render_table
@@ -101,12 +102,14 @@ def compare(request: ProgramComparison) -> Comparison:
 
 
 def compare_runs(request: CompareRequest, named: Sequence[tuple[str | None, AnyRun]]) -> Comparison:
-    """Compare runs, each under its name where it has one. Raises UserError for fewer than two, and for a page about
-    more."""
+    """Compare runs, each under its name where it has one; of none all results of the set but baselines. Raises
+    UserError for fewer than two, and for a page about more."""
+    judged = load_judgments(request)
+    if not named:
+        named = [(None, path) for name, path in list_results(judged).items() if name not in BASELINES]
     if len(named) < 2 or (request.page is not None and len(named) > 2):
         how_many = "two" if request.page is not None else "two or more"
         raise UsageError(f"{len(named)} runs", f"are not {how_many}", f"give {how_many} runs", "compare")
-    judged = load_judgments(request)
     view = build_evaluation_view(judged, request.direction, run_evaluation.choose_metrics(request.metrics), ())
     excluded: frozenset[str] = frozenset()
     for aspect, value in parse_slices([request.slice] if request.slice else [], "compare"):

@@ -323,7 +323,7 @@ class SetBuild:
 
 def apply_decisions(path: Path, *, accept_loss: bool) -> SetBuild:
     """Publish the next version of a set from the decisions on the version at `path`: see `LoadedSet.apply`."""
-    from flows.apply import apply_decisions as apply_to_newest
+    from flows.set_kinds import apply_decisions as apply_to_newest
 
     return SetBuild(apply_to_newest(path, accept_loss=accept_loss))
 

@@ -6,7 +6,8 @@ a lock file, a page, and reports for CI.
 
 In reading order: `golden_file.py` (the cases, and their images in the folder), `answers.py` (what the search answers,
 and which files these ids are), `verdicts.py` (the status of each case and floor), `lock_file.py` (the ranks before);
-beside them `golden_import.py`, a golden file as a set. `flows/check.py` tells the chain, and writes the reports.
+beside them `proposed_search.py` (a search from its address alone). `flows/check.py` tells the chain, and writes the
+reports.
 
 No statistics: a check says which case broke, `querytruth gate` whether a search got worse.
 """

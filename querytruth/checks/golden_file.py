@@ -1,15 +1,16 @@
-"""A golden file: queries with the images that a search must show, in YAML or as the rows of a table."""
+"""A golden file: queries with the images that a search must show, in YAML or as the rows of a table; also as a set."""
 
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from fnmatch import filter as match_names
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar
 
 import yaml
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
 
+from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.files.option_paths import resolve_paths
 from querytruth.backends.files.safe_paths import read_regular
 from querytruth.backends.files.text_formats import MAX_YAML_BYTES, load_yaml
@@ -17,6 +18,11 @@ from querytruth.backends.images.image_folder import ImageFolder
 from querytruth.definitions import OneOrMore, StrictModel, describe_definition_error
 from querytruth.errors import UserError, suggest_choice, translate_read_errors
 
+if TYPE_CHECKING:
+    from querytruth.formats import importers
+    from querytruth.formats.set_images import ImageStore
+
+_ANY = "Where a case names any of several images, each of them is judged relevant."
 STAGE = "check"
 EXPECTED = ("must", "any", "must_not")
 Model = TypeVar("Model", bound=StrictModel)
@@ -147,3 +153,44 @@ def _find_images(listed: Sequence[str], folder: ImageFolder, item: str) -> list[
             raise UserError(STAGE, item, reason, suggest_choice(name, folder.list_names()))
         found |= dict.fromkeys(names)
     return list(found)
+
+
+def add_cases(path: Path, places: Mapping[str, Path], within: int, cases: Sequence[Mapping[str, object]]) -> int:
+    """Writes a golden file with these cases, or adds those whose queries it does not have; returns how many are new.
+    `places`: system and images. Raises UserError where there is none to write."""
+    keys: dict[str, JsonValue] = {name: os.path.relpath(place, path.parent) for name, place in places.items()}
+    keys |= {"within": within}
+    if path.exists():
+        read_golden_keys(path)  # raises for what is no golden file
+        keys = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8-sig"))
+    old = keys.pop("cases", [])
+    assert isinstance(old, list)
+    known = [one["query"] for one in old if isinstance(one, dict)]
+    new = [one for one in cases if one["query"] not in known]
+    if not old and not new:
+        raise UserError(STAGE, path, "would hold no case", "choose a result of at least one query")
+    text = yaml.safe_dump({**keys, "cases": [*old, *new]}, allow_unicode=True, sort_keys=False)
+    write_page(path, text, "or give --out another name")
+    return len(new)
+
+
+def read(source: Path, split: str | None, image_store: "ImageStore") -> "importers.ImportedTables":
+    """Reads the cases as a set: must and any are relevant, must_not is judged and wrong. The folder is the gallery."""
+    from querytruth.formats import importers
+
+    cases = load_golden(source, {}).cases
+    rows = [
+        (case.query, image, relevance)
+        for case in cases
+        for relevance, names in ((1, [*case.must, *case.any]), (0, case.must_not))
+        for image in names
+    ]
+    return importers.ImportedTables(
+        queries=importers.build_query_table(((case.query, case.query) for case in cases), "query"),
+        images=importers.build_image_table((name, name, None) for name in dict.fromkeys(row[1] for row in rows)),
+        qrels=importers.build_judgment_table(rows, "table"),
+        files=[source],
+        grades={"1": "the golden file expects it", "0": "the golden file forbids it"},
+        title=source.stem,
+        known_limitations=[_ANY] if any(case.any for case in cases) else [],
+    )

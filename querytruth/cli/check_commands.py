@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import ClassVar
 
-import yaml
 from pydantic import Field
 from rich.prompt import Prompt
 
 from flows.check import CheckRequest, run_check
 from querytruth import terminal
-from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.search_systems import load_system_file
 from querytruth.checks.answers import NO_IMAGE, match_answers
-from querytruth.checks.golden_file import STAGE
+from querytruth.checks.golden_file import STAGE, add_cases
 from querytruth.cli.command_line import command, group
 from querytruth.cli.options import JsonOption
 from querytruth.errors import UserError, translate_read_errors
@@ -81,11 +78,7 @@ def init(*, request: GoldenRequest) -> None:
         images = [hit.id for hit in match_answers([answer], root, form, described.name)[0].hits]
         terminal.print_table(text, ["", "image"], [[rank, name] for rank, name in enumerate(images, start=1)])
         cases += _choose(text, images)
-    if not cases:
-        raise UserError(STAGE, out, "would hold no case", "choose a result of at least one query")
-    keys = {name: os.path.relpath(getattr(request, name), out.parent) for name in ("system", "images")}
-    text = yaml.safe_dump(keys | {"within": _SHOWN, "cases": cases}, allow_unicode=True, sort_keys=False)
-    write_page(out, text, "or give --out another name")
+    add_cases(out, {"system": request.system, "images": request.images}, _SHOWN, cases)
     terminal.out.print(f"{out} written. Next: querytruth check {out} --update", markup=False, soft_wrap=True)
 
 

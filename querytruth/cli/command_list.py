@@ -9,6 +9,7 @@ COMMANDS = {
     "Start": {
         "demo": ("demo:demo", "Build, check and show the sets of the sample album."),
         "demo-servers": ("demo:demo_servers", "Serve stand-ins of a caption model and a search, to try the walk."),
+        "open": ("start_commands:open_", "Open one page over a folder, and measure your own search on its photos."),
         "init": ("start_commands:init", "Write a commented definition, or the deployments of Prefect, to start from."),
         "doctor": ("start_commands:doctor", "Check libraries, folders, keys, models and disk before a build."),
     },

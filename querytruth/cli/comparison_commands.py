@@ -42,7 +42,7 @@ class TypedComparison(CompareRequest):
 def compare(json: options.JsonOption = False, *, request: TypedComparison) -> None:
     """Compare systems on the same queries: their differences, whether these exceed chance, and on which queries.
 
-    Example: querytruth compare family-album bm25.trec datasets/family-album/evaluations/v1/lexical
+    Example: querytruth compare family-album bm25.trec lexical
     """
     terminal.err.print(f"querytruth: reading {request.label}", markup=False)
     from querytruth.api import comparisons

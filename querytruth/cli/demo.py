@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from querytruth.sample_album.album import AlbumImage
 
 _EVALUATED_SETS = ("sample-captions", "sample-objects", "sample-queries")
-_SET_PAGES = ("gallery", "captions", "index", "families", "phrasings", "queries", "log")
 
 
 @command
@@ -69,39 +67,39 @@ def demo(
         terminal.out.print(f"{len(album_images)} images in {out / 'album' / 'images'}", soft_wrap=True)
         wait_until_ready()
         images = f"images={out / 'album' / 'images'}"
-        is_intact = _build_sample_set("gallery", [images], out, out / "gallery.html", prefect)
+        is_intact = _build_sample_set("gallery", [images], out, prefect)
         tables = [f"{part}.options.path={out / 'album' / part}.csv" for part in ("captions", "descriptions")]
-        is_intact &= _build_sample_set("recall", tables, out, out / "captions.html", prefect)
+        is_intact &= _build_sample_set("recall", tables, out, prefect)
         check = check_sample_captions(find_set(str(out / "datasets" / "sample-captions")), out / "album")
         truth = f"{check.exactly_judged} of {check.queries} queries have just the images that their caption fits"
         terminal.out.print(f"in truth {check.ambiguous} captions are ambiguous; after merge {truth}\n", soft_wrap=True)
         boxes = f"annotations={out / 'album' / 'annotations.json'}"
-        is_intact &= _build_sample_set("precision", [images, boxes], out, out / "index.html", prefect)
-        is_intact &= _build_sample_set("precision", [images, boxes], out, out / "families.html", prefect, "families")
-        is_intact &= _build_sample_set("precision", [images, boxes], out, out / "phrasings.html", prefect, "phrasings")
+        is_intact &= _build_sample_set("precision", [images, boxes], out, prefect)
+        is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "families")
+        is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "phrasings")
         is_intact &= _build_generated_set(out, album_images, prefect)
-        is_intact &= _build_sample_set("queries", [images], out, out / "log.html", prefect, "log")
+        is_intact &= _build_sample_set("queries", [images], out, prefect, "log")
     log = _judge_log(out, album_images)
     captions, objects, queries = (find_set(str(out / "datasets" / name)) for name in _EVALUATED_SETS)
     texts = out / "album" / "descriptions.csv"
-    report_pages = evaluate_baselines({captions: texts, objects: None, queries: None, log: texts})
-    board = _ask_search_services(captions, texts, out)
-    audit_page = _audit_queries(queries, out, album_images)
-    pages = ", ".join(str(out / f"{name}.html") for name in _SET_PAGES)
-    terminal.out.print(f"[bold]Look at {pages}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
-    terminal.out.print(f"and at how a search did: {', '.join(map(str, report_pages))}", soft_wrap=True, markup=False)
-    terminal.out.print(f"and at how true that set is: {audit_page}", soft_wrap=True, markup=False)
-    terminal.out.print(f"and at the systems beside each other: {board}", soft_wrap=True, markup=False)
+    evaluate_baselines({captions: texts, objects: None, queries: None, log: texts})
+    _ask_search_services(captions, texts, out)
+    _audit_queries(queries, out, album_images)
+    from flows.door import Door, write_static
+
+    with terminal.reported_run():
+        page = write_static(Door(out, out / "datasets"), out)
+    terminal.out.print(f"[bold]Look at {page}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
     newest = out / "datasets" / "sample-objects"
-    steps = f"querytruth review {newest}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
+    steps = f"querytruth open {out}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
     terminal.out.print(f"Next: {steps}", markup=False, soft_wrap=True)
     if not is_intact:
         raise SystemExit(1)
 
 
-def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> Path:
-    """Certify a copy of the generated set with a scripted judge and a scripted person, print what is certified beside
-    the truth, and return the page of the audit."""
+def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> None:
+    """Certify a copy of the generated set with a scripted judge and a scripted person, and print what is certified
+    beside the truth."""
     from querytruth.sample_album.scripted_person import certify_sample_queries
     from querytruth.sets.manifest_notes import describe_certificate
 
@@ -113,32 +111,28 @@ def _audit_queries(version: Path, out: Path, album_images: list[AlbumImage]) -> 
     terminal.out.print(f"certificate of {version.parent.name}: {describe_certificate(found.stated)}; {drawn}: the "
                        f"certificate {'holds' if found.is_held else 'does not hold'}", soft_wrap=True,
                        markup=False)  # fmt: skip
-    return found.page
 
 
 def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
-    """Judge the queries of the search log by the drawn scenes, write the page of the version with the judgments, and
-    return that version."""
-    from flows.set_kinds import write_set_page
+    """Judge the queries of the search log by the drawn scenes, and return the version with the judgments."""
     from querytruth.sample_album.scripted_person import judge_sample_log
     from querytruth.sets.set_files import find_set
 
     with terminal.reported_run():
         judged = judge_sample_log(find_set(str(out / "datasets" / "sample-log")), album_images)
-        write_set_page(judged.path, out / "log.html")
     counts = judged.manifest["counts"]
     text = f"{judged.path.parent.name}/{judged.path.name}: {counts['judgments']:,} judgments of a scripted person"
     terminal.out.print(f"{text} on {counts['queries']} queries of a log\n", soft_wrap=True, markup=False)
     return judged.path
 
 
-def _ask_search_services(version: Path, texts: Path, out: Path) -> Path:
-    """Evaluate two search services on loopback, print what the gates decide, and return the page of the leaderboard."""
+def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
+    """Evaluate two search services on loopback, and print what the gates decide."""
     from querytruth.review.gate_reports import describe_check
     from querytruth.sample_album.demo_search import evaluate_sample_search
 
     with terminal.reported_run():
-        _, gates, checks, board = evaluate_sample_search(version, texts, out / "search", out / "album" / "images")
+        _, gates, checks, _ = evaluate_sample_search(version, texts, out / "search", out / "album" / "images")
     for gate in gates:
         decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
         terminal.out.print(f"{decided} ({describe_check(gate.checks[0])})", soft_wrap=True, markup=False)
@@ -146,7 +140,6 @@ def _ask_search_services(version: Path, texts: Path, out: Path) -> Path:
         page = out / "search" / f"check-{report.system}" / "check.html"
         lines = [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
         terminal.out.print("\n".join(lines), soft_wrap=True, markup=False)
-    return board
 
 
 @contextmanager
@@ -193,7 +186,7 @@ def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: boo
             answer_note = f"  {answered_rows} rows of {result.file} answered as a person might, the rest kept"
             terminal.out.print(answer_note, markup=False, soft_wrap=True)
         run_collect_stage(definition, "generated.yaml")
-    is_intact = _build_sample_set("generated", places, out, out / "queries.html", prefect)
+    is_intact = _build_sample_set("generated", places, out, prefect)
     check = check_sample_queries(find_set(str(out / "datasets" / "sample-queries")), album_images)
     truth = f"in truth {check.truly_relevant} of {check.judged} judgments show what their query names"
     terminal.out.print(f"{truth}; {check.unjudged_relevant} other images do, too, and are unjudged\n", soft_wrap=True)
@@ -223,11 +216,9 @@ def evaluate_baselines(sets: Mapping[Path, Path | None], metric: str = "ndcg@10"
     return [result.page for result in results if result.page is not None]
 
 
-def _build_sample_set(
-    kind: str, overrides: list[str], out: Path, page: Path, prefect: bool, definition_name: str = ""
-) -> bool:
-    """Build and verify a set of the album, copy its page to `page`, and return whether it is intact. The definition has
-    the name of the kind, if no other one is given."""
+def _build_sample_set(kind: str, overrides: list[str], out: Path, prefect: bool, definition_name: str = "") -> bool:
+    """Build and verify a set of the album, and return whether it is intact. The definition has the name of the kind, if
+    no other one is given."""
     from flows.requests import BuildRequest
     from querytruth.cli.build_commands import run_build
     from querytruth.cli.build_output import show_build_result
@@ -237,8 +228,6 @@ def _build_sample_set(
     definition = SAMPLE_DEFINITIONS_FOLDER / f"{definition_name or kind}.yaml"
     result = run_build(BuildRequest(definition=definition, overrides=overrides, out=out / "datasets"), prefect)
     show_build_result(result)
-    if result.page is not None:
-        shutil.copyfile(result.page, page)
     problems = list(verify_set(result.path))
     terminal.out.print(f"verified: {'intact' if not problems else problems[0]}\n", markup=False)
     return not problems

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-    from flows.review_site import ReviewSite
     from querytruth.review.server import PageAccess
     from querytruth.sets.review_tables import ReviewImportResult
 
@@ -102,22 +101,27 @@ def make_page_server(app: ASGIApp, seconds: float = 20) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-class ReviewRequest(Request):
+class ServedRequest(Request):
+    """A page that is served."""
+
+    port: int = Field(0, ge=0, le=65535, description="Listen there; 0 takes a free one.")
+    host: Annotated[str, ByName("--host", "ADDRESS")] = Field(
+        LOOPBACK, description="Listen at this address of the machine, for people on others."
+    )
+    reviewer: str = Field("", description="Whose decisions they are; a table of topics keeps no names.")
+    no_open: bool = Field(False, description="Open no browser; the address is printed.")
+
+
+class ReviewRequest(ServedRequest):
     """A page on which people judge."""
 
     stage: ClassVar[str] = "review"
 
     of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
-    port: int = Field(0, ge=0, le=65535, description="Listen there; 0 takes a free one.")
-    host: Annotated[str, ByName("--host", "ADDRESS")] = Field(
-        LOOPBACK, description="Listen at this address of the machine, for people on others."
-    )
-    reviewer: str = Field("", description="Whose decisions they are; not of a table, which keeps no names.")
     images: Annotated[list[str], ByName("--images", "ROOT")] = Field(
         default_factory=list, description="A folder or URL outside the set in which its images may be read."
     )
-    no_open: bool = Field(False, description="Open no browser; the address is printed.")
     run: Annotated[list[Path], ByName("--run", "FILE")] = Field(
         default_factory=list, description="A search's run file or result folder: queue what nobody judged, by rank."
     )
@@ -157,7 +161,7 @@ def page(*, request: ReviewRequest) -> None:
         # Other processes decode the tables while this one imports the page.
         reading = None if is_table else reader.submit(copy_context().run, read_set, path)
         from flows.review_site import ReviewSite, build_pool_routes, open_review_site
-        from querytruth.review.server import PageAccess
+        from querytruth.review.server import PageAccess, create_app
 
         guard = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
         terminal.out.print(f"review page of {path}: {guard.url}", markup=False, soft_wrap=True)
@@ -175,17 +179,15 @@ def page(*, request: ReviewRequest) -> None:
     for note in site.notes:
         terminal.err.print(note, markup=False, soft_wrap=True)
     Thread(target=site.prepare, daemon=True).start()
-    _serve(site, guard, listening, request.no_open)
+    serve_page(create_app(site.routes, guard, site.start_path), guard, listening, request.no_open)
     next_command = suggest_next_command(request.of, site.about["views"])
     next_command = "querytruth fetch, then review the set on disk" if is_fetched_copy(path) else next_command
     terminal.err.print(f"page closed. Next: {next_command}", markup=False)
 
 
-def _serve(site: ReviewSite, guard: PageAccess, listening: Socket, no_open: bool) -> None:
+def serve_page(app: ASGIApp, guard: PageAccess, listening: Socket, no_open: bool) -> None:
     """Serve the page until SIGINT or SIGTERM."""
-    from querytruth.review.server import create_app
-
-    server = make_page_server(create_app(site.routes, guard, site.start_path))
+    server = make_page_server(app)
     if not no_open:
         Thread(target=webbrowser.open, args=[guard.url], daemon=True).start()
     # The server stops on both signals and raises them again afterwards; then they must have no effect.

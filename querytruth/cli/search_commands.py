@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 from querytruth import terminal
 from querytruth.cli.command_line import command, refuse_options
 from querytruth.cli.options import JsonOption
-from querytruth.errors import UsageError
 from querytruth.evaluation.requests import SearchRequest
 from querytruth.requests import ByPlace, WrongRequestError
 
@@ -54,7 +53,7 @@ def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[s
     Example: querytruth search family-album "a red car" --system my-search.yaml --trial
     """
     if request.trial:
-        refuse_options(given, ("of", "text", "trial", "system", "k", "page", "out", "json"), "search --trial")
+        refuse_options(given, ("of", "text", "trial", "system", "k", "out", "json"), "search --trial")
         _try_service(request, str(request.text), json)
         return
     terminal.err.print(f"querytruth: reading {request.of}", markup=False)
@@ -77,7 +76,7 @@ def search(json: JsonOption = False, *, request: TypedSearch, given: frozenset[s
 
 
 def _try_service(request: TypedSearch, text: str, json: bool) -> None:
-    from flows.search import ask_once, explain_hits, map_hits, write_trial_page
+    from flows.search import ask_once, explain_hits, map_hits
     from querytruth.backends.search_systems import load_system_file
 
     assert request.system is not None
@@ -96,8 +95,3 @@ def _try_service(request: TypedSearch, text: str, json: bool) -> None:
         terminal.out.print(f"{len(rows):,} results in {milliseconds} ms{lost}", markup=False, soft_wrap=True)
         for line in explain_hits(hits, described, text, set_, out):
             terminal.out.print(line, markup=False, soft_wrap=True)
-    if (page := request.page) is not None:
-        if set_ is None:
-            raise UsageError("--page", "shows the images of a set", "name a set before the text")
-        write_trial_page(page, f"{described.name}: {text}", rows, set_, out)
-        terminal.err.print(f"page written: {page}", markup=False, soft_wrap=True)

@@ -228,11 +228,18 @@ def diff(
         terminal.print_json({**asdict(difference), "comparable": difference.comparability})
         return
     texts = {row.query_id: row.text for one in (after, before) for row in one.queries.itertuples()}
+    texts |= {
+        row.image_id: row.file_name
+        for one in (after, before)
+        for row in one.images.dropna(subset="file_name").itertuples()
+    }
+    # Why an image that is gone is not in the later version, and why a new one was not in the earlier.
+    reasons = {row.item: row.reason.replace("_", " ") for one in (before, after) for row in one.ledger.itertuples()}
     for name in ("queries", "images", "judgments"):
         for change in ("added", "removed", "changed", "confirmed"):
             changes = getattr(difference, f"{name}_{change}", ())
             if changes:
-                shown: list[list[object]] = [_changed_row(name, entry, texts) for entry in changes[:rows]]
+                shown: list[list[object]] = [_changed_row(name, entry, texts, reasons) for entry in changes[:rows]]
                 if len(changes) > rows:
                     shown.append([f"… and {len(changes) - rows:,} more", *[""] * (len(_COLUMNS[name]) - 1)])
                 terminal.print_table(f"{name.capitalize()} {change}: {len(changes):,}", _COLUMNS[name], shown)
@@ -248,18 +255,18 @@ _COLUMNS = {
 }
 
 
-def _changed_row(name: str, entry: Any, texts: dict[Any, Any]) -> list[object]:
-    """Return a row of the table of changes: the ids and texts, and the changed values."""
+def _changed_row(name: str, entry: Any, texts: dict[Any, Any], reasons: dict[str, str]) -> list[object]:
+    """Return a row of the table of changes: texts and file names, and the changed values, or the reason."""
     if isinstance(entry, str):
-        return [entry, ""]
+        return [texts.get(entry, entry), reasons.get(texts.get(entry, ""), "")]
     ids = ("query_id", "image_id", "text") if name == "queries" else ("query_id", "image_id")
     rest = {k: v for k, v in entry.items() if k not in ids or isinstance(v, tuple)}
     rest = {k: v for k, v in rest.items() if not isinstance(v, tuple) or v[0] != v[1]}
     what = ", ".join(f"{k} {v[0]} → {v[1]}" if isinstance(v, tuple) else f"{k} {v}" for k, v in rest.items())
     about = {
         "queries": [entry.get("query_id"), texts.get(entry.get("query_id"))],
-        "images": [entry.get("image_id")],
-        "judgments": [texts.get(entry.get("query_id")), entry.get("image_id")],
+        "images": [texts.get(entry.get("image_id"), entry.get("image_id"))],
+        "judgments": [texts.get(entry.get("query_id")), texts.get(entry.get("image_id"), entry.get("image_id"))],
     }
     return [*about[name], what]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
@@ -11,8 +12,11 @@ from rich.prompt import Prompt
 
 from flows.requests import DefinitionRequest
 from querytruth import terminal
+from querytruth.backends.environment import current_user_name
 from querytruth.cli.command_line import command
 from querytruth.cli.options import JsonOption
+from querytruth.cli.review_commands import LOOPBACK, ServedRequest, open_page_socket, serve_page
+from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UserError, suggest_choice
 from querytruth.requests import ONE_OR_MORE, ByName, ByPlace, Request
 
@@ -180,3 +184,44 @@ def _choose_writer(request: InitRequest) -> CaptionWriter:
 
 
 _WRITER_KEYS = ("endpoint", "model", "key_env", "language")
+
+
+class OpenRequest(ServedRequest):
+    """The page of a folder."""
+
+    stage: ClassVar[str] = "open"
+
+    folder: Annotated[Path, ByPlace("FOLDER")] = Field(Path(), description="Photos, sets or both.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that new sets are written to; those in it are shown, too.")
+    static: Path | None = Field(None, description="Write the page as files into this folder, and serve nothing.")
+
+
+@command
+def open_(*, request: OpenRequest) -> None:
+    """Open one page over a folder: its sets with their results, and the first figure of your own search. Ctrl-C ends
+    it.
+
+    Example: querytruth open photos
+
+    Example: querytruth open --static site
+    """
+    if request.static is not None:
+        from flows.door import Door, write_static
+
+        with terminal.reported_run():
+            page = write_static(Door(request.folder, request.out), request.static)
+        terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
+        return
+    listening = open_page_socket(request.host, request.port)  # connections wait while the page is loaded
+    from flows.door import Door
+    from flows.door_site import ReviewMount, door_routes
+    from querytruth.review.server import PageAccess, create_app
+
+    door = Door(request.folder, request.out, request.reviewer or current_user_name())
+    access = PageAccess(listening.getsockname()[1], token_urlsafe(24), request.host)
+    terminal.out.print(f"page of {request.folder.absolute()}: {access.url}", markup=False, soft_wrap=True)
+    if request.host != LOOPBACK:
+        terminal.err.print("querytruth: anyone with this address can judge and start builds; it is sent unencrypted")
+    terminal.err.print("querytruth: Ctrl-C ends the page; judgments are kept at once")
+    app = create_app(door_routes(door), access, "/door", ReviewMount(door))
+    serve_page(app, access, listening, request.no_open)

@@ -205,7 +205,8 @@ class CompareRequest(JudgedRequest):
     stage: ClassVar[str] = "compare"
 
     run: Annotated[list[Path], ONE_OR_MORE, ByPlace("RUN")] = Field(
-        default_factory=list, description="Two or more runs: files, or results' folders."
+        default_factory=list,
+        description="Two or more: files, or names that evaluate prints; none: all that was evaluated.",
     )
     metrics: Metrics = Field(
         default_factory=list, description="Such as ndcg@10,ap@50(norm=min),p@r; none: the usual ones."
@@ -221,7 +222,7 @@ class GateOptions(JudgedRequest):
 
     stage: ClassVar[str] = GATE_STAGE
 
-    baseline: Path = Field(description="The run, or the folder of a result, to compare with.")
+    baseline: Path = Field(description="The run to compare with: a file, or a name that evaluate prints.")
     metric: Metrics = Field(default_factory=lambda: ["ndcg@10"], description="What is gated.")
     margin: Annotated[list[float], ONE_OR_MORE] = Field(
         default_factory=lambda: [0.01], description="The loss that is tolerated: one for all, or one per metric."
@@ -255,7 +256,7 @@ class GateOptions(JudgedRequest):
 class GateRequest(GateOptions):
     """May a candidate replace the baseline?"""
 
-    candidate: Path = Field(description="The run, or the folder of a result, that is to go out.")
+    candidate: Path = Field(description="The run that is to go out: a file, or a name that evaluate prints.")
     report: Path | None = Field(None, description="Write gate.json, gate.md and gate.junit.xml into this folder.")
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from querytruth.backends.files.durable_files import file_sha256
+from querytruth.backends.files.safe_paths import contained_path
 from querytruth.backends.id_patterns import map_pattern, split_pattern
 from querytruth.backends.steps import current_run, step
 from querytruth.errors import UsageError, UserError, suggest_choice, translate_read_errors
@@ -24,6 +25,7 @@ from querytruth.evaluation.result_types import SystemDescription
 from querytruth.evaluation.run_formats import read_image_texts, read_similarity_matrix
 from querytruth.evaluation.vector_search import INDEXES, search_with_index
 from querytruth.sets.ledger import Ledger
+from querytruth.sets.published_files import RESULTS_FOLDER
 
 SCORES = ("likeness", "distance")  # of a run or a matrix: the highest, or the lowest, is the best
 UNMAPPED = "unmapped:"  # before an id of a search that maps to no image
@@ -74,6 +76,7 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
     """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
     description states the set of that result (`run_of`) where it is not `judged`. `scores`: what a file's are, one of
     SCORES. Raises UserError for the result of a part of a set that lacks queries of `judged`."""
+    path = _find_run(path, judged)
     if path.suffix in (".yaml", ".yml"):
         raise UserError(
             "read run", path, "is no run, but describes a search service", f"--system {path}, or system= in Python"
@@ -99,6 +102,25 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
     if judged is not None and made_for["content_digest"] != judged.description["content_digest"]:
         described = {"run_of": f"{made_for['name']}/v{made_for['version']}", **described}
     return EvaluatedSystem(described, lambda _view, _k: SystemRun(run_files.read_run(run_file)), result_folder=path)
+
+
+def list_results(judged: JudgedSet) -> dict[str, Path]:
+    """Returns the folders of the results that the set's version has, by the names that `evaluate` prints."""
+    if judged.stored is None:
+        return {}
+    version = judged.stored.path
+    folder = contained_path(version.parent, f"{RESULTS_FOLDER}/{version.name}", "read run")
+    return {file.parent.name: file.parent for file in sorted(folder.glob(f"*/{RESULT_FILE}"))}
+
+
+def _find_run(path: Path, judged: JudgedSet | None) -> Path:
+    """The file or folder, or the set's result of that name."""
+    known = {} if judged is None or path.exists() or len(path.parts) > 1 else list_results(judged)
+    if known and path.name not in known and not path.suffix:
+        raise UserError(
+            "read run", path, "is no file, and no result of this version", suggest_choice(path.name, [*known])
+        )
+    return known.get(path.name, path)
 
 
 def _read_run_file(path: Path, scores: str | None) -> SystemRun:

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from querytruth.evaluation.evaluation_result import find_other_queries
+from querytruth.review.folder_index import BOUNDS
 from querytruth.review.page_parts import PAGE_TEXTS, render_template
-from querytruth.review.vega_lite import draw_intervals
 
 BOARD_TEXTS: dict[str, dict[str, str]] = PAGE_TEXTS["board"]
 _MOST_VALUES = 20  # of a slice
+_OPTIONAL = ("identity", "latency", "missing", "ties", "warnings")  # columns that are left out where all are empty
 _TemplateData = dict[str, Any]
 
 
@@ -21,6 +22,7 @@ def format_rank(best: int, worst: int) -> str:
 def render_leaderboard(board: Mapping[str, Any], language: str = "en") -> str:
     """Returns the page of a board (flows/leaderboard.py) in en or zh."""
     about, systems = board["set"], board["systems"]
+    rows = [_describe(one) for one in systems]
     return render_template(
         "leaderboard.html",
         t=BOARD_TEXTS[language],
@@ -31,8 +33,8 @@ def render_leaderboard(board: Mapping[str, Any], language: str = "en") -> str:
         queries=board["queries"],
         of_set=find_other_queries(board),
         groups=[names for names in board["groups"] if len(names) > 1],
-        systems=[_describe(one) for one in systems],
-        plot=draw_intervals([{**one, "value": one["mean"]} for one in systems], board["metric"]),
+        systems=rows,
+        has={key: any(any(one[key]) if key == "latency" else one[key] for one in rows) for key in _OPTIONAL},
         slices=_tabulate_slices(systems),
         most_values=_MOST_VALUES,
     )
@@ -43,6 +45,7 @@ def _describe(one: Mapping[str, Any]) -> _TemplateData:
     ties = one["queries_with_a_tie_at_the_cut"]
     return {
         "name": one["name"],
+        "is_bound": one["kind"] == "baseline" and one["name"] in BOUNDS,
         "kind": " ".join(filter(None, (one["kind"], conditions.get("type")))),
         "rank": format_rank(one["best_rank"], one["worst_rank"]),
         "value": f"{one['mean']:.4f}",

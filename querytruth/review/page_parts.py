@@ -1,5 +1,7 @@
 """Parts of all pages: escaped templates, embedded images, formatted sizes and stages."""
 
+from __future__ import annotations
+
 import base64
 import os
 import re
@@ -8,10 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -20,9 +20,13 @@ from querytruth.errors import make_visible
 from querytruth.sets.manifest import FunnelStage, pluralize_kind
 from querytruth.sets.manifest_notes import describe_certificate
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 PAGES_FOLDER = Path(__file__).parent
 PAGE_TEXTS = yaml.load((PAGES_FOLDER / "page_texts.yaml").read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 _LANGUAGE = ContextVar("page_language", default="en")
+_BASE = ContextVar("page_base", default="")
 _JPEG = Markup("data:image/jpeg;base64,")
 
 
@@ -59,6 +63,7 @@ def embed_jpeg(jpeg: bytes) -> Markup:
 def render_template(template: str, **context: Any) -> str:
     """Render a template as one HTML document, with the page's own texts in the language of `pages_in`."""
     language = context.setdefault("language", _LANGUAGE.get())
+    context["base"] = _BASE.get()
     html = _environment(language).get_template(template).render(context)
     home = os.path.expanduser("~/")  # noqa: PTH111 - a home that is unknown is no error here
     return html.replace(home, "~/") if len(home) > len("~/") else html  # pages go to others
@@ -72,6 +77,21 @@ def pages_in(language: str) -> Iterator[None]:
         yield
     finally:
         _LANGUAGE.reset(token)
+
+
+@contextmanager
+def page_below(base: str) -> Iterator[None]:
+    """Within, the addresses of a page begin with `base`, such as /review/KEY."""
+    token = _BASE.set(base)
+    try:
+        yield
+    finally:
+        _BASE.reset(token)
+
+
+def page_base() -> str:
+    """Return the base of `page_below`."""
+    return _BASE.get()
 
 
 def page_language() -> str:
@@ -150,8 +170,7 @@ def text_or_empty(value: Any) -> str:
 
 def labels_or_empty(value: Any) -> tuple[str, ...]:
     """Return the labels of a query, () where they are missing."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
+    value = value.tolist() if hasattr(value, "tolist") else value  # an array
     return tuple(map(str, value)) if isinstance(value, Sequence) else ()
 
 

@@ -63,6 +63,7 @@ def describe_bins(bin_sizes: Mapping[str, int]) -> list[dict[str, Any]]:
             "title": page_parts.translate(name).capitalize(),
             "sign": sign,
             "description": page_parts.translate(description, rank=MIDDLE_MAX_RANK),
+            "last_rank": MIDDLE_MAX_RANK,
         }
         | {"count": bin_sizes[name], "share": f"{100 * bin_sizes[name] / total:.0f}%"}
         for name, (sign, description) in _BIN_TEXTS.items()

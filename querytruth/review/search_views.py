@@ -45,15 +45,6 @@ def _embed(thumbnails: Mapping[str, bytes]) -> dict[str, Markup]:
     return {name: embed_jpeg(jpeg) for name, jpeg in thumbnails.items()}
 
 
-def render_system_trial(title: str, rows: Sequence[Mapping[str, Any]], thumbnails: Mapping[str, bytes]) -> str:
-    """Returns the page: the results in order, each with the thumbnail (JPEG by image_id) of the image that it maps
-    to."""
-    data = _embed(thumbnails)
-    tiles = [{**row, "data": data.get(row["image_id"]), "kind": "", "mark": row["maps_to"]} for row in rows]
-    parts = {"system": "", "summary": "", "missed": [], "texts": PAGE_TEXTS["search"]["en"]}
-    return render_template("search_page.html", title=title, tiles=tiles, **parts)
-
-
 def render_facts(title: str, facts: Iterable[tuple[str, object]], samples: Sequence[str] = ()) -> str:
     """Render names and values, and the texts of some queries."""
     return render_template("notebook_facts.html", title=title, facts=list(facts), samples=list(samples))

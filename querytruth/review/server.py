@@ -18,11 +18,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from querytruth.errors import UserError
 from querytruth.review.deck import ActionError
-from querytruth.review.page_parts import pages_in, translate
+from querytruth.review.page_parts import page_base, pages_in, translate
 
 MAX_BODY_BYTES = 256 << 10  # bytes of a decision
 MAX_UPLOAD_BYTES = 64 << 20  # bytes of a filled-in CSV or an image
-UPLOAD_PATHS = frozenset({"/api/csv", "/api/finder/file"})
+UPLOAD_PATHS = ("/api/csv", "/api/finder/file", "/api/door/file")
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
@@ -85,7 +85,7 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        limited = _Limited(receive, MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES)
+        limited = _Limited(receive, MAX_UPLOAD_BYTES if scope["path"].endswith(UPLOAD_PATHS) else MAX_BODY_BYTES)
         with pages_in(_choose_language(Headers(scope=scope))):
             answer = self._check_request(scope)
             await (answer or self.app)(scope, limited, _with_headers(send))
@@ -110,7 +110,7 @@ class AccessMiddleware:
         if scope["method"] == "POST" and headers.get("content-type", "").partition(";")[0] not in _CONTENT_TYPES:
             return PlainTextResponse(translate("this kind of body is not taken"), 415)
         size = headers.get("content-length", "0")
-        limit = MAX_UPLOAD_BYTES if scope["path"] in UPLOAD_PATHS else MAX_BODY_BYTES
+        limit = MAX_UPLOAD_BYTES if scope["path"].endswith(UPLOAD_PATHS) else MAX_BODY_BYTES
         if not size.isdecimal() or int(size[:20]) > limit:
             return PlainTextResponse(translate("the body is too large"), 413)
         return None
@@ -172,29 +172,38 @@ def _with_headers(send: Send) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            headers.update(_HEADERS)
-            headers.setdefault("cache-control", "no-store")
+            for name, value in {**_HEADERS, "cache-control": "no-store"}.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return sending
 
 
-def create_app(routes: Sequence[APIRouter], access: PageAccess, start_path: str) -> ASGIApp:
+def create_app(
+    routes: Sequence[APIRouter], access: PageAccess, start_path: str, inside: ASGIApp | None = None
+) -> ASGIApp:
     """Return the application: the routes of the views and the static files, behind the access check. It opens at
-    `start_path`."""
+    `start_path`; `inside` has the pages of sets, below /review."""
+    return AccessMiddleware(build_site(routes, start_path, inside), access)
+
+
+def build_site(routes: Sequence[APIRouter], start_path: str, inside: ASGIApp | None = None) -> FastAPI:
+    """Return the application without the access check."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     for view_routes in routes:
         app.include_router(view_routes)
 
     @app.get("/")
     def start() -> Response:
-        return RedirectResponse(start_path, 303)
+        return RedirectResponse(page_base() + start_path, 303)
 
+    if inside is not None:
+        app.mount("/review", inside)
     app.mount("/static", StaticFiles(directory=_STATIC))
     app.add_exception_handler(ActionError, _handle_error)
     app.add_exception_handler(UserError, _handle_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
-    return AccessMiddleware(app, access)
+    return app
 
 
 def _handle_error(_request: Request, error: Exception) -> JSONResponse:

@@ -18,6 +18,7 @@ from PIL import Image
 from querytruth.__main__ import start
 from querytruth.cli import command_list
 from querytruth.cli.app import app
+from querytruth.cli.set_commands import _changed_row
 from tests.command_runner import invoke
 from tests.small_sets import publish_small_set, small_tables
 
@@ -304,3 +305,11 @@ def test_a_definition_names_its_kind_and_what_was_refused_is_listed_by_name(run:
     assert "choose from all, not_an_image (1)" in run("show", "mine", "--rejected", "blurred", code=1).stderr
     (tmp_path / "none.yaml").write_text("name: mine\n", "utf-8")
     assert "key 'kind' is missing" in run("build", "none.yaml", code=1).stderr
+
+
+def test_a_diff_names_files_and_says_why_an_image_is_gone() -> None:
+    names, reasons = {"img_1": "a/dog.jpg", "q_1": "a dog"}, {"a/dog.jpg": "near duplicate"}
+    assert _changed_row("images", "img_1", names, reasons) == ["a/dog.jpg", "near duplicate"]
+    assert _changed_row("images", "img_2", names, reasons) == ["img_2", ""]
+    judged = {"query_id": "q_1", "image_id": "img_1", "relevance": (0, 1)}
+    assert _changed_row("judgments", judged, names, reasons) == ["a dog", "a/dog.jpg", "relevance 0 → 1"]

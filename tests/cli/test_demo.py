@@ -30,12 +30,14 @@ def test_the_demo_builds_seven_sets_with_their_pages_and_says_what_is_true_of_th
     assert "gate of stale-search against search: FAIL (" in told
     assert "gate of search against stale-search: PASS (" in told
     assert "41 phrasings │ 26 │ 4 asks something else" in told
-    names = ("gallery", "captions", "index", "families", "phrasings", "queries", "log")
-    pages = [tmp_path / "demo" / f"{name}.html" for name in names]
     folder = tmp_path / "demo" / "datasets" / "sample-queries"
-    pages.append(tmp_path / "demo" / "audited" / "sample-queries" / "audits" / "audit" / "report.html")
-    pages += [folder / "review" / f"{stage}-health.html" for stage in ("topics", "objects")]
-    pages.append(tmp_path / "demo" / "search" / "leaderboard.html")
+    pages = [folder / "review" / f"{stage}-health.html" for stage in ("topics", "objects")]
+    pages += [tmp_path / "demo" / "index.html"]
     for page in pages:
         assert page.read_text("utf-8").startswith("<!doctype html>") and page.name in told
+    start = pages[-1].read_text("utf-8")
+    links = set(re.findall(r'href="([^"#]+)"', start))
+    assert len(links) > 15 and all((tmp_path / "demo" / link).is_file() for link in links)
+    assert {f"datasets/sample-{name}/shown/v1.html" for name in ("gallery", "captions", "objects", "families")} <= links
+    assert {"audited/sample-queries/audits/audit/report.html", "search/leaderboard.html", "index.zh.html"} <= links
     assert (folder / "generated" / "collect.csv").exists()

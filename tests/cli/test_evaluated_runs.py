@@ -235,3 +235,24 @@ def test_a_run_that_lists_the_worst_first_is_named(run: Run, tmp_path: Path) -> 
     assert figure(right, "rr@100") == 1
     kept = json.loads(run(*words, "--scores", "distance", "--json")[0])["results"][0]
     assert figure(kept, "rr@100") == pytest.approx(1 / 12)
+
+
+# --- the names that evaluate prints
+
+
+def test_runs_are_named_as_evaluate_prints_them_and_all_of_them_are_compared_by_default(
+    run: Run, tmp_path: Path
+) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    evaluate(run, "small", "--run", write_run(tmp_path / "new.trec", *perfect("dog", "狗", "cat", "none")))
+    evaluate(
+        run, "small", "--run", write_run(tmp_path / "old.trec", *perfect("dog", "狗", "cat")), "--max-unknown", "1"
+    )
+    evaluate(run, "small", "--baseline", "random")
+    named = json.loads(run("compare", "small", "new", "old", "--out", "sets", "--json")[0])
+    assert named == json.loads(run("compare", "small", "--out", "sets", "--json")[0]) and len(named["pairs"]) > 0
+    assert {(row["one"], row["other"]) for row in named["pairs"]} == {("new", "old")}
+    gate = ("gate", "small", "--candidate", "new", "--baseline", "old", "--metric", "hit@1", "--margin", "0.9")
+    assert "new against old" in run(*gate, "--out", "sets", "--undecided", "pass")[0]
+    wrong = run("compare", "small", "nwe", "old", "--out", "sets", code=1)[1]
+    assert "is no file, and no result of this version. Next: did you mean 'new'?" in wrong

@@ -178,13 +178,6 @@ def test_a_trial_shows_what_answers_map_to(run: Run, service: Service) -> None:
     assert "gave no answer (http_500" in run("search", "--trial", "--system", "mine.yaml", "dogs", code=1)[1]
 
 
-@pytest.mark.slow
-def test_a_trial_page_has_thumbnails(run: Run, service: Service, tmp_path: Path) -> None:
-    service.odd["dogs"] = answer_with(["dog", "nowhere"])
-    run("search", "--trial", "--system", "mine.yaml", "small", "dogs", "--out", "sets", "--page", "try.html")
-    assert (tmp_path / "try.html").read_text("utf-8").count("data:image/jpeg") == 1
-
-
 @pytest.mark.thorough
 def test_the_latency_is_gated(run: Run, service: Service) -> None:
     run(*EVALUATE)

@@ -76,11 +76,9 @@ def expect_no_key(folder: Path, *printed: str) -> None:
 def test_a_key_is_sent_and_left_nowhere(run: Run, service: Service, tmp_path: Path) -> None:
     printed = list(run("evaluate", "small", "--out", "sets", "--system", "mine.yaml", "--metrics", "hit@1"))
     assert service.keys >= 4, "the key was sent"
-    printed += run(
-        "search", "--trial", "--system", "mine.yaml", "small", "a dog", "--out", "sets", "--page", "try.html"
-    )
+    printed += run("search", "--trial", "--system", "mine.yaml", "small", "a dog", "--out", "sets")
     printed += run("leaderboard", "small", "--out", "sets", "--to", "board.html")
-    assert (tmp_path / "sets/.systems/answers.sqlite").is_file() and (tmp_path / "try.html").is_file()
+    assert (tmp_path / "sets/.systems/answers.sqlite").is_file()
     expect_no_key(tmp_path, *printed)
 
 

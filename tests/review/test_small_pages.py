@@ -5,7 +5,7 @@ import pytest
 
 from querytruth.audit.overlap_page import render_overlap_page
 from querytruth.audit.shortcuts import render_shortcuts_page
-from querytruth.review.search_views import render_search, render_system_trial
+from querytruth.review.search_views import render_search
 from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
 
@@ -20,11 +20,6 @@ def search_page(language: str) -> str:
     return render_search(
         HOSTILE, HOSTILE, hits, hits[:1], {HOSTILE: make_jpeg()}, language, relevant_count=1, is_query=True
     )
-
-
-def trial_page(language: str) -> str:
-    rows = [{"id": HOSTILE, "image_id": HOSTILE, "rank": 1, "score": HOSTILE, "maps_to": HOSTILE}]
-    return render_system_trial(HOSTILE, rows, {HOSTILE: make_jpeg()})
 
 
 def overlap_page(language: str) -> str:
@@ -52,7 +47,7 @@ def test_a_query_in_the_page_of_shortcuts_stays_text() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("render", [search_page, trial_page, overlap_page])
+@pytest.mark.parametrize("render", [search_page, overlap_page])
 def test_texts_of_strangers_stay_text(render: object, language: str) -> None:
     assert callable(render)
     page = render(language)

@@ -74,13 +74,13 @@ class HttpSearch:
 
     def search(self, text: str, k: int) -> list[SearchHit]:
         """Returns the hits in the answer's order. Raises SearchFailure."""
-        answer = self._ask(text, k)
+        answer = self.read_answer(text, k)
         return read_hits(answer, self._results, self._id, self._score)[:k]
 
     def search_image(self, image: bytes, k: int) -> list[SearchHit]:
         """Returns the hits of an image in the answer's order. Raises SearchFailure."""
         file = None if self.options.image_part is None else (self.options.image_part, image)
-        answer = self._ask("", k, base64.b64encode(image).decode(), file)
+        answer = self.read_answer("", k, base64.b64encode(image).decode(), file)
         return read_hits(answer, self._results, self._id, self._score)[:k]
 
     def explain_paths(self, text: str, *, has_id: bool, has_score: bool) -> list[str]:
@@ -88,7 +88,7 @@ class HttpSearch:
         texts, or numbers. Nothing for a search by images. Raises SearchFailure."""
         if self.takes_images or (has_id and has_score):
             return []
-        found = self._results.search(self._ask(text, 1))
+        found = self._results.search(self.read_answer(text, 1))
         entry = found[0] if isinstance(found, list) and found else {}
         lines = []
         for name, path, is_there, kinds in (
@@ -104,10 +104,11 @@ class HttpSearch:
         """Returns what `count` finds in an answer; None for a search by images, which would need one."""
         if self._count is None or self.takes_images:
             return None
-        found = self._count.search(self._ask("a", 1))
+        found = self._count.search(self.read_answer("a", 1))
         return found if isinstance(found, int) else None
 
-    def _ask(self, text: str, k: int, image: str = "", file: tuple[str, bytes] | None = None) -> Any:
+    def read_answer(self, text: str, k: int, image: str = "", file: tuple[str, bytes] | None = None) -> Any:
+        """Returns the JSON answer as it is. Raises SearchFailure."""
         options = self.options
         url = options.url.replace("{query}", quote(text, safe="")).replace("{k}", str(k))
         if options.query:

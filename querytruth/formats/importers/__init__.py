@@ -20,7 +20,7 @@ from querytruth.formats.set_images import ImageStore
 from querytruth.records import are_own_ids, empty_frame
 
 IMPORTERS = PluginPackage(
-    "querytruth.formats.importers", "format", "import", {"golden": "querytruth.checks.golden_import"}
+    "querytruth.formats.importers", "format", "import", {"golden": "querytruth.checks.golden_file"}
 )
 _FAR = 1 << 31  # more than any grade
 ImportRow = tuple[Any, ...]

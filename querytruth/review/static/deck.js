@@ -3,7 +3,7 @@
 // images: the path of its images; doneLabel: the bar's word for what is done; around: the keys of the cards that are
 // seen with the present one; concerns: whether a verdict on a card changes another; beside: what an empty deck shows.
 import { withBoxes } from "./boxes.js";
-import { KEY_NAMES, ask, element, t, visible } from "./elements.js";
+import { BASE, KEY_NAMES, ask, element, t, visible } from "./elements.js";
 
 const AHEAD = 4;
 const AT_ONCE = 40; // cards of one request
@@ -44,7 +44,7 @@ export class Deck {
   // Of an image by its id, or by the path that has it.
   imagePath(side, image) {
     const { path, id } = image.path ? image : { path: this.images, id: image };
-    return `${path}/${side}/${encodeURIComponent(id)}`;
+    return `${BASE}${path}/${side}/${encodeURIComponent(id)}`;
   }
 
   get card() { return this.cards.get(this.order[this.at]); }

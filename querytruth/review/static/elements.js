@@ -51,6 +51,9 @@ export function keyButton(key, label, kind, deck) {
   return element("button", { type: "button", class: kind, on: { click: () => deck.press(key) } }, label, " ", element("kbd", {}, KEY_NAMES[key] || key));
 }
 
+// Where the pages of a set lie: "" alone, /review/KEY within the page of a folder.
+export const BASE = document.body.dataset.base || "";
+
 export async function ask(address, body) {
   const options = body === undefined ? {} : {
     method: "POST",
@@ -59,7 +62,7 @@ export async function ask(address, body) {
   };
   let answer;
   try {
-    answer = await fetch(address, { ...options, credentials: "same-origin" });
+    answer = await fetch(BASE + address, { ...options, credentials: "same-origin" });
   } catch {
     throw new Error("Not saved: the page's server does not answer. Start querytruth review again and open its address.");
   }

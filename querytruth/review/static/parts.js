@@ -88,11 +88,14 @@ export function differing(card, one) {
   return element("p", { class: "chips" }, ...card.queries.map((text) => chip(named(`${text.text}: ${one.grades[text.query_id] ?? t("not judged")}`), "warm")));
 }
 
+// Where only right and wrong are told apart, the buttons say so; the key stands beside.
+const gradeName = (grade) => (settings.grades.length === 2 ? t(grade ? "Yes" : "No") : "");
+
 export function grading(one, decide, given = one.grade) {
   const buttons = settings.grades.map((grade) => element("button", {
     type: "button", class: `g${grade}`, "aria-pressed": String(given === grade), title: `${grade}: ${meaning(grade)}`,
     on: { click: (event) => { event.stopPropagation(); decide(grade); } },
-  }, String(grade)));
+  }, gradeName(grade), element(gradeName(grade) ? "kbd" : "span", {}, String(grade))));
   return element("div", { class: "grading", role: "group", "aria-label": t("grade of %(name)s", { name: one.name }) }, ...buttons);
 }
 

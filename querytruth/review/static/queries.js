@@ -30,7 +30,7 @@ function tile(card, one, place, deck) {
   return element("li", { class: `tile ${place === marked ? "marked" : ""} ${one.own ? "own" : ""} g${one.grade ?? "-"}` },
     element("button", { type: "button", class: "frame", title: t("%(name)s: large (o)", { name: one.name }), on: { click: open } }, withBoxes(image, one.boxes)),
     grading(one, (grade) => { mark(); decide(card, one, grade, deck); }, gradeOf(card, one)),
-    element("div", { class: "why", title: one.evidence }, one.is_source && chip("the caption was written of it", "source"), one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
+    element("div", { class: "why", title: one.evidence }, one.is_source && card.images.length > 1 && chip("the caption was written of it", "source"), one.relevance === null && chip(one.own ? "added" : "not judged", "warm"),
       differing(card, one), element("bdi", {}, one.evidence || one.name)));
 }
 

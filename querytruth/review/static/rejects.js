@@ -1,6 +1,6 @@
 // What the rules of a build rejected: a sheet of it, the marked item large, and a person's override.
 import { Deck } from "./deck.js";
-import { chip, element, keyButton, photo, t } from "./elements.js";
+import { BASE, chip, element, keyButton, photo, t } from "./elements.js";
 
 const A_SHEET = 24;
 const words = (code) => t(code.replaceAll("_", " "));
@@ -48,7 +48,7 @@ function marked(card, deck) {
     card.detail && card.detail !== title && element("p", { class: "detail" }, element("bdi", {}, card.detail)),
     ...[card.own, ...card.other_overrides].filter(Boolean).map((override) => overrideNote(override, override === card.own)),
     !card.overridable && element("p", { class: "quiet" }, t("It cannot be rescued: %(why)s.", { why: t(card.why) })),
-    card.link && element("p", {}, element("a", { href: `/duplicates#${encodeURIComponent(card.link)}` }, "the two, side by side")),
+    card.link && element("p", {}, element("a", { href: `${BASE}/duplicates#${encodeURIComponent(card.link)}` }, "the two, side by side")),
   ].filter(Boolean);
 }
 

@@ -1,11 +1,13 @@
 """A configured server is found where Prefect itself would look for it."""
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from flows.flow_entrypoint import configured_server
-from querytruth.errors import UserError
 from tests.command_runner import Ended, invoke
 from tests.images import draw_scene
 
@@ -56,7 +58,14 @@ def test_a_build_asks_no_server_that_is_configured_and_stopped(tmp_path: Path, m
 
 @pytest.mark.thorough
 def test_a_build_under_a_stopped_server_ends_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own: Prefect reads its settings once."""
+    draw_scene(1).save(tmp_path / "a.png")
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    ended = build_gallery(tmp_path, "--prefect")
-    assert isinstance(ended.exception, UserError)
-    assert str(ended.exception).startswith("http://127.0.0.1:9/api (run): Prefect's server does not answer")
+    command = shutil.which("querytruth", path=str(Path(sys.executable).parent))
+    keys = ["--set", f"images={tmp_path}", "--set", "name=album", "--set", f"out={tmp_path / 'sets'}"]
+    done = subprocess.run(
+        [str(command), "build", "gallery", *keys, "--prefect"], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error http://127.0.0.1:9/api (run): Prefect's server does not answer")

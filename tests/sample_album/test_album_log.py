@@ -19,7 +19,7 @@ def test_the_queries_of_the_log_are_judged_as_the_scenes_are_drawn(tmp_path: Pat
     write_sample_album(tmp_path / "album")
     places = [f"images={tmp_path / 'album' / 'images'}", f"out={tmp_path / 'sets'}", "render.size=64"]
     first = build_set(load_definition(SAMPLE_DEFINITIONS_FOLDER / "log.yaml", places, "queries"))
-    assert sorted(first.manifest["funnel"][-3]["quarantined"]) == ["email", "telephone"]
+    assert sorted(first.manifest["funnel"][-3]["quarantined"]) == ["email", "telephone", "web_address"]
 
     judged = judge_sample_log(first.path, read_album())
 

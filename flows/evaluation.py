@@ -16,7 +16,9 @@ from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.search_systems import load_system_file
 from querytruth.errors import UserError
 from querytruth.evaluation import encoded_sets, judged_sets, live_systems, result_files, steps, systems
+from querytruth.evaluation.evaluation_result import TEXT_TO_IMAGE
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view
+from querytruth.evaluation.query_changes import measure_changes
 from querytruth.evaluation.result_types import EvaluatedSet
 from querytruth.evaluation.system_answers import AskOptions
 from querytruth.evaluation.systems import EvaluatedSystem
@@ -27,6 +29,8 @@ from querytruth.sets.benchmark_set import canonical_json
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison
     from querytruth.evaluation.judged_sets import EvaluationView
     from querytruth.evaluation.requests import EvaluationOptions, EvaluationRequest, JudgedRequest
@@ -174,3 +178,22 @@ def evaluate_request(request: EvaluationRequest, judged: JudgedSet) -> list[step
             raise UserError("evaluate", request.name, reason, "evaluate them one by one, or leave the name out")
         evaluated = [systems.rename_system(one, request.name) for one in evaluated]
     return list(evaluate_systems(judged, evaluated, request.directions, request))
+
+
+def check_typing(request: EvaluationRequest) -> None:
+    """Raise UserError for what answers no new texts."""
+    if request.run or request.vectors or request.matrix or request.qrels or request.directions != (TEXT_TO_IMAGE,):
+        reason, next_step = "needs a system that takes new texts", "give --system, --model or --baseline lexical alone"
+        raise UserError("evaluate", "--perturb", reason, next_step)
+
+
+def measure_typing(
+    request: EvaluationRequest, judged: JudgedSet, results: Sequence[steps.StoredResult]
+) -> list[pd.DataFrame]:
+    """Return per result what the system loses where its queries are typed otherwise (`measure_changes`)."""
+    metric = "ndcg@10" if "ndcg@10" in request.chosen_metrics else request.chosen_metrics[0]
+
+    def measure(at: int) -> pd.DataFrame:
+        return measure_changes(judged, lambda changed: load_systems(request, changed)[at], results[at].scored, metric)
+
+    return [measure(at) for at in range(len(results))]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from querytruth.api.evaluations import evaluate
     from querytruth.api.loaded_set import fetch, load, verify
     from querytruth.api.set_builds import build, doctor, generate, import_set, plan, refresh_replies, train
-    from querytruth.api.set_trust import open_audit
+    from querytruth.api.set_trust import notice, open_audit
     from querytruth.audit.definition import AuditDefinition as Audit
     from querytruth.dual_encoder.definition import TrainingDefinition as Training
     from querytruth.errors import UserError
@@ -30,7 +30,7 @@ _MODULES = {
     "querytruth.api.comparisons": ["compare", "gate", "plan_size"],
     "querytruth.api.evaluations": ["evaluate"],
     "querytruth.api.loaded_set": ["fetch", "load", "verify"],
-    "querytruth.api.set_trust": ["open_audit"],
+    "querytruth.api.set_trust": ["notice", "open_audit"],
     "querytruth.api.set_builds": ["build", "doctor", "generate", "import_set", "plan", "refresh_replies", "train"],
 }
 _DEFINITIONS = (
@@ -61,6 +61,7 @@ __all__ = [
     "generate",
     "import_set",
     "load",
+    "notice",
     "open",
     "open_audit",
     "plan",

@@ -54,7 +54,7 @@ DOING = {
         f"querytruth/audit/{name}.py"
         for name in ("audit_files", "corrections", "judge", "judge_reliability", "overlap")
     ),
-    *(f"querytruth/audit/{name}.py" for name in ("overlap_page", "page", "shortcuts", "steps")),
+    *(f"querytruth/audit/{name}.py" for name in ("notice", "overlap_page", "page", "steps")),
     *(f"querytruth/evaluation/{name}.py" for name in ("encoded_sets", "judged_sets", "live_systems", "result_files")),
     *(f"querytruth/evaluation/{name}.py" for name in ("run_files", "run_formats", "steps", "system_answers")),
     *(f"querytruth/evaluation/{name}.py" for name in ("file_checksums", "systems")),
@@ -172,9 +172,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 448,
-    "lines": 76_855,
-    "lines of imports": 6_058,
+    "files": 452,
+    "lines": 77_717,
+    "lines of imports": 6_128,
     "carriers that are built at one place": 87,
     "functions with seven parameters or more": 14,
     "Any": 1485,

@@ -104,10 +104,10 @@ def compare(request: ProgramComparison) -> Comparison:
 def compare_runs(request: CompareRequest, named: Sequence[tuple[str | None, AnyRun]]) -> Comparison:
     """Compare runs, each under its name where it has one; of none all results of the set but baselines. Raises
     UserError for fewer than two, and for a page about more."""
-    judged = load_judgments(request)
-    if not named:
+    judged = load_judgments(request) if len(named) != 1 else None  # one is wrong whatever the set is
+    if judged is not None and not named:
         named = [(None, path) for name, path in list_results(judged).items() if name not in BASELINES]
-    if len(named) < 2 or (request.page is not None and len(named) > 2):
+    if judged is None or len(named) < 2 or (request.page is not None and len(named) > 2):
         how_many = "two" if request.page is not None else "two or more"
         raise UsageError(f"{len(named)} runs", f"are not {how_many}", f"give {how_many} runs", "compare")
     view = build_evaluation_view(judged, request.direction, run_evaluation.choose_metrics(request.metrics), ())

@@ -12,7 +12,8 @@ import pandas as pd
 
 from builders.publication import BuildResult
 from querytruth.api.set_views import QueryView, SetDifference, SystemBoard
-from querytruth.audit.requests import OverlapRequest, ShortcutsRequest
+from querytruth.audit.requests import OverlapRequest
+from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.backends.environment import current_user_name
 from querytruth.backends.files.bucket_urls import BucketFolder, join_set_url
 from querytruth.backends.steps import BuildRun, active_run
@@ -118,7 +119,8 @@ class LoadedSet:
     @property
     def card(self) -> str:
         """The card of the set, as Markdown."""
-        return render_set_card(self.manifest, self.tables)
+        noticed = published_files.describe_notice(self.path, self.manifest["content_digest"])
+        return render_set_card(self.manifest, self.tables, [*describe_shortcuts(self.tables), *noticed])
 
     def locate_images(self, image_ids: Sequence[str] | None = None) -> dict[str, str]:
         """Return the path or URL of each image that can be read here, by image_id; None: of all."""
@@ -257,14 +259,6 @@ class LoadedSet:
         from querytruth.audit.overlap_page import overlap_set
 
         return overlap_set(request)[0]
-
-    @takes_request(ShortcutsRequest, of_self="of")
-    def shortcuts(self, request: ShortcutsRequest) -> pd.DataFrame:
-        """Return how far file names, positions, sizes, popularity and labels answer the queries: a row per system that
-        sees no image. Raises UserError."""
-        from querytruth.audit.shortcuts import find_set_shortcuts
-
-        return find_set_shortcuts(request)[0]["shortcuts"]
 
     def __repr__(self) -> str:
         """Name, kind and numbers in one line."""

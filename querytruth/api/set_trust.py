@@ -1,4 +1,4 @@
-"""An audit from a program: what it would judge, its start, and what its answers say."""
+"""What a set is worth, from a program: its audit, and what it would notice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from flows.definition_loader import load_audit_definition
 from querytruth.audit import judge, report
 from querytruth.audit.audit_files import AuditManifest
 from querytruth.audit.definition import AuditDefinition
+from querytruth.audit.notice import notice_set
+from querytruth.audit.requests import NoticeRequest
 from querytruth.audit.steps import PreparedAudit, plan_audit, prepare_audit, start_audit
+from querytruth.requests import takes_request
 from querytruth.review.search_views import render_table
 from querytruth.sets import set_files
 from querytruth.sets.manifest_notes import describe_certificate
@@ -92,3 +95,13 @@ def open_audit(definition: str | Path | AuditDefinition) -> SetAudit:
     UserError."""
     read = definition if isinstance(definition, AuditDefinition) else load_audit_definition(Path(definition), [])
     return SetAudit(read)
+
+
+@takes_request(NoticeRequest)
+def notice(request: NoticeRequest) -> dict[str, Any]:
+    """Measure which damages of a search a set would notice, and where that search is blind. Return what notice.json
+    has, with `damages`, `blind_kinds` of images, `uncovered_parts`, `typing` and `shortcuts` as data frames. Raise
+    UserError."""
+    found, page = notice_set(request)
+    names = ("damages", "blind_kinds", "uncovered_parts", "typing", "shortcuts")
+    return {**found, **{name: pd.DataFrame(found[name]) for name in names}, "page": page}

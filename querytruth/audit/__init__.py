@@ -1,4 +1,4 @@
-"""What shows that a set can be trusted: audits by people, overlaps with other collections, shortcuts.
+"""What shows that a set can be trusted: audits by people, overlaps with other collections, shortcuts, damages.
 
 In: a version, runs of systems, answers of people. Out: estimates with intervals, and pages.
 
@@ -9,5 +9,7 @@ divide the strata), `steps.py` (plan, prepare, draw), `audit_files.py`, `cards.p
 `certificate.py` (the mathematics), `judging_errors.py` (people err), `next_cards.py`, `card_audit.py`.
 
 An overlap: `requests.py`, `overlap.py` over `overlap_pairs.py`; `overlap_page.py`.
+What a set would notice: `mutation_score.py` (planted damages, and what the gate stops), `blind_spots.py` (images that a
+search never finds, and what nobody asks), `notice.py` (measured on a system, stored, with a page).
 Shortcuts: `shortcut_systems.py` (answers without a look at any image), `shortcuts.py`.
 """

@@ -1,25 +1,41 @@
-"""What audits and their judges take, the comparison of a set with training data, and the test for shortcuts."""
+"""What audits and their judges take, the comparison of a set with training data, and what it would notice."""
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from querytruth.audit.definition import AuditJudgeOptions
 from querytruth.defaults import DATASETS_FOLDER
 from querytruth.errors import UsageError
-from querytruth.requests import ONE_OR_MORE, SET_NAME, ByName, ByPlace, Request, parse_model_options
+from querytruth.requests import ONE_OR_MORE, SET_NAME, ByName, ByPlace, Request, WrongRequestError, parse_model_options
 
 
-class ShortcutsRequest(Request):
-    """Are the queries of a set answered without a look at the images?"""
+class NoticeRequest(Request):
+    """What would a set notice of a search's damages, where is that search blind, and what does nobody ask?"""
 
-    stage: ClassVar[str] = "find shortcuts"
+    stage: ClassVar[str] = "notice"
 
     of: Annotated[str, SET_NAME, ByPlace("SET")] = Field(description="name, name/v3 or a path")
-    to: Path | None = Field(None, description="A folder for the page shortcuts.html, two tables and JSON.")
-    page_language: Literal["en", "zh"] = Field("en", description="Of the page.")
-    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    run: Path | None = Field(
+        None, description="A run file or a result's folder; none: the best result that is stored beside the set."
+    )
+    system: Path | None = Field(None, description="A search service, described in YAML, in place of a run.")
+    vectors: Path | None = Field(None, description="A folder of vectors, in place of a run: these are damaged, too.")
+    model: str | None = Field(None, description="A model's name on the hub, or its folder; its vectors are damaged.")
+    metric: str = Field("ndcg@10", description="What the gate compares.")
+    margin: float = Field(0.01, gt=0, lt=1, description="The loss that the gate tolerates.")
+    size: float = Field(0.05, gt=0, le=0.5, description="Share of images or queries at which a damage counts.")
+    draws: int = Field(50, ge=10, le=1000, description="Draws of each damage at each size.")
+    to: Path | None = Field(None, description="A folder for notice.json and the page; none: beside the set.")
+    page_language: Literal["en", "zh"] = Field("en", description="Language of the page.")
+    out: Path = Field(DATASETS_FOLDER, description="Folder that holds the sets.")
+
+    @model_validator(mode="after")
+    def _check_system(self) -> Self:
+        if sum(one is not None for one in (self.run, self.system, self.vectors, self.model)) > 1:
+            raise WrongRequestError("run, system, vectors and model", "exclude each other", "give one of them, or none")
+        return self
 
 
 class OverlapRequest(Request):

@@ -4,34 +4,26 @@ The test puts its nDCG beside those of the same answers to permuted truths. A pe
 relevant images at other places: the images change their names together, so that queries with a common truth keep it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import yaml
 
 from querytruth.array_types import AnyArray, FloatArray, RowIndices
-from querytruth.audit.requests import ShortcutsRequest
 from querytruth.audit.shortcut_systems import JudgedSample, ShortcutSystem, draw_sample, list_systems
-from querytruth.backends.files.durable_files import write_atomically, write_page
-from querytruth.backends.files.text_formats import write_csv
-from querytruth.errors import translate_write_errors
 from querytruth.evaluation.statistics import estimate_interval
-from querytruth.review.page_parts import render_template
-from querytruth.review.vega_lite import draw_intervals
-from querytruth.sets.benchmark_set import Tables, canonical_json
-from querytruth.sets.manifest import Manifest
-from querytruth.sets.set_files import StoredSet, find_set, read_set
+from querytruth.sets.benchmark_set import Tables
+from querytruth.sets.set_files import StoredSet
 
 FEWEST_QUERIES = 10
 PERMUTATIONS = 199
 DEVIATIONS = 4.0  # above the mean of the permuted truths
 _AT_ONCE = 1 << 22  # pairs of all permutations
-PAGE_FILE = "shortcuts.html"
-_LEADING = 10  # queries listed per shortcut
+EXAMPLES = 3  # queries shown of each system that beats chance
+_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
+PAGE_TEXTS, _PARTS_ZH = _TEXTS["notice"], _TEXTS["notice_kinds"]["zh"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,94 +115,23 @@ def describe_shortcuts(tables: Tables) -> list[str]:
     ]
 
 
-def find_shortcuts(stored: StoredSet) -> dict[str, pd.DataFrame]:
-    """Returns `shortcuts` (system, queries, ndcg, low, high, random, deviations, p, beats_chance), the most deviations
-    first, and `queries` (system, query_id, text, ndcg, random) of each system that beats chance."""
+def find_shortcuts(stored: StoredSet) -> list[dict[str, Any]]:
+    """Returns a row per shortcut (system, queries, ndcg, low, high, random, deviations, p, beats_chance), the most
+    deviations first; `examples`: the texts that one which beats chance answers best."""
     results = sorted(measure_shortcuts(stored.tables), key=lambda one: (-one.deviations, one.name))
     texts = dict(zip(stored.tables.queries["query_id"], stored.tables.queries["text"], strict=True))
-    columns = ["system", "queries", "ndcg", "low", "high", "random", "deviations", "p", "beats_chance"]
-    rows = pd.DataFrame([_summarize(one) for one in results], columns=columns)
-    leading = [row for one in results if one.beats_chance for row in _list_queries(one, texts)]
-    return {
-        "shortcuts": rows,
-        "queries": pd.DataFrame(leading, columns=["system", "query_id", "text", "ndcg", "random"]),
-    }
+    rows = []
+    for one in results:
+        interval, value = estimate_interval(one.values[:, None]), float(one.values.mean())
+        figures = {"ndcg": value, "low": float(interval.low[0]), "high": float(interval.high[0])}
+        figures |= {"random": float(one.chance.mean()), "deviations": one.deviations}
+        figures["p"] = float(1 + np.count_nonzero(one.null >= value)) / (1 + len(one.null))
+        row = {"system": one.name, "queries": len(one.values), "beats_chance": one.beats_chance}
+        row["examples"] = [texts[name] for name in one.leading_queries(EXAMPLES) if one.beats_chance]
+        rows.append(row | {name: round(figure, 6) for name, figure in figures.items()})
+    return rows
 
 
-def summarize_shortcuts(stored: StoredSet, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
-    """Returns both tables, for JSON."""
-    rows = {name: table.to_dict("records") for name, table in tables.items()}
-    return {"schema_version": 1, "set": str(stored.path), "permutations": PERMUTATIONS, **rows}
-
-
-def write_shortcuts(
-    folder: Path, stored: StoredSet, tables: dict[str, pd.DataFrame], summary: dict[str, Any], language: str = "en"
-) -> None:
-    """Writes shortcuts.csv, queries.csv, shortcuts.json and the page shortcuts.html in a language of PAGE_TEXTS. Raises
-    UserError."""
-    for name, table in tables.items():
-        write_csv(folder / f"{name}.csv", table.columns, table.itertuples(index=False))
-    with translate_write_errors("write shortcuts", folder):
-        write_atomically(folder / "shortcuts.json", canonical_json(summary))
-    page = render_shortcuts_page(stored.manifest, tables, language)
-    write_page(folder / PAGE_FILE, page, "or give another folder with --to")
-
-
-def _summarize(one: ShortcutResult) -> tuple[Any, ...]:
-    interval = estimate_interval(one.values[:, None])
-    value = float(one.values.mean())
-    p = float(1 + np.count_nonzero(one.null >= value)) / (1 + len(one.null))
-    ends = float(interval.low[0]), float(interval.high[0])
-    figures = value, *ends, float(one.chance.mean()), one.deviations, p
-    return one.name, len(one.values), *(round(figure, 6) for figure in figures), one.beats_chance
-
-
-def _list_queries(one: ShortcutResult, texts: dict[str, str]) -> list[tuple[Any, ...]]:
-    places = {name: place for place, name in enumerate(one.query_ids)}
-    return [
-        (one.name, name, texts[name], *(round(float(part[places[name]]), 6) for part in (one.values, one.chance)))
-        for name in one.leading_queries(_LEADING)
-    ]
-
-
-def find_set_shortcuts(request: ShortcutsRequest) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    """Return the tables of a set's shortcuts and their summary, written where a folder is asked for."""
-    stored = read_set(find_set(request.of, request.out))
-    tables = find_shortcuts(stored)
-    summary = summarize_shortcuts(stored, tables)
-    if request.to is not None:
-        write_shortcuts(request.to, stored, tables, summary, request.page_language)
-    return tables, summary
-
-
-EXAMPLES = 3  # queries shown of each system that beats chance
-_TEXTS = yaml.safe_load(Path(__file__).with_name("page_texts.yaml").read_text("utf-8"))
-PAGE_TEXTS, _PARTS_ZH = _TEXTS["shortcuts"], _TEXTS["shortcut_systems"]["zh"]
-
-
-def translate_system(name: str, language: str) -> str:
-    """Returns the name of a system in a language of PAGE_TEXTS."""
+def translate_kind(name: str, language: str) -> str:
+    """Returns the name of a system, or of a kind of damage, images or typing, in a language of PAGE_TEXTS."""
     return "：".join(_PARTS_ZH.get(part, part) for part in name.split(": ")) if language == "zh" else name
-
-
-def render_shortcuts_page(manifest: Manifest, tables: Mapping[str, pd.DataFrame], language: str) -> str:
-    """Returns the page of the tables of `querytruth.audit.shortcuts.find_shortcuts`."""
-    words, table, queries = PAGE_TEXTS[language], tables["shortcuts"], tables["queries"]
-    rows = [
-        {
-            **row,
-            "name": translate_system(row["system"], language),
-            "examples": queries.loc[queries["system"] == row["system"], "text"].head(EXAMPLES).tolist(),
-        }
-        for row in table.to_dict("records")
-    ]
-    return render_template(
-        "shortcuts_page.html",
-        t=words,
-        language=language,
-        name=f"{manifest['name']}/v{manifest['version']}",
-        rows=rows,
-        beaten=int(table["beats_chance"].sum()),
-        summary=words["beaten"].format(count=len(rows)),
-        plot=draw_intervals([{**row, "value": row["ndcg"], "chance": row["random"]} for row in rows], words["ndcg"]),
-    )

@@ -51,7 +51,10 @@ COMMANDS = {
     "Trust": {
         "audit": ("trust_commands:app", "Estimate how much of a set's truth is missing or wrong."),
         "overlap": ("trust_commands:overlap", "Find what a set shares with training data or with another set."),
-        "shortcuts": ("trust_commands:shortcuts", "Test whether queries are answered without a look at the images."),
+        "notice": (
+            "trust_commands:notice",
+            "Measure which damages of a search a set would notice, and where that search is blind.",
+        ),
         "verify": ("set_commands:verify", "Compute every checksum again, and follow the decision logs."),
         "rebuild": ("set_commands:rebuild", "Build a version again from its manifest, and compare."),
         "gc": ("set_commands:gc", "Remove the unfinished writes that interrupted runs left."),

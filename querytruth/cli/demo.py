@@ -128,11 +128,13 @@ def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
 
 def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
     """Evaluate two search services on loopback, and print what the gates decide."""
+    from querytruth.audit.notice import list_blind_kinds
     from querytruth.review.gate_reports import describe_check
-    from querytruth.sample_album.demo_search import evaluate_sample_search
+    from querytruth.sample_album.demo_search import evaluate_sample_search, notice_sample_search
 
     with terminal.reported_run():
         _, gates, checks, _ = evaluate_sample_search(version, texts, out / "search", out / "album" / "images")
+        found, noticed = notice_sample_search(version, texts, out / "search")  # its index lacks the newest months
     for gate in gates:
         decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
         terminal.out.print(f"{decided} ({describe_check(gate.checks[0])})", soft_wrap=True, markup=False)
@@ -140,6 +142,8 @@ def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
         page = out / "search" / f"check-{report.system}" / "check.html"
         lines = [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]
         terminal.out.print("\n".join(lines), soft_wrap=True, markup=False)
+    blind = [f"  {one['kind']}: it never finds {one['share']:.0%} of these" for one in list_blind_kinds(found)]
+    terminal.out.print("\n".join([f"{found['line']} ({noticed})", *blind[:1]]), soft_wrap=True, markup=False)
 
 
 @contextmanager

@@ -26,12 +26,16 @@ ShownSlicesOption = Annotated[
 CorrectedOption = Annotated[
     bool, option("--corrected", help="Also show what the figures would be by the audits of the set.")
 ]
+PerturbOption = Annotated[
+    bool, option("--perturb", help="Also ask each query in other typing (case, punctuation, blanks …): what is lost.")
+]
 
 
 @command
 def evaluate(
     slice_: ShownSlicesOption = None,
     corrected: CorrectedOption = False,
+    perturb: PerturbOption = False,
     workers: WorkersOption = CPU_CORES,
     json: JsonOption = False,
     *,
@@ -46,20 +50,28 @@ def evaluate(
     if corrected and (request.of is None or request.direction != TEXT_TO_IMAGE):
         raise UsageError("--corrected", "is of a SET, text to image, as audits are", "leave it out")
     terminal.err.print(f"querytruth: reading {request.label}", markup=False)
-    from flows.evaluation import evaluate_request, load_judgments
+    from flows.evaluation import check_typing, evaluate_request, load_judgments, measure_typing
     from querytruth.evaluation.judged_sets import check_slices
     from querytruth.sets.published_files import image_roots
 
     with image_roots(request.images), terminal.reported_run(workers=workers, offline=request.offline):
         judged = load_judgments(request)
         check_slices(judged, slice_ or [], "evaluate")  # before hours of encoding
+        if perturb:
+            check_typing(request)
         results = evaluate_request(request, judged)
+        typing = measure_typing(request, judged, results) if perturb else []
     corrections = _find_corrections(request, results) if corrected else {}
     shown = [_select_slices(result, slice_) for result in results] if slice_ else results
     if json:
-        terminal.print_json(_results_to_json(shown) | corrections)
+        typed = {"typing": [table.to_dict("records") for table in typing]} if perturb else {}
+        terminal.print_json(_results_to_json(shown) | corrections | typed)
         return
     _show(shown, corrections, bool(slice_))
+    for result, table in zip(results, typing, strict=False):
+        from querytruth.cli.trust_tables import show_typing
+
+        show_typing(str(result.system.description["name"]), table.to_dict("records"))
 
 
 def _select_slices(result: StoredResult, slices: list[str]) -> StoredResult:

@@ -81,6 +81,7 @@ def _list_rejected(path: Path, manifest: Manifest, reason: str, json: bool) -> N
 
 def _show_card(path: Path, place: str, manifest: Manifest) -> None:
     from querytruth.sets.leaked_queries import describe_overlap
+    from querytruth.sets.published_files import describe_notice
 
     counts = manifest["counts"]
     parent, grades = manifest["parent"], manifest["grades"]
@@ -105,6 +106,8 @@ def _show_card(path: Path, place: str, manifest: Manifest) -> None:
     origin = f"from v{parent['version']}" if parent else "first version"
     terminal.out.print(f"{origin}; decisions in effect {len(decisions['in_effect'])}, stale {len(decisions['stale'])}")
     terminal.out.print(f"content digest {manifest['content_digest']}", soft_wrap=True)
+    for line in describe_notice(path, manifest["content_digest"]):
+        terminal.out.print(line, markup=False, soft_wrap=True)
     for warning in describe_overlap(path, manifest["content_digest"]):
         terminal.out.print(f"warning: {warning}", markup=False, soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""`querytruth audit`, `overlap` and `shortcuts`: can the truth of a set be trusted?"""
+"""`querytruth audit`, `overlap` and `notice`: can the truth of a set be trusted?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from flows.requests import DrawRequest
 from querytruth import terminal
-from querytruth.audit.requests import OverlapRequest, ShortcutsRequest
+from querytruth.audit.requests import NoticeRequest, OverlapRequest
 from querytruth.cli import options
 from querytruth.cli.command_line import command, group, option
 from querytruth.defaults import DATASETS_FOLDER
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 app = group("audit", "Estimate how much of a set's truth is missing or wrong.")
 NameOption = Annotated[str, option(help="The name of the audit.")]
-_EXAMPLES = 3
 
 
 def _prepare(request: DrawRequest) -> PreparedAudit:
@@ -158,37 +157,18 @@ def overlap(json: options.JsonOption = False, *, request: OverlapRequest) -> Non
 
 
 @command
-def shortcuts(json: options.JsonOption = False, *, request: ShortcutsRequest) -> None:
-    """Test whether queries are answered without a look at the images: by file names, positions, sizes, popularity or
-    labels.
+def notice(json: options.JsonOption = False, *, request: NoticeRequest) -> None:
+    """Measure which damages of a search a set would notice, and where that search is blind.
 
-    Example: querytruth shortcuts family-album --to shortcuts"""
-    terminal.err.print(f"querytruth: reading {request.of}", markup=False)
-    from querytruth.audit.shortcuts import PAGE_FILE, find_set_shortcuts
+    Example: querytruth notice family-album --run bm25.trec --metric ndcg@10 --margin 0.01"""
+    terminal.err.print(f"querytruth: damaging the answers on {request.of}", markup=False)
+    from querytruth.audit.notice import notice_set
+    from querytruth.cli.trust_tables import show_notice
 
-    tables, summary = find_set_shortcuts(request)
+    with terminal.reported_run():
+        found, page = notice_set(request)
     if json:
-        terminal.print_json(summary)
+        terminal.print_json(found)
         return
-    if tables["shortcuts"].empty:
-        terminal.out.print("nothing measured: fewer than 10 queries have a relevant image")
-        return
-    rows: list[list[object]] = [
-        [
-            f"! {one.system}" if one.beats_chance else f"  {one.system}",
-            f"{one.queries:,}",
-            f"{one.ndcg:.3f} [{one.low:.3f}, {one.high:.3f}]",
-            f"{one.random:.3f}",
-            f"{one.deviations:.1f}",
-        ]
-        for one in tables["shortcuts"].itertuples()
-    ]
-    columns = ["system", "queries", "nDCG [95%]", "random", "sd"]
-    terminal.print_table(f"Without a look at the images: {request.of}", columns, rows)
-    beaten = int(tables["shortcuts"]["beats_chance"].sum())
-    terminal.out.print(f"{beaten} of {len(rows)} systems beat chance")
-    for name, queries in tables["queries"].groupby("system", sort=False):
-        texts = "; ".join(queries["text"].head(_EXAMPLES))
-        terminal.out.print(f"{name}: such as {texts}", markup=False, soft_wrap=True)
-    if request.to is not None:
-        terminal.out.print(f"written: {request.to / PAGE_FILE}", markup=False, soft_wrap=True)
+    show_notice(found)
+    terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)

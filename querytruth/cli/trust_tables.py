@@ -1,4 +1,4 @@
-"""The tables of an audit's report on the terminal."""
+"""The tables of an audit's report, and of what a set would notice, on the terminal."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from querytruth.audit.pool import JsonRecord
 from querytruth.audit.report import format_order
 from querytruth.sets.manifest_notes import describe_certificate
 
+_MOST_PARTS = 10  # without a query, listed
+_BLIND = {"never": "in the first 10 of any query", "unfound": "found when asked for"}
 _MEASURE_TEXTS = {
     "missing_share": "relevant pairs that the set lacks, of all",
     "multiplier": "relevant pairs for each that the set has",
@@ -132,3 +134,46 @@ def describe_agreement(agreement: JsonRecord) -> str:
     )
     shares = f"{agreement['relevant_by_judge']:.1%} relevant, people say {agreement['relevant_by_people']:.1%}"
     return f"{kappas or 'kappa is not defined'}; it calls {shares}; {rates}"
+
+
+def show_notice(found: JsonRecord) -> None:
+    """Print what a set would notice, where the search is blind, and what nobody asks about."""
+    from querytruth.audit.notice import describe_reason, describe_sizes, list_blind_kinds
+
+    rows: list[list[object]] = [
+        [f"{'! ' if one['reason'] else '  '}{one['kind']}", describe_sizes(one, "en"), f"{one['stopped']:.0%}",
+         f"{one['loss']:.4f}", describe_reason(one, found["margin"], "en")]
+        for one in found["damages"]
+    ]  # fmt: skip
+    columns = ["damage", "smallest size [95%]", f"stopped at {found['size']:.0%}", "loss", "why it is missed"]
+    terminal.print_table(f"{found['metric']} {found['figure']:.4f}, {found['queries']:,} queries", columns, rows)
+    leaks = [one for one in found["shortcuts"] if one["beats_chance"]]
+    lines = [
+        found["line"],
+        f"false alarms: {found['false_alarms']:.1%} of {found['resamples']:,} undamaged resamples",
+        f"not found when asked for: {len(found['unfound']):,} of {found['asked']:,} images",
+        f"hubs, returned far more often than other images: {len(found['hubs']):,}",
+        *(f"  {one['kind']}: {one['share']:.0%} not {_BLIND[one['of']]}, others {one['others']:.0%}"
+          for one in list_blind_kinds(found)),
+        f"nobody asks about {len(found['uncovered']):,} images ({found['uncovered_share']:.1%} of the gallery)",
+        *(f"  {one['by']} {one['part']}: {one['images']:,} images" for one in found["uncovered_parts"][:_MOST_PARTS]),
+        f"{len(leaks)} of {len(found['shortcuts'])} systems that look at no image beat chance",
+        *(f"  {one['system']}: nDCG {one['ndcg']:.3f}, random {one['random']:.3f}" for one in leaks),
+    ]  # fmt: skip
+    terminal.out.print("\n".join(lines), markup=False, soft_wrap=True)
+    if found["typing"]:
+        show_typing(found["system"]["name"], found["typing"])
+
+
+def show_typing(name: str, kinds: list[JsonRecord]) -> None:
+    """Print what a system loses where its queries are typed otherwise, and the query that loses most."""
+    rows: list[list[object]] = []
+    for one in kinds:
+        difference = f"{one['difference']:+.4f} [{one['low']:+.4f}, {one['high']:+.4f}]"
+        figures = f"{one['before']:.4f}", difference, f"{one['p']:.2g}", f"{one['lost']:,}", f"{one['overlap']:.0%}"
+        rows.append([one["kind"], f"{one['queries']:,}", *figures])
+    columns = ["typing", "queries", "figure", "difference [95%]", "p", "worse", "same first 10"]
+    terminal.print_table(f"{name}: the same questions in other typing", columns, rows)
+    if kinds and kinds[0]["lost"]:
+        line = f"{kinds[0]['kind']} costs most, such as “{kinds[0]['example']}” typed “{kinds[0]['typed']}”"
+        terminal.out.print(line, markup=False, soft_wrap=True)

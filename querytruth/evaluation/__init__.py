@@ -9,6 +9,7 @@ In: a set, and systems: run files, models, vectors, baselines, live services, pr
 `ranking.py` (order, ties and cuts are decided here alone), `ground_truth.py`, `metrics.py` (a function each),
 `metric_scores.py`, `bounds.py`, `statistics.py`, `open_set.py`, `traffic.py`, `run_evaluation.py` (all of it for one
 run), `result_types.py`, `evaluation_result.py`, `result_files.py`; beside each other:
+`query_changes.py` (the same questions in other typing),
 `comparison.py`, `system_differences.py`, `leaderboard.py`, `release_gate.py`, `sample_size.py`.
 `vector_search.py` searches vectors, exactly or by an index.
 `steps.py` does what `flows/evaluation.py` tells.

@@ -9,6 +9,7 @@ import msgspec
 import pandas as pd
 import yaml
 
+from querytruth.audit.shortcuts import describe_shortcuts
 from querytruth.backends.files.safe_paths import is_contained_name, read_regular
 from querytruth.backends.files.text_files import import_error, read_json_file, require_file
 from querytruth.backends.files.text_formats import load_yaml
@@ -17,6 +18,7 @@ from querytruth.formats.set_card import render_set_card
 from querytruth.formats.set_images import require_images
 from querytruth.sets.absent_queries import list_absent
 from querytruth.sets.benchmark_set import Tables, canonical_json, get_render_options
+from querytruth.sets.published_files import describe_notice
 from querytruth.sets.set_files import StoredSet
 
 # What a format leaves out: a description, or a function that counts it and returns '' where there is none.
@@ -209,7 +211,8 @@ def write_readme(stored: StoredSet, out: Path, configs: list[dict[str, Any]], ho
         "tags": ["text-to-image-retrieval", "querytruth"],
         "configs": configs,
     }
-    _, _, body = render_set_card(manifest, stored.tables).removeprefix("---\n").partition("\n---\n")
+    limits = [*describe_shortcuts(stored.tables), *describe_notice(stored.path, manifest["content_digest"])]
+    _, _, body = render_set_card(manifest, stored.tables, limits).removeprefix("---\n").partition("\n---\n")
     text = f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False)}---\n{body.rstrip()}\n\n{how_to_load}"
     (out / "README.md").write_text(text, "utf-8", newline="\n")
 

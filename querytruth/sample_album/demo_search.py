@@ -7,12 +7,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
 
 from flows import evaluation, gate, leaderboard
 from flows.check import check
+from querytruth.audit.notice import notice_set
+from querytruth.audit.requests import NoticeRequest
 from querytruth.backends.files.durable_files import write_atomically, write_page
 from querytruth.backends.search_systems import load_system_file
 from querytruth.backends.steps import step
@@ -31,6 +34,7 @@ from querytruth.evaluation.requests import EvaluationOptions
 from querytruth.evaluation.steps import StoredResult, find_result_folder
 from querytruth.evaluation.systems import load_run_system
 
+_INDEX_ENDS = "2025-10"  # of the search that lacks the newest images
 _SERVICES = {"search": 1, "stale-search": 5}  # by name: every n-th image is missing from the index; 1: none is
 _GOLDEN = 12  # queries
 _GATE = release_gate.GateSpec({"ndcg@10": 0.02})
@@ -50,7 +54,8 @@ def evaluate_sample_search(
     with ExitStack() as services:
         systems = []
         for name, period in _SERVICES.items():
-            url = services.enter_context(system_answers.serve_search(_make_search(judged.images, image_texts, period)))
+            missing = set(judged.images["image_id"].sort_values()[::period]) if period > 1 else set()
+            url = services.enter_context(system_answers.serve_search(_make_search(judged.images, image_texts, missing)))
             file = _describe(folder / f"{name}.yaml", url)
             systems.append(
                 live_systems.make_live_system(
@@ -73,6 +78,19 @@ def evaluate_sample_search(
     return results, gates, checks, board
 
 
+@step("sample blind search")
+def notice_sample_search(version: Path, texts: Path, folder: Path) -> tuple[dict[str, Any], Path]:
+    """Serves a search whose index ends before the newest months, and returns what the set would notice of its damages,
+    where it is blind, and the page."""
+    judged = judged_sets.load_judged_set(version)
+    assert judged.images is not None
+    newest = set(judged.images.loc[judged.images["taken_at"].fillna("") >= _INDEX_ENDS, "image_id"])
+    image_texts = run_formats.read_image_texts(texts, judged.images)
+    with system_answers.serve_search(_make_search(judged.images, image_texts, newest)) as url:
+        file = _describe(folder / "ended-search.yaml", url)
+        return notice_set(NoticeRequest(of=str(version), system=file, to=folder / "notice"))
+
+
 def _check_services(judged: judged_sets.JudgedSet, folder: Path, album: Path) -> Iterator[CheckReport]:
     """Yields the check of each service by the first captions of the set, written down as the whole one answers."""
     assert judged.queries is not None and judged.images is not None
@@ -88,11 +106,10 @@ def _check_services(judged: judged_sets.JudgedSet, folder: Path, album: Path) ->
 
 
 def _make_search(
-    images: pd.DataFrame, texts: pd.DataFrame, period: int
+    images: pd.DataFrame, texts: pd.DataFrame, missing: set[str]
 ) -> Callable[[str, int], list[tuple[str, float]]]:
     """A search that answers with file names."""
     names = images.set_index("image_id")["file_name"]
-    missing = set(names.index.sort_values()[::period]) if period > 1 else set()
     index = baselines.LexicalIndex(texts[~texts["image_id"].isin(missing)])
     file_names = names[index.image_ids].tolist()
 

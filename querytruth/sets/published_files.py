@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from querytruth.backends.files import durable_files, safe_paths
+from querytruth.backends.files.text_formats import parse_bounded_json
 from querytruth.backends.images.source_names import is_allowed_url, is_url
 from querytruth.errors import UserError, translate_read_errors
 from querytruth.sets.manifest import Manifest
@@ -29,11 +30,31 @@ _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}")
 _NAMED = re.compile(r"v([1-9][0-9]{0,8})")
 AUDITS_FOLDER = "audits"  # beside the versions
 RESULTS_FOLDER = "evaluations"  # beside the versions
+NOTICE_FILE = "notice.json"
 CHECKSUMS = "images/checksums.parquet"
 _STAGE = "read set"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MAX_BYTES = 1 << 40
 _image_roots: ContextVar[Sequence[str]] = ContextVar("image_roots", default=())
+
+
+def notice_folder(version: Path) -> Path:
+    """Returns the folder of what a version would notice; it may be missing. Raises UserError where it is a link."""
+    return safe_paths.contained_path(version.parent, f"notice/{version.name}", _STAGE)
+
+
+def describe_notice(version: Path, content_digest: str) -> list[str]:
+    """Returns the line on what the version would notice, for where it is shown; empty where that is not measured, or of
+    another content. Raises UserError for a damaged file."""
+    file = notice_folder(version) / NOTICE_FILE
+    if not file.is_file():
+        return []
+    try:
+        with translate_read_errors(_STAGE, file):
+            found = parse_bounded_json(safe_paths.read_regular(file))
+        return [str(found["line"])] if found["set"]["content_digest"] == content_digest else []
+    except (ValueError, KeyError, TypeError):
+        raise UserError(_STAGE, file, "is damaged", "run `querytruth notice` again, or delete it") from None
 
 
 def newest_version(folder: Path) -> int | None:

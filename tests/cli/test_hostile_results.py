@@ -35,7 +35,7 @@ def _list_result_commands(version: Path, whole: Path) -> list[list[str]]:
         ["gate", spec, "--candidate", report, "--baseline", rival, "--metric", "hit@1", "--margin", "0.1"],
         ["search", spec, "a dog, wet", "--run", report, "--page", "search.html"],
         ["leaderboard", spec, "--to", "board.html"],
-        ["shortcuts", spec, "--to", "shortcuts"],
+        ["notice", spec, "--run", report, "--to", "noticed", "--draws", "10"],
         ["overlap", spec, "--against", str(whole)],
         ["audit", "plan", spec, "--run", report, "--run", rival, "--depth", "1"],
         ["audit", "start", spec, "--run", report, "--run", rival, "--depth", "1", "--name", "second"],

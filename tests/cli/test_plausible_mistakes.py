@@ -154,7 +154,7 @@ MISTAKES = [
         "lang",
     ),
     (["plan-size", "gone", "--difference", "0.02", "--discordance", "0.2", "--out", "sets"], "gone"),
-    (["shortcuts", "gone", "--out", "sets"], "gone"),
+    (["notice", "gone", "--out", "sets"], "gone"),
     (["judge", "check", "small", "--judge", "qwn", "--out", "sets"], "qwn"),
     (["audit", "plan", "small", "--run", "right.trec", "--judge", "qwn", "--depth", "1", "--out", "sets"], "qwn"),
     (["audit", "plan", "gone.yaml"], "gone.yaml"),

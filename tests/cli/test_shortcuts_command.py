@@ -1,11 +1,10 @@
-"""`querytruth shortcuts` as a user types it."""
+"""Shortcuts as a user sees them: in `querytruth notice`, its page, and the card of the set."""
 
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from builders.publication import BuiltTables, publish_built
@@ -34,26 +33,24 @@ def test_a_leak_is_in_the_table_in_the_files_and_on_the_card(run: Run, tmp_path:
     built = BuiltTables(type(tables)(tables.queries, tables.images, qrels), Ledger(), {"1": "right"})
     definition = SetDefinition(kind="precision", name="leaky", out=tmp_path / "sets", lose_at_most=None)
     stored = set_files.read_set(publish_built(definition, built).path)
-    out = run("shortcuts", "leaky", "--out", "sets", "--to", "found")[0]
-    assert "1 of 17 systems beat chance" in out and "! words in captions" in out
-    rows = pd.read_csv("found/shortcuts.csv").set_index("system")
-    assert rows.index[rows["beats_chance"]].tolist() == ["words in captions"]
-    first = rows.iloc[0]
-    assert first["low"] > first["random"] and first["p"] == 0.005
-    assert pd.read_csv("found/queries.csv")["query_id"].isin(tables.queries["query_id"]).sum() == 10
+    out = run("notice", "leaky", "--out", "sets", "--to", "found", "--draws", 10)[0]
+    assert "1 of 17 systems that look at no image beat chance" in out and "  words in captions: nDCG" in out
+    rows = json.loads(Path("found/notice.json").read_bytes())["shortcuts"]
+    assert [one["system"] for one in rows if one["beats_chance"]] == [rows[0]["system"]] == ["words in captions"]
+    assert rows[0]["low"] > rows[0]["random"] and rows[0]["p"] == 0.005
+    assert set(rows[0]["examples"]) < set(tables.queries["text"])
     assert "looks at no image beats chance: words in captions" in (stored.path / "README.md").read_text("utf-8")
-    assert json.loads(Path("found/shortcuts.json").read_bytes())["permutations"] == 199
-    page = Path("found/shortcuts.html").read_text("utf-8")
-    assert "1 of 17 systems that look at no image beat chance" in page and page.count('class="beats"') == 1
+    page = Path("found/notice.html").read_text("utf-8")
+    assert "1 of 17 systems that look at no image beat chance" in page
     assert page.index("words in captions") < page.index("gallery position: first ones")
-    assert run("shortcuts", "leaky", "--out", "sets", "--to", "zh", "--page-language", "zh")[0].count("written: ") == 1
-    page = Path("zh/shortcuts.html").read_text("utf-8")
+    run("notice", "leaky", "--out", "sets", "--to", "zh", "--page-language", "zh", "--draws", 10)
+    page = Path("zh/notice.html").read_text("utf-8")
     assert "1 / 17 个不看图片的系统胜过随机" in page and "描述中的词" in page and "图库位置：最前的" in page
-    assert not re.search("words|ones", page)
+    assert not re.search("words in|ones", page)
 
 
-def test_a_set_of_four_queries_measures_nothing(run: Run, tmp_path: Path) -> None:
+@pytest.mark.thorough
+def test_a_set_of_four_queries_measures_no_shortcut(run: Run, tmp_path: Path) -> None:
     publish_small_set(tmp_path, small_tables())
-    assert "fewer than 10 queries" in run("shortcuts", "small", "--out", "sets")[0]
-    shown = json.loads(run("shortcuts", "small", "--out", "sets", "--json", "--to", "found")[0])
-    assert shown["shortcuts"] == [] and "Nothing was measured" in Path("found/shortcuts.html").read_text("utf-8")
+    shown = json.loads(run("notice", "small", "--out", "sets", "--json", "--to", "found", "--draws", 10)[0])
+    assert shown["shortcuts"] == [] and "Nothing was measured" in Path("found/notice.html").read_text("utf-8")

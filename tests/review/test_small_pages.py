@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from querytruth.audit import notice
 from querytruth.audit.overlap_page import render_overlap_page
-from querytruth.audit.shortcuts import render_shortcuts_page
 from querytruth.review.search_views import render_search
 from tests.images import make_jpeg
 from tests.review.page_reader import ParsedPage
@@ -33,17 +33,46 @@ def overlap_page(language: str) -> str:
     return render_overlap_page({"name": HOSTILE, "version": 1}, queries, tables, thumbnails, language)
 
 
-def test_a_query_in_the_page_of_shortcuts_stays_text() -> None:
-    row = {"system": "folder", "queries": 12, "ndcg": 0.4, "low": 0.3, "high": 0.5, "random": 0.1, "deviations": 9.0}
-    tables = {
-        "shortcuts": pd.DataFrame([row | {"p": 0.005, "beats_chance": True}]),
-        "queries": pd.DataFrame([{"system": "folder", "query_id": "q", "text": HOSTILE, "ndcg": 1.0, "random": 0.1}]),
+def test_texts_in_the_page_of_what_a_set_would_notice_stay_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notice, "make_set_thumbnails", lambda _stored, ids: dict.fromkeys(ids, make_jpeg()))
+    damage = {"kind": HOSTILE, "size": 0.05, "smallest": 0.1, "low": 0.05, "high": None, "stopped": 0.5, "loss": 0.02}
+    blind = {"of": "unfound", "kind": f"folder: {HOSTILE}", "images": 12, "share": 1.0, "others": 0.0}
+    seen = {"system": "folder", "queries": 12, "ndcg": 0.4, "low": 0.3, "high": 0.5, "random": 0.1, "deviations": 9.0}
+    typed = {"kind": "upper case", "queries": 9, "before": 1.0, "after": 0.5, "difference": -0.5, "p": 0.01, "lost": 5}
+    found = {
+        "set": {"name": HOSTILE, "version": 1},
+        "system": {"name": HOSTILE},
+        "metric": "hit@1",
+        "margin": 0.01,
+        "size": 0.05,
+        "draws": 50,
+        "figure": 0.9,
+        "kinds": 1,
+        "caught": 0,
+        "resamples": 50,
+        "false_alarms": 0.0,
+        "false_alarms_at_most": 0.06,
+        "never": {"1": 0.5},
+        "gini": 0.3,
+        "asked": 20,
+        "hubs": {HOSTILE: 40},
+        "unfound": [HOSTILE],
+        "uncovered": [HOSTILE],
+        "uncovered_share": 0.1,
+        "damages": [damage | {"reason": "too_few", "further": 100}],
+        "blind_kinds": [blind | {"difference": 0.9, "low": 0.8, "high": 1.0, "p": 0.001}],
+        "uncovered_parts": [{"by": "folder", "part": HOSTILE, "images": 20, "share": 0.1, "expected": 3.0}],
+        "typing": [typed | {"low": -0.7, "high": -0.3, "overlap": 0.5, "example": HOSTILE, "typed": HOSTILE}],
+        "shortcuts": [seen | {"p": 0.005, "beats_chance": True, "examples": [HOSTILE]}],
     }
-    page = render_shortcuts_page({"name": HOSTILE, "version": 1}, tables, "en")
-    seen = ParsedPage(page)
-    assert seen.text.count("<script>alert(1)</script>") >= 2 and "\u202e" not in page
-    assert {tag for tag, _ in seen.tags} & {"script", "img", "iframe", "object", "base", "link", "form", "a"} == set()
-    assert "nDCG" in page and [one["role"] for tag, one in seen.tags if tag == "svg"] == ["img"]
+    for language in ("en", "zh"):
+        page = notice.render_notice_page(None, found, language)  # type: ignore[arg-type]
+        parsed = ParsedPage(page)
+        assert parsed.text.count("<script>alert(1)</script>") >= 8 and "\u202e" not in page
+        assert {tag for tag, _ in parsed.tags} & {"script", "iframe", "object", "base", "link", "form", "a"} == set()
+        images = [attributes for tag, attributes in parsed.tags if tag == "img"]
+        assert len(images) == 3 and all(one["src"].startswith("data:image/jpeg") for one in images)
+        assert "nDCG" in page and [one["role"] for tag, one in parsed.tags if tag == "svg"] == ["img"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -1,6 +1,7 @@
 """Any bytes as any input file of any command: it ends, with an exit code and at most one line of an error."""
 
 import json
+import resource
 import time
 import zlib
 from collections.abc import Iterator
@@ -94,8 +95,12 @@ def change(data: bytes, edits: list[tuple[int, bytes, int]]) -> bytes:
 
 
 def end_of(command: str, file: Path) -> Ended:
+    """Runs the command within 60 s and 1.5 GB, of this process and of each worker."""
     began = time.monotonic()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     ended = invoke(*[str(file) if word == "FILE" else word.replace("FILE", str(file)) for word in command.split()])
+    own = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    assert max(int(own.split()[1]), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) < 1.5e6  # kB
     assert time.monotonic() - began < 60
     return ended
 

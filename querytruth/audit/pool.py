@@ -18,6 +18,7 @@ from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.evaluation import ground_truth, result_files, run_files, run_matching
 from querytruth.evaluation.judged_sets import JudgedSet, load_judged_set
+from querytruth.evaluation.systems import find_run
 from querytruth.records import content_id, stable_hash
 from querytruth.sets.benchmark_set import open_candidate_judgments
 from querytruth.sets.set_files import StoredSet
@@ -210,7 +211,8 @@ def pool_set(path: Path, runs: Sequence[Path], depth: int) -> PooledSet:
         raise UserError(AUDIT_STAGE, path, "is no published set", "name a set")
     tables = judged.stored.tables
     ranked: dict[str, pd.DataFrame] = {}
-    for run in runs:
+    named = (one if one.exists() or one.suffix else Path(one.name) for one in runs)  # definitions make paths absolute
+    for run in (find_run(one, judged) for one in named):
         name = _name_system(run)
         if name in ranked:
             raise UserError(AUDIT_STAGE, run, f"is the second system named {name}", "rename the file or folder")

@@ -76,7 +76,7 @@ def load_run_system(path: Path, judged: JudgedSet | None = None, scores: str | N
     """Loads a run as TREC, JSON, Parquet or CSV, or from the folder of a result, which also names the system; its
     description states the set of that result (`run_of`) where it is not `judged`. `scores`: what a file's are, one of
     SCORES. Raises UserError for the result of a part of a set that lacks queries of `judged`."""
-    path = _find_run(path, judged)
+    path = find_run(path, judged)
     if path.suffix in (".yaml", ".yml"):
         raise UserError(
             "read run", path, "is no run, but describes a search service", f"--system {path}, or system= in Python"
@@ -113,8 +113,8 @@ def list_results(judged: JudgedSet) -> dict[str, Path]:
     return {file.parent.name: file.parent for file in sorted(folder.glob(f"*/{RESULT_FILE}"))}
 
 
-def _find_run(path: Path, judged: JudgedSet | None) -> Path:
-    """The file or folder, or the set's result of that name."""
+def find_run(path: Path, judged: JudgedSet | None) -> Path:
+    """Returns the file or folder, or the set's result of that name. Raises UserError for a name that is none."""
     known = {} if judged is None or path.exists() or len(path.parts) > 1 else list_results(judged)
     if known and path.name not in known and not path.suffix:
         raise UserError(

@@ -1,5 +1,6 @@
 """Wrong uses of an audit: each is one line that says what to do."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -74,3 +75,12 @@ def test_what_was_evaluated_is_audited_where_no_run_is_named(run: Run, tmp_path:
     assert "evaluate a search on this version" in run("audit", "start", "small", "--out", "sets", code=1)[1]
     run("evaluate", "small", "--run", audited.run, "--out", "sets", "--no-page")
     assert "Audit of small/v1" in run("audit", "plan", "small", "--depth", 4, "--out", "sets")[0]
+
+
+def test_a_run_goes_by_the_name_that_evaluate_printed(run: Run, tmp_path: Path) -> None:
+    publish_small_set(tmp_path, small_tables(graded=False))
+    run("evaluate", "small", "--baseline", "random", "--no-page", "--out", "sets")
+    planned = json.loads(run("audit", "plan", "small", "--run", "random", "--depth", 4, "--json", "--out", "sets")[0])
+    assert planned["systems"] == ["random"]
+    error = run("audit", "plan", "small", "--run", "randon", "--depth", 4, "--out", "sets", code=1)[1]
+    assert "is no file, and no result of this version" in error and "random" in error

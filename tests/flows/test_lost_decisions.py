@@ -98,7 +98,7 @@ def test_verify_lint_diff_and_the_review_page_say_it(decided: Path, lose: Callab
         assert done.exit_code == code
     site = open_review_site(read_set(decided / "v2"), "lin")
     assert any("decisions in effect in v2 are gone" in note for note in site.notes)
-    client = TestClient(create_app(site.routes, DOOR, site.about["views"]), base_url=HOME)
+    client = TestClient(create_app(site.routes, DOOR, site.start_path), base_url=HOME)
     client.get("/", params={"token": TOKEN})
     assert "What is gone" in client.get("/decisions").text
 

@@ -200,7 +200,7 @@ def _review(version: Path) -> str:
     try:
         site = open_review_site(read_set(version), "lin")
         site.prepare()
-        client = TestClient(create_app(site.routes, DOOR, site.about["views"]), base_url=HOME)
+        client = TestClient(create_app(site.routes, DOOR, site.start_path), base_url=HOME)
         client.get("/", params={"token": TOKEN})
         pages = [f"/{view.lower()}" for view in site.about["views"]]
         answers = [

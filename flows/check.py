@@ -44,7 +44,7 @@ def run_check(request: CheckRequest) -> verdicts.CheckReport:
     """Check a search by golden queries. The report has a case per query, with its status and ranks, and one per floor;
     `failures` are those that fail it. Raises UserError."""
     path, folder = request.golden, request.report
-    for name in CHECK_FILES if folder else ():  # what is there is of another check
+    for name in CHECK_FILES if folder else ():  # an earlier check may have left them
         (folder or path).joinpath(name).unlink(missing_ok=True)
     try:
         given = {name: getattr(request, name) for name in ("system", "run", "images") if getattr(request, name)}

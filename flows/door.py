@@ -195,7 +195,8 @@ class Door:
             return {}
         with translate_read_errors(STAGE, path, "fix or remove the file", also=(ValueError, KeyError, csv.Error)):
             rows = csv.DictReader(io.StringIO(path.read_text("utf-8-sig"), newline=""))
-            return {(row["query"], row["image"]): {name: row.get(name) or "" for name in _FIELDS} for row in rows}
+            read = [{name: row.get(name) or "" for name in _FIELDS} for row in rows]
+            return {(row["query"], row["image"]): row | {"grade": str(int(row["grade"]))} for row in read}
 
     def judge(self, text: str, image: str, grade: int | None) -> None:
         """Write a judgment, or remove it. Raises UserError where the file cannot be written."""
@@ -307,9 +308,9 @@ _TAKEN = {  # by what a file is: the commands that take it
     ),
 }
 
-_JSON_KEYS = {"bbox": "boxes of objects", "annotations": "captions of COCO"} | {
-    "sentences": "captions of Karpathy's splits"
-}
+# The first that a JSON file has says what it is.
+_JSON_KEYS = {"bbox": "boxes of objects", "annotations": "captions of COCO"}
+_JSON_KEYS |= {"sentences": "captions of Karpathy's splits"}
 
 
 def recognise_file(path: Path, photos: Path) -> tuple[str, list[str]]:
@@ -324,11 +325,7 @@ def _find_kind(path: Path) -> str:
     head = path.read_bytes()[: 1 << 20].decode("utf-8", "replace")
     if path.suffix in (".yaml", ".yml"):
         return "golden queries" if "\ncases:" in f"\n{head}" else "a search"
-    for key, kind in (
-        ("bbox", "boxes of objects"),
-        ("annotations", "captions of COCO"),
-        ("sentences", "captions of Karpathy's splits"),
-    ):
+    for key, kind in _JSON_KEYS.items():
         if path.suffix == ".json" and f'"{key}"' in head:
             return kind
     if path.suffix == ".txt":

@@ -79,9 +79,12 @@ class CardAudit:
         return free[:count]
 
     def _list_again(self, answers: AuditAnswers) -> list[tuple[str, str]]:
-        """The pairs that are to be judged again, or a third time. Where two people judge each pair, these are all."""
+        """The pairs that are to be judged again, or a third time: of one person's a part, of two people's all."""
         ratings = answers.ratings
-        chosen = choose_second_ratings(ratings, self.pool.seed) if self.people == 1 else list(ratings)
+        twice = [pair for pair, seen in ratings.items() if len(seen) > 1]
+        chosen = (
+            dict.fromkeys([*choose_second_ratings(ratings, self.pool.seed), *twice]) if self.people == 1 else ratings
+        )
         return [pair for pair in chosen if len(ratings[pair]) < count_needed_ratings(ratings[pair])]
 
     def _bound_errors(self, answers: AuditAnswers) -> ErrorBounds | None:

@@ -161,7 +161,7 @@ def add_cases(path: Path, places: Mapping[str, Path], within: int, cases: Sequen
     keys: dict[str, JsonValue] = {name: os.path.relpath(place, path.parent) for name, place in places.items()}
     keys |= {"within": within}
     if path.exists():
-        read_golden_keys(path)  # raises for what is no golden file
+        read_golden_keys(path)  # raises for an invalid golden file
         keys = load_yaml(read_regular(path, MAX_YAML_BYTES).decode("utf-8-sig"))
     old = keys.pop("cases", [])
     assert isinstance(old, list)

@@ -23,7 +23,7 @@ from scipy.special import nctdtrit, ndtri, stdtr
 
 from querytruth.array_types import FloatArray
 from querytruth.evaluation.bounds import find_p_value
-from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, estimate_mean, sum_by_cluster
+from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, count_effective, estimate_mean, sum_by_cluster
 
 MOST_QUERIES = 10_000_000
 _OF_DIFFERENCES = (1.0, -1.0)
@@ -63,10 +63,10 @@ def plan_for_pilot(
     """Returns the size from a pilot: the differences of two systems by query."""
     sums, sizes = sum_by_cluster(differences.to_numpy(), clusters)
     own = float(sums.sum() / sizes.sum())
-    most = int(np.abs(sums[:, 0]).argmax())
-    twice = np.vstack([sums, sums[most]]), np.append(sizes, sizes[most])
-    error = float(estimate_mean(*twice, ())[1][0]) * np.sqrt(len(twice[1]) / len(sizes))
-    freedom = estimate_mean(sums, sizes, ())[2]
+    largest = float(np.abs(sums).max()) or float(sizes.max())  # where none differs, one that nobody saw does
+    seen = float(estimate_mean(sums, sizes, ())[1][0]) if len(sizes) > 1 else 0.0
+    error = float(np.hypot(seen, largest / sizes.sum()))
+    freedom = count_effective(sizes) - 1
     variance = error**2 * float(sizes.sum())
     shifted, luck = sums + (difference - own) * sizes[:, None], float(ndtri(power)) * error
 

@@ -178,7 +178,7 @@ def _add_file(index: FolderIndex, path: Path) -> None:
 
 
 def read_page(path: Path) -> ListedPage | None:
-    """Returns a page with its title, None for what is no page of querytruth; one of a check is listed by its JSON."""
+    """Returns a page with its title, None for another file; the page of a check is listed by its JSON."""
     head = _read_head(path)
     if _OWN_PAGE not in head or (path.name == "check.html" and path.with_suffix(".json").exists()):
         return None

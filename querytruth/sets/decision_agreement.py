@@ -227,7 +227,7 @@ def find_audit_id(line: QueryDecision | UndeterminedPair) -> str:
 def name_rating(line: QueryDecision | UndeterminedPair) -> tuple[str, int]:
     """Returns whose look an answer of an audit is, and the number of that person's look at the pair."""
     number = (line.source if isinstance(line, QueryDecision) else line.audit).partition(_RATING)[2]
-    return line.reviewer, int(number or 1)
+    return line.reviewer, int(number) if number.isdecimal() else 1
 
 
 def grade_of(line: QueryDecision | UndeterminedPair) -> int | None:

@@ -56,3 +56,8 @@ def test_a_pilot_of_clusters_needs_more_queries() -> None:
     differences = pd.Series(np.repeat(topics, 10))
     alone = plan_for_pilot(differences, 0.05).queries
     assert 8 < plan_for_pilot(differences, 0.05, clusters=np.repeat(np.arange(50), 10)).queries / alone < 12
+
+
+def test_a_pilot_in_which_nothing_differs_expects_that_something_may() -> None:
+    for differences, clusters in ((np.zeros(20), None), (np.full(10, 0.5), None), (np.zeros(15), np.zeros(15))):
+        assert plan_for_pilot(pd.Series(differences), 0.1, clusters=clusters).queries > 40

@@ -73,6 +73,12 @@ def test_ten_people_judge_at_once_and_no_judgment_is_lost(search: Search) -> Non
     assert len(kept) == 100 and all(row["reviewer"] == "lin" for row in kept.values())
 
 
+def test_a_damaged_judgment_is_one_line(search: Search) -> None:
+    Path("judgments.csv").write_text("query,image,grade,reviewer\nred,p01.jpg,yes,lin\n")
+    with pytest.raises(UserError, match=r"judgments\.csv"):
+        open_photos().read_judgments()
+
+
 def test_what_fits_becomes_golden_queries_and_a_second_time_only_what_is_new(search: Search) -> None:
     door = open_photos()
     door.judge("red", "p01.jpg", 1)

@@ -85,7 +85,7 @@ def _list_segments(data: bytes) -> Iterator[bytes]:
             _SEGMENTS.get(marker, b"none")
         ):
             yield segment
-    # What follows the end is no part of the image; a damaged file goes on here.
+    # What follows the end marker does not belong to the image; a damaged file goes on here.
     yield data[at : at + 2] if data[at : at + 2] == bytes([0xFF, _END]) else data[at:]
 
 

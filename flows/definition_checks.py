@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from pydantic import ValidationError
 
 from builders.gallery.definition import GalleryDefinition, GallerySource
+from builders.gallery.source_sets import list_source_sets
 from builders.generated.definition import GeneratedDefinition
 from builders.generated.generation_rounds import load_chat_model
 from builders.judged_pairs import AskingBuild, find_pair_judge, load_pair_judge
@@ -85,8 +86,8 @@ def _list_build_checks(definition: SetDefinition, is_offline: bool) -> Iterator[
         if definition.has_phrasings:
             yield "prompts", lambda: _name_prompts(load_phrasing_prompts(definition)), False
             yield from _list_endpoint_checks(definition, {"phrasings": load_phrasing_model(definition)}, is_offline)
-    if isinstance(definition, GallerySource) and (gallery := definition.gallery) is not None:
-        yield "gallery", lambda: str(set_files.find_set(gallery, definition.out)), False
+    for key, name in list_source_sets(definition).items():
+        yield key, lambda name=name: str(set_files.find_set(name, definition.out)), False  # type: ignore[misc]
     if isinstance(definition, QueriesDefinition):
         yield "log", lambda: check_log(definition.queries, definition.columns), False
     if isinstance(definition, RecallDefinition):
@@ -128,8 +129,8 @@ def _list_checks(definition: SetDefinition) -> Iterator[tuple[str, Callable[[], 
         rules = definition.near_duplicates
         if rules is not None and (embedder := rules.embedder) is not None:
             yield "model of near-duplicates", lambda: _find_image_embedder(embedder)
-    if isinstance(definition, GallerySource) and (gallery := definition.gallery) is not None:
-        yield "gallery", lambda: str(set_files.find_set(gallery, definition.out))
+    for key, name in list_source_sets(definition).items():
+        yield key, lambda name=name: str(set_files.find_set(name, definition.out))  # type: ignore[misc]
     if isinstance(definition, QueriesDefinition):
         yield "log", lambda: check_log(definition.queries, definition.columns)
     if isinstance(definition, RecallDefinition):

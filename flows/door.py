@@ -29,6 +29,7 @@ from querytruth.checks.golden_file import add_cases
 from querytruth.errors import UserError, translate_read_errors, translate_write_errors
 from querytruth.review.folder_index import FolderIndex, ListedPage, ListedSet, read_folder
 from querytruth.review.page_parts import embed_jpeg, page_language, pages_in, render_template
+from querytruth.sets.published_files import NOTICE_FILE, notice_folder
 
 if TYPE_CHECKING:
     from querytruth.backends.search_systems import SearchHit
@@ -268,8 +269,10 @@ def make_sheet(one: ListedSet) -> bytes | None:
 
 
 def read_shown_page(page: ListedPage | None, one: ListedSet | None) -> str:
-    """A page on disk; of a set the one in the reader's language, made anew where the file has another."""
-    if page is not None and (one is None or page.language == page_language()):
+    """A page on disk; of a set the one in the reader's language, made anew where the file has another, or is older than
+    what `querytruth notice` found."""
+    noticed = one is not None and (file := notice_folder(one.version) / NOTICE_FILE).is_file() and file.stat().st_mtime
+    if page is not None and page.path.stat().st_mtime >= noticed and (one is None or page.language == page_language()):
         with translate_read_errors(STAGE, page.path, "reload the page of the folder"):
             return page.path.read_text("utf-8")
     assert one is not None

@@ -153,9 +153,9 @@ def load_judgments(request: JudgedRequest) -> JudgedSet:
     return judged_sets.select_part(judged, request.part)
 
 
-def load_systems(request: EvaluationRequest, judged: JudgedSet) -> list[EvaluatedSystem]:
-    """Return the systems that a request names: runs, baselines, a matrix, services, vectors and models. Raises
-    UserError for one that cannot be read."""
+def load_systems(request: EvaluationRequest, judged: JudgedSet, image_change: str = "") -> list[EvaluatedSystem]:
+    """Return the systems that a request names: runs, baselines, a matrix, services, vectors and models, last, which
+    encode the images after a change. Raises UserError for one that cannot be read."""
     runs = [one for run in request.run for one in systems.list_runs(Path(run))]
     found = [systems.load_run_system(run, judged, request.scores) for run in runs]
     if request.ids != "image_id":
@@ -165,7 +165,7 @@ def load_systems(request: EvaluationRequest, judged: JudgedSet) -> list[Evaluate
     asked = AskOptions(request.offline, request.refresh)
     found += [live_systems.make_live_system(load_system_file(one), judged, asked) for one in request.system]
     encoded = [encoded_sets.read_encoded_set(folder, judged) for folder in request.vectors]
-    encoded += [encoded_sets.encode_set(name, judged) for name in request.model]
+    encoded += [encoded_sets.encode_set(name, judged, image_change) for name in request.model]
     return found + [systems.make_vector_system(one, request.index) for one in encoded]
 
 
@@ -194,6 +194,13 @@ def measure_typing(
     metric = "ndcg@10" if "ndcg@10" in request.chosen_metrics else request.chosen_metrics[0]
 
     def measure(at: int) -> pd.DataFrame:
-        return measure_changes(judged, lambda changed: load_systems(request, changed)[at], results[at].scored, metric)
+        encodes = at >= len(results) - len(request.model)
+        return measure_changes(
+            judged,
+            lambda *changed: load_systems(request, *changed)[at],
+            results[at].scored,
+            metric,
+            encodes_images=encodes,
+        )
 
     return [measure(at) for at in range(len(results))]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from builders.gallery.definition import GalleryDefinition
 from builders.gallery.image_scan import count_scanned, find_overridden_images, scan_images
+from builders.gallery.source_sets import describe_covering_set
 from builders.gallery.steps import (
     SelectedImages,
     describe_selected,
     filter_images,
+    keep_uncovered_rows,
     list_gallery_thresholds,
     list_images,
     remove_duplicates,
@@ -53,7 +55,8 @@ def choose_images(definition: GalleryDefinition, ledger: Ledger) -> SelectedImag
     filtered = filter_images(scanned, readable, overridden, definition, ledger)
     groups, found_by = remove_duplicates(source, scanned, filtered, definition, ledger)
     unique = filtered[groups.is_kept]
-    rows = select_images(scanned, unique, overridden, definition, ledger)
+    uncovered = keep_uncovered_rows(scanned, unique, overridden, definition, ledger)
+    rows = select_images(scanned, uncovered, overridden, definition, ledger)
     images = describe_selected(scanned, groups, unique, rows)
     decision_outcome = groups.decision_outcome + overridden.decision_outcome(rows)
     return SelectedImages(source, scanned, listed_count, readable, rows, images, groups, found_by, decision_outcome)
@@ -72,7 +75,10 @@ def build_gallery_tables(definition: GalleryDefinition) -> BuiltTables:
         ledger=ledger,
         grades={},
         provenance=manifest.Provenance(
-            inputs=[manifest.Input(file=Path(definition.images).name, sha256=chosen.scanned.digest(), counts=counts)],
+            inputs=[
+                manifest.Input(file=Path(definition.images).name, sha256=chosen.scanned.digest(), counts=counts),
+                *describe_covering_set(definition),
+            ],
             models=chosen.found_by.models,
             thresholds=list_gallery_thresholds(definition, chosen.found_by.thresholds),
         ),

@@ -6,11 +6,10 @@ gallery ─► lines of the log ─► questions ─► draw ─► people's dec
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from builders.publication import BuildResult, BuiltTables, publish_built
+from builders.publication import BuiltTables
 from builders.queries import steps
 from builders.queries.definition import QueriesDefinition
 from builders.queries.search_log import list_aliases
-from builders.recall.steps import pin_gallery_version
 from flows.flow_entrypoint import make_flow_getattr, run_flow_script
 from flows.recall_set import load_image_gallery, plan_images
 from flows.requests import QueriesBuild
@@ -45,12 +44,6 @@ def build_queries_tables(definition: QueriesDefinition) -> BuiltTables:
     )
 
 
-def publish_queries_set(definition: QueriesDefinition) -> BuildResult:
-    """Build and publish the set."""
-    definition = pin_gallery_version(definition)
-    return publish_built(definition, build_queries_tables(definition))
-
-
 def plan_queries(definition: QueriesDefinition) -> dict[str, Any]:
     """The funnel of the log and what would be drawn; nothing is rendered or written."""
     ledger = Ledger()
@@ -73,7 +66,6 @@ QUERIES_SET = SetKind(
     summary="Read a search log, draw queries by how often they were asked, and publish them with the images that are "
     "searched; where people are to be asked, wait for their judgments, and publish those.",
     build_tables=build_queries_tables,
-    publish=publish_queries_set,
     plan=plan_queries,
     parameters=QueriesBuild,
 )

@@ -170,7 +170,7 @@ def _outside_names(value: Any, keys: tuple[str, ...]) -> Iterator[str]:
 
 _HARMLESS_KEYS = {"out", "kind", "name", "title", "licence"}
 _OUTSIDE_KEYS = {
-    *("images", "annotations", "gallery", "replies", "samples", "model", "search"),
+    *("images", "annotations", "gallery", "uncovered_by", "replies", "samples", "model", "search"),
     *("embedder", "text_embedder", "image_embedder"),
 }
 

@@ -31,7 +31,6 @@ from builders.recall.steps import (
     group_questions,
     list_recall_prompts,
     load_published_gallery,
-    pin_gallery_version,
     render_captions_page,
 )
 from flows import flow_entrypoint, gallery_set, set_kind
@@ -40,7 +39,7 @@ from flows.requests import RecallBuild
 from querytruth.backends.models.chat import has_written_answers
 from querytruth.questions import open_chat_session, summarize_forecasts
 from querytruth.records import CANDIDATE_JUDGMENTS_SCHEMA
-from querytruth.sets import benchmark_set, decision_log, decision_records, manifest, set_files
+from querytruth.sets import benchmark_set, decision_log, decision_records, manifest
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.set_files import read_intact_digests
 
@@ -58,7 +57,7 @@ MODEL_STYLE_LIMITATION = "A model's captions have its habits of speech, which pe
 def plan_images(definition: GallerySource, ledger: Ledger) -> tuple[pd.DataFrame, Path | None]:
     """Returns the images with the paths that a set gives them, and the folder of the rendered files."""
     if definition.gallery is not None:
-        gallery = load_published_gallery(set_files.find_set(definition.gallery, definition.out))
+        gallery = load_published_gallery(definition)
         ledger.stages.extend(gallery.ledger.stages)
         return gallery.tables.images, gallery.rendered_folder
     described = definition.as_gallery()
@@ -75,7 +74,7 @@ def load_image_gallery(definition: GallerySource) -> BuiltTables:
         gallery = gallery_set.build_gallery_tables(definition.as_gallery())
         check_not_empty("gallery", definition.name, gallery.tables, gallery.ledger.funnel())
         return gallery
-    return load_published_gallery(set_files.find_set(definition.gallery, definition.out))
+    return load_published_gallery(definition)
 
 
 def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
@@ -119,7 +118,7 @@ def build_recall_tables(definition: RecallDefinition) -> BuiltTables:
 
 def publish_recall_set(definition: RecallDefinition) -> BuildResult:
     """Build and publish the set and the nested sets of its `sizes`."""
-    definition = choose_caption_prompts(pin_gallery_version(definition))
+    definition = choose_caption_prompts(definition)
     check_recall_models(definition)
     result = publish_built(definition, build_recall_tables(definition))
     return replace(result, nested_results=publish_nested_sets(definition, result))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from builders.gallery.definition import GallerySource
+from builders.gallery.source_sets import list_source_sets, pin_source_sets
 from builders.lint import lint_tables
 from builders.publication import BuildResult, BuiltTables, check_decision_logs, publish_built
 from builders.set_page import render_set_page, select_set_queries
@@ -37,14 +37,14 @@ def find_work_folder(definition: SetDefinition) -> BucketFolder | None:
 
 
 @step("fetch")
-def fetch_gallery(definition: SetDefinition) -> None:
-    """Put the set's gallery into the definition's `out`, where it is named and only the bucket has it. Raises
-    UserError where `out` has another version of that number."""
-    gallery = definition.gallery if isinstance(definition, GallerySource) else None
-    if definition.publish_to is None or gallery is None or Path(gallery).exists():
+def fetch_source_sets(definition: SetDefinition) -> None:
+    """Put the sets that the definition reads into its `out`, where only the bucket has them. Raises UserError where
+    `out` has another version of that number."""
+    if definition.publish_to is None:
         return
-    if _SET_NAME.fullmatch(gallery):
-        _fetch(SetUrl.parse(f"{BucketFolder.parse(definition.publish_to)}/{gallery}"), definition.out)
+    for name in list_source_sets(definition).values():
+        if not Path(name).exists() and _SET_NAME.fullmatch(name):
+            _fetch(SetUrl.parse(f"{BucketFolder.parse(definition.publish_to)}/{name}"), definition.out)
 
 
 @step("fetch")
@@ -121,8 +121,9 @@ class SetKind:
             return self._build_set(definition)
 
     def _build_set(self, definition: Any) -> BuildResult:
-        fetch_gallery(definition)  # the checks look for it
+        fetch_source_sets(definition)  # the checks look for them
         check_before_build(definition)
+        definition = pin_source_sets(definition)
         fetch_newest_versions(definition)
         set_publishing.check_locks(definition.out / definition.name)  # before the work, which would be in vain
         check_decision_logs(definition.out / definition.name)

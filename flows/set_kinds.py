@@ -6,7 +6,7 @@ from typing import Any
 
 from builders.publication import BuildResult, check_set_name, publish_decisions
 from flows import gallery_set, generated_set, import_set, precision_set, queries_set, recall_set
-from flows.set_kind import SetKind, fetch_gallery, find_work_folder
+from flows.set_kind import SetKind, fetch_source_sets, find_work_folder
 from querytruth.backends.files.column_profile import use_table_options
 from querytruth.backends.files.durable_files import write_page
 from querytruth.backends.steps import active_run, current_run, keep_work_at
@@ -14,6 +14,7 @@ from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.sets import set_files
 from querytruth.sets.leaked_queries import describe_overlap
+from querytruth.sets.published_files import describe_notice
 
 SET_KINDS: dict[str, SetKind] = {
     kind.name: kind
@@ -46,7 +47,7 @@ def plan_set(definition: SetDefinition) -> dict[str, Any]:
         raise ValueError(f"a set of kind {definition.kind} has no plan")
     check_set_name(definition)
     with keep_work_at(find_work_folder(definition)), use_table_options(definition.tables):
-        fetch_gallery(definition)
+        fetch_source_sets(definition)
         return plan(definition)
 
 
@@ -54,7 +55,8 @@ def write_set_page(path: Path, page: Path) -> None:
     """Write the page of the version at `path`, one HTML file with its images inside, with a warning where another
     collection has seen queries of it. Raises UserError if it fails."""
     stored = set_files.read_set(path)
-    warnings = describe_overlap(path, stored.manifest["content_digest"])
+    digest = stored.manifest["content_digest"]
+    warnings = [*describe_overlap(path, digest), *describe_notice(path, digest)]
     limitations = [*stored.manifest["known_limitations"], *warnings]
     stored = replace(stored, manifest=stored.manifest | {"known_limitations": limitations})
     write_page(page, SET_KINDS[stored.manifest["kind"]].render_page(stored))

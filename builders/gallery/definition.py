@@ -27,11 +27,13 @@ else:
 
 
 class SelectionOptions(StrictModel):
-    """How many images, of as many places and times as possible; count null: all of them."""
+    """How many images, of as many places and times as possible; count null: all of them. `uncovered_by`: a published
+    set; only images of folders, formats, creators, months and places that no query of it asks about are selected."""
 
     count: int | None = Field(None, ge=1)
     place_degrees: float = Field(0.01, gt=0, le=180)
     time: Literal["year", "month", "day", "hour"] = "day"
+    uncovered_by: SetPathOrName | None = None
 
 
 class GalleryDefinition(SetDefinition):

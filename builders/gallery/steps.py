@@ -19,6 +19,7 @@ from builders.gallery.image_scan import OverriddenImages, ScannedImages
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
 from builders.gallery.page import GallerySelection, ThumbnailKey, render_gallery_page, select_gallery
 from builders.gallery.render_steps import render_images
+from builders.gallery.source_sets import is_uncovered, record_covered
 from querytruth.array_types import RowIndices
 from querytruth.backends.images import image_sources
 from querytruth.backends.images.image_sources import ImageSource
@@ -121,6 +122,25 @@ def remove_duplicates(
     groups, found_by = group_duplicates(frame, rules, source.locate_all, folder)
     ledger.record_stage("duplicates", "image", len(filtered), int(groups.is_kept.sum()), groups.rejections)
     return groups, found_by
+
+
+@step("find uncovered images")
+def keep_uncovered_rows(
+    images: ScannedImages,
+    unique: RowIndices,
+    overridden: OverriddenImages,
+    definition: GalleryDefinition,
+    ledger: Ledger,
+) -> RowIndices:
+    """The rows of the images that the set of `select.uncovered_by` does not cover, and of all overridden images."""
+    if definition.select.uncovered_by is None:
+        return unique
+    frame = images.to_frame(["item", "image_id", "taken_at", "latitude", "longitude"], unique)
+    frame = frame.rename(columns={"item": "file_name"})
+    kept = is_uncovered(frame, definition.select, definition.out) | overridden.is_overridden(unique)
+    record_covered(ledger, "coverage", frame, kept)
+    rows: RowIndices = unique[kept]
+    return rows
 
 
 @step("select images")

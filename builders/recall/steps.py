@@ -1,14 +1,14 @@
 """What the flow of recall sets calls: images of a set or a folder, questions about them, queries, and the page."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from builders.gallery import selection
 from builders.gallery.definition import GallerySource
+from builders.gallery.source_sets import describe_covering_set, is_uncovered, record_covered
 from builders.lint import lint_tables
 from builders.publication import BuiltTables
 from builders.recall.caption_rules import load_recall_prompts
@@ -34,38 +34,30 @@ from querytruth.sets import benchmark_set, set_files, set_thumbnails
 from querytruth.sets.ledger import Ledger
 from querytruth.sets.manifest import Prompt, Provenance, describe_input_set
 
-SourceDefinition = TypeVar("SourceDefinition", bound=GallerySource)
 _ASSUMED_SIDE = 1024  # pixels of an image that is not rendered
 
 
-def pin_gallery_version(definition: SourceDefinition) -> SourceDefinition:
-    """Returns the definition with the version of its gallery, because the newest version changes."""
-    if definition.gallery is None:
-        return definition
-    path = set_files.find_set(definition.gallery, definition.out)
-    inside = path.parent.parent.resolve() == definition.out.resolve()
-    name = f"{path.parent.name}/{path.name}" if inside else str(path.absolute())
-    return definition.model_copy(update={"gallery": name})
-
-
 @step("read gallery")
-def load_published_gallery(path: Path) -> BuiltTables:
-    """Loads a published set's images. Raises UserError for a set without image files."""
+def load_published_gallery(definition: GallerySource) -> BuiltTables:
+    """Return the images of the published set that `gallery` names. Raise UserError for a set without image files."""
+    assert definition.gallery is not None
+    path = set_files.find_set(definition.gallery, definition.out)
     stored = set_files.read_set(path, ("images", "duplicates"))
     images, name = stored.tables.images, f"{path.parent.name}/{path.name}"
     absent = int(images["path"].isna().sum())
     if absent or not len(images):
         reason = f"has no file for {absent} of its {len(images)} images" if absent else "holds no images"
         raise UserError("read gallery", name, reason, "build it with `render`, or name another set")
-    ledger = Ledger()
-    ledger.record_stage("gallery", "image", len(images), len(images))
+    ledger, kept = Ledger(), is_uncovered(images, definition.select, definition.out)
+    record_covered(ledger, "gallery", images, kept)
+    images = images[kept].reset_index(drop=True)
     return BuiltTables(
         tables=benchmark_set.Tables(
             empty_frame("queries"), images, empty_frame("qrels"), duplicates=stored.tables.duplicates
         ),
         ledger=ledger,
         grades={},
-        provenance=Provenance([describe_input_set(stored.manifest)]),
+        provenance=Provenance([describe_input_set(stored.manifest), *describe_covering_set(definition)]),
         notes={"render": stored.manifest["configuration"].get("render")},
         rendered_folder=path if images["path"].str.startswith("images/").all() else None,
     )

@@ -22,7 +22,8 @@ DEPTH = 10  # the first results, which people look at
 CUTS = (1, 2, 5, 10, 20, 50, 100)
 FEWEST = 10  # images of a kind, and of all others
 KIND_COLUMNS = ["of", "kind", "images", "share", "others", "difference", "low", "high", "p"]
-PART_COLUMNS = ["by", "part", "images", "share", "expected"]
+PART_COLUMNS = ["by", "part", "images", "share", "expected", "queries"]
+PAGE_FLATNESS = 0.45  # of pages and screenshots (querytruth.backends.images.image_quality)
 _GROUPS = 12  # folders, formats or creators that are kinds of their own: the largest
 LEVEL = 0.05
 
@@ -49,7 +50,8 @@ class BlindSpots:
 
 
 def find_blind_spots(answers: AnsweredQueries, images: pd.DataFrame) -> BlindSpots:
-    """Returns the blind spots of a run; `images` in the order of the truth."""
+    """Returns the blind spots of a run; `images` in the order of the truth, where they were looked at with the
+    columns of QualityScores, NaN for the others."""
     ranked, place = answers.ranked, answers.place
     inside = place >= 0
     best = np.full(answers.images, np.iinfo(np.int64).max)
@@ -85,10 +87,11 @@ def compare_kinds(
 ) -> pd.DataFrame:
     """Returns the kinds of images (KIND_COLUMNS) whose share of blind ones differs, of the images in `of`."""
     rows = []
-    for kind, member in list_kinds(images[of]):
-        if FEWEST <= member.sum() <= len(member) - FEWEST:
-            figures = compare_shares(is_blind[of], member, cluster[of])
-            rows.append((name, kind, int(member.sum()), *figures))
+    for kind, member, known in list_kinds(images):
+        members = member[compared := of & known]
+        if FEWEST <= members.sum() <= len(members) - FEWEST:
+            figures = compare_shares(is_blind[compared], members, cluster[compared])
+            rows.append((name, kind, int(members.sum()), *figures))
     table = pd.DataFrame(rows, columns=KIND_COLUMNS)
     table["p"] = correct_holm(table["p"].to_numpy(dtype=np.float64))
     return table.sort_values("p", kind="stable", ignore_index=True)
@@ -111,8 +114,19 @@ def compare_shares(is_blind: BoolArray, member: BoolArray, cluster: RowIndices) 
     return float(is_blind[member].mean()), float(is_blind[~member].mean()), difference, *ends, p
 
 
-def list_kinds(images: pd.DataFrame) -> Iterator[tuple[str, BoolArray]]:
-    """Yields kinds of images with their members."""
+def list_kinds(images: pd.DataFrame) -> Iterator[tuple[str, BoolArray, BoolArray]]:
+    """Yields kinds of images with their members, and the images that are compared."""
+    everything = np.ones(len(images), dtype=bool)
+    yield from ((kind, member, everything) for kind, member in _list_described_kinds(images))
+    if "brightness" in images:
+        known = images["brightness"].notna().to_numpy()
+        for kind, name in (("dark", "brightness"), ("pale", "contrast"), ("blurred", "sharpness")):
+            values = images[name].to_numpy(np.float64)
+            yield f"{kind} (lowest quarter of {name})", values <= np.nanquantile(values, 0.25), known
+        yield "pages and screens", images["flatness"].to_numpy(np.float64) > PAGE_FLATNESS, known
+
+
+def _list_described_kinds(images: pd.DataFrame) -> Iterator[tuple[str, BoolArray]]:
     width, height = (images[name].to_numpy(np.float64) for name in ("width", "height"))
     area = width * height
     quarter = np.quantile(area, [0.25, 0.75]) if len(area) else (0, 0)
@@ -141,9 +155,10 @@ def name_clusters(vectors: Vectors, centres: RowIndices) -> pd.Series:
 
 
 def find_uncovered(
-    images: pd.DataFrame, asked: BoolArray, clusters: pd.Series | None = None
+    images: pd.DataFrame, asked: BoolArray, clusters: pd.Series | None = None, first: RowIndices | None = None
 ) -> tuple[pd.DataFrame, BoolArray]:
-    """Returns the parts (PART_COLUMNS) that no query asks about, and the images in one of them (images,).
+    """Returns the parts (PART_COLUMNS) that no query asks about, and the images in one of them (images,). `first`:
+    the row of each query's first result; `queries` of a part counts those in it, for it may be asked about, unjudged.
 
     Of n relevant images spread at random none is in a part of share s with probability (1 - s)^n: a part counts where
     that is below 5%, divided by the number of parts."""
@@ -154,6 +169,7 @@ def find_uncovered(
         share = sizes / len(images)
         is_empty = (relevant == 0) & ((1 - share) ** total < LEVEL / len(labels))
         uncovered |= is_empty[code]
-        figures = zip(labels, sizes.tolist(), share.tolist(), (share * total).tolist(), strict=True)
+        near = np.bincount(code[[] if first is None else first], minlength=len(labels)).tolist()
+        figures = zip(labels, sizes.tolist(), share.tolist(), (share * total).tolist(), near, strict=True)
         rows += [(name, str(one[0]), *one[1:]) for one, empty in zip(figures, is_empty, strict=True) if empty]
     return pd.DataFrame(rows, columns=PART_COLUMNS).sort_values("images", ascending=False, ignore_index=True), uncovered

@@ -14,9 +14,11 @@ from querytruth.audit.pool import JsonRecord
 from querytruth.audit.requests import NoticeRequest
 from querytruth.audit.shortcuts import PAGE_TEXTS, find_shortcuts, translate_kind
 from querytruth.backends.files.durable_files import write_atomically, write_page
+from querytruth.backends.images.image_quality import QualityScores, compute_quality_scores
+from querytruth.backends.images.rendering import PixelsJob
 from querytruth.backends.models.nearest_neighbours import choose_cell_centres
 from querytruth.backends.search_systems import load_system_file
-from querytruth.backends.steps import step
+from querytruth.backends.steps import current_run, step
 from querytruth.errors import translate_write_errors
 from querytruth.evaluation import encoded_sets, judged_sets, live_systems, query_changes, statistics, steps, systems
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet
@@ -28,22 +30,26 @@ from querytruth.review.page_parts import embed_jpeg, render_template
 from querytruth.review.vega_lite import draw_intervals
 from querytruth.sets import published_files
 from querytruth.sets.benchmark_set import canonical_json
-from querytruth.sets.set_files import StoredSet, find_set
+from querytruth.sets.image_vectors import DecodedImages
+from querytruth.sets.set_files import StoredSet, find_set, locate_set_images
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 PAGE_FILE = "notice.html"
 _STRIP = 12  # images shown of each kind
+_LOOKED_AT, _SIDE = 1000, 160  # images at most, and pixels of their longer side
 _ROWS = 20  # parts without a query, shown
 _BASELINES = ("random", "oracle")  # whose results say nothing of a search
 
 
 def _load_system(
-    request: NoticeRequest, judged: JudgedSet
+    request: NoticeRequest, judged: JudgedSet, image_change: str = ""
 ) -> tuple[systems.EvaluatedSystem, encoded_sets.EncodedSet | None]:
     """Return the system, and its vectors where it has some."""
     if request.vectors is not None or request.model is not None:
-        vectors, model = request.vectors, str(request.model)
-        encoded = encoded_sets.read_encoded_set(vectors, judged) if vectors else encoded_sets.encode_set(model, judged)
+        if request.vectors is not None:
+            encoded = encoded_sets.read_encoded_set(request.vectors, judged)
+        else:
+            encoded = encoded_sets.encode_set(str(request.model), judged, image_change)
         return systems.make_vector_system(encoded), encoded
     if request.system is not None:
         return live_systems.make_live_system(load_system_file(request.system), judged, AskOptions()), None
@@ -92,9 +98,16 @@ def notice_set(request: NoticeRequest) -> tuple[JsonRecord, Path]:
         run = steps.score_system(replace(view, judged_set=shorter), _load_system(request, shorter)[0]).run
         other = rank_run(run, view.spec.truth)
         kinds.append(mutation_score.measure_whole(query_changes.LAST_WORD, other, answers, gate))
-        typing = query_changes.measure_changes(judged, lambda one: _load_system(request, one)[0], scored, str(metric))
-    spots = blind_spots.find_blind_spots(answers, images)
-    parts, uncovered = blind_spots.find_uncovered(images, spots.asked, clustered)
+        typing = query_changes.measure_changes(
+            judged,
+            lambda *changed: _load_system(request, *changed)[0],
+            scored,
+            str(metric),
+            encodes_images=request.model is not None,
+        )
+    spots = blind_spots.find_blind_spots(answers, _measure_appearance(stored, images))
+    first = answers.place[(answers.ranked.rank == 1) & (answers.place >= 0)]
+    parts, uncovered = blind_spots.find_uncovered(images, spots.asked, clustered, first)
     ids = images["image_id"].to_numpy()
     summary = {
         "schema_version": 1,
@@ -141,6 +154,19 @@ def _measure_vectors(
     lost = partial(mutation_score.draw_highest, order=largest)
     overflow = mutation_score.lose_images("coordinates too large for float16", lost, is_drawn=False)
     yield mutation_score.measure_kind(answers, overflow, gate)
+
+
+def _measure_appearance(stored: StoredSet, images: pd.DataFrame) -> pd.DataFrame:
+    """Return the images with the quality scores of those in a draw, NaN for the others and for unreadable ones."""
+    drawn = sorted(images["image_id"], key=lambda one: stable_hash("appearance", one))[:_LOOKED_AT]
+    located = locate_set_images(stored, drawn)
+    jobs = [PixelsJob(place, _SIDE, None) for place in located.values()]
+    with current_run().reporter.bar("look at images", len(jobs), "images") as advance:
+        decoded = DecodedImages(jobs, advance)
+        scores = [compute_quality_scores(np.asarray(one.convert("L"))[None])[0] for one in decoded]
+    ids = [name for row, name in enumerate(located) if row not in decoded.failures]
+    measured = pd.DataFrame(scores, ids, QualityScores._fields, dtype=np.float64)
+    return images.join(measured, on="image_id") if scores else images
 
 
 def _cluster_images(encoded: encoded_sets.EncodedSet, images: pd.DataFrame) -> pd.Series:

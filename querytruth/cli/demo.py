@@ -77,6 +77,8 @@ def demo(
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect)
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "families")
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "phrasings")
+        uncovered = [images, "name=sample-uncovered", "select.uncovered_by=sample-phrasings"]  # which no query asks for
+        is_intact &= _build_sample_set("gallery", uncovered, out, prefect)
         is_intact &= _build_generated_set(out, album_images, prefect)
         is_intact &= _build_sample_set("queries", [images], out, prefect, "log")
     log = _judge_log(out, album_images)

@@ -3,9 +3,11 @@ computed.
 """
 
 import hashlib
+import io
 import json
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from PIL import Image
 
 from querytruth.array_types import Vectors
 from querytruth.backends.files.durable_files import append_lines, file_sha256, open_log, read_journal_lines
@@ -30,6 +33,20 @@ from querytruth.sets.ledger import Ledger, rejection_rows
 from querytruth.sets.set_files import ImageLocation, locate_images
 
 MAX_IMAGE_SIDE = 1024  # pixels of the longer side at most: encoders look at 224 to 384
+
+
+def _encode_again(image: Image.Image) -> Image.Image:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=30)
+    return Image.open(buffer)
+
+
+# Copies that an index may hold in place of the images.
+IMAGE_CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
+    "images as JPEG of quality 30": _encode_again,
+    "images of half the size": lambda image: image.reduce(2),
+    "images turned by a quarter": lambda image: image.transpose(Image.Transpose.ROTATE_90),
+}
 _COSTS = "encoding.jsonl"  # beside the vectors
 _PARTS = (("queries", "query_id", "query"), ("images", "image_id", "image"))
 
@@ -54,14 +71,15 @@ class EncodedSet:
 
 
 @step("encode set")
-def encode_set(name: str, judged: JudgedSet) -> EncodedSet:
+def encode_set(name: str, judged: JudgedSet, image_change: str = "") -> EncodedSet:
     """Encodes the set with a model, given by folder or by name on the hub. Vectors are stored in the sets' folder by
-    the digest of their content: no image and no text is encoded twice with the same weights."""
+    the digest of their content: no image and no text is encoded twice with the same weights. `image_change`: of
+    IMAGE_CHANGES, which the images are encoded after."""
     if (stored := judged.stored) is None:
         raise UserError("evaluate", name, "needs images and texts, which bare judgments lack", "name a set")
     embedder, ledger = load_image_text_embedder(name), Ledger()
     vector_folder = stored.path.parent.parent / ".vectors"
-    images = encode_images(embedder, locate_images(stored), vector_folder, ledger)
+    images = encode_images(embedder, locate_images(stored), vector_folder, ledger, image_change)
     if not images.is_known.any():
         reason = f"none of the {len(images.ids):,} images is at hand"
         raise UserError("encode images", judged.description["name"], reason, "restore them, or build with `render`")
@@ -100,7 +118,7 @@ def read_encoded_set(folder: Path, judged: JudgedSet) -> EncodedSet:
 
 
 def encode_images(
-    embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger
+    embedder: ImageTextEmbedder, places: list[ImageLocation], folder: Path, ledger: Ledger, change: str = ""
 ) -> EncodedItems:
     """Returns a vector per image, stored in `folder`. Encodes an image under two ids once; one that is missing, changed
     or unreadable is entered in the ledger."""
@@ -112,12 +130,13 @@ def encode_images(
     def encode(names: list[str], advance: Advance) -> tuple[list[int], Vectors]:
         jobs = [PixelsJob(str(by_key[name].location), MAX_IMAGE_SIDE, name) for name in names]
         decoded_images, start = DecodedImages(jobs, advance), time.perf_counter()
-        vectors = embedder.encode_images(decoded_images)
+        changed = map(IMAGE_CHANGES[change], decoded_images) if change else decoded_images
+        vectors = embedder.encode_images(changed)
         seconds.append((len(names), time.perf_counter() - start))
         failures.update({names[number]: fault for number, fault in decoded_images.failures.items()})
         return [number for number in range(len(names)) if number not in decoded_images.failures], vectors
 
-    fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}"
+    fingerprint = f"{embedder.fingerprint} pixels {MAX_IMAGE_SIDE}{change and f' {change}'}"
     wanted = sorted(by_key)
     encoded = encode_with_cache(wanted, embedder.dimensions, encode, folder, fingerprint, "images")
     if seconds:

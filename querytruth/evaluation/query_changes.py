@@ -1,16 +1,22 @@
-"""The same question in other typing: the truth stays as it is, so that what a search loses is exact.
+"""The same question in other typing, or on copies of the images: the truth stays, so that what is lost is exact.
 
 A kind changes the text of a query by a rule; queries that a rule leaves as they are do not count for it. The system is
 asked again for the others, and its figures are compared with those of the queries as they are, pairwise.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from querytruth.backends.steps import current_run
+from querytruth.evaluation.encoded_sets import IMAGE_CHANGES
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, exclude_queries
 from querytruth.evaluation.statistics import align_clusters, correct_holm, estimate_interval, find_p_of_difference
 from querytruth.evaluation.steps import ScoredSystem, score_system
@@ -23,8 +29,9 @@ CHANGE_COLUMNS = [
 ]
 _FIRST = 10  # results whose overlap is stated
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)} | {0x20: 0x3000}
+_CHINESE = re.compile("[\u4e00-\u9fff]+")
 _PREFIXES = {"zh": "一张照片，内容是", "en": "a photo of "}
-LoadSystem = Callable[[JudgedSet], EvaluatedSystem]
+LoadSystem = Callable[[JudgedSet, str], EvaluatedSystem]  # of a set and of a change of its images, or ""
 
 
 def _drop_punctuation(text: str, _language: str) -> str:
@@ -50,6 +57,20 @@ def _drop_last_word(text: str, language: str) -> str:
     return " ".join(words[:-1]) if len(words) > 1 else text[:-2] if language == "zh" and len(text) > 3 else text
 
 
+@cache
+def _load_converter(name: str) -> Any:
+    from opencc import OpenCC  # of the extra `chinese`
+
+    return OpenCC(name)
+
+
+def _spell_chinese(text: str, _language: str) -> str:
+    """Writes each run of Chinese characters as pinyin without tones: 红色 umbrella becomes hong se umbrella."""
+    from pypinyin import lazy_pinyin  # of the extra `chinese`
+
+    return _CHINESE.sub(lambda run: " ".join(["", *lazy_pinyin(run[0]), ""]), text).replace("  ", " ").strip()
+
+
 QUERY_CHANGES: dict[str, Callable[[str, str], str]] = {
     "upper case": lambda text, _language: text.upper(),
     "lower case": lambda text, _language: text.lower(),
@@ -60,7 +81,11 @@ QUERY_CHANGES: dict[str, Callable[[str, str], str]] = {
     "two letters swapped": _swap_letters,
     "without accents": _drop_accents,
     "“a photo of” before it": lambda text, language: _PREFIXES.get(language, _PREFIXES["en"]) + text,
+    "traditional characters": lambda text, _language: _load_converter("s2t").convert(text),
+    "simplified characters": lambda text, _language: _load_converter("t2s").convert(text),
+    "pinyin": _spell_chinese,
 }
+CHINESE_CHANGES = ("traditional characters", "simplified characters", "pinyin")
 LAST_WORD = "last word of the query ignored"
 
 
@@ -75,11 +100,21 @@ def change_queries(judged: JudgedSet, kind: str) -> tuple[JudgedSet, frozenset[s
     return replace(judged, stored=replace(judged.stored, tables=tables)), frozenset(queries["query_id"][is_same])
 
 
-def measure_changes(judged: JudgedSet, load_system: LoadSystem, scored: ScoredSystem, metric: str) -> pd.DataFrame:
-    """Returns a row per kind that changes a query (CHANGE_COLUMNS), the largest loss first. `scored`: the system on
-    the queries as they are; `lost`: queries whose figure falls; `overlap`: of the first ten results; `example`: the
-    query that loses most, and how it was `typed`; p is corrected for all kinds (Holm)."""
-    rows = [_measure_change(judged, load_system, scored, metric, kind) for kind in QUERY_CHANGES]
+def measure_changes(
+    judged: JudgedSet, load_system: LoadSystem, scored: ScoredSystem, metric: str, *, encodes_images: bool
+) -> pd.DataFrame:
+    """Returns a row per kind that changes a query (CHANGE_COLUMNS), the largest loss first; where the system
+    `encodes_images`, also per kind of IMAGE_CHANGES. `scored`: the system on the queries as they are; `lost`: queries
+    whose figure falls; `overlap`: of the first ten results; `example`: the query that loses most, and how it was
+    `typed`; p is corrected for all kinds (Holm)."""
+    kinds = [*QUERY_CHANGES]
+    if find_spec("opencc") is None or find_spec("pypinyin") is None:
+        kinds = [one for one in kinds if one not in CHINESE_CHANGES]
+        if judged.stored is not None and judged.stored.tables.queries["text"].str.contains(_CHINESE).any():
+            advice = "install querytruth[chinese] to ask them"
+            current_run().reporter.log(f"queries are not asked in {', '.join(CHINESE_CHANGES)}: {advice}")
+    kinds += IMAGE_CHANGES if encodes_images else []
+    rows = [_measure_change(judged, load_system, scored, metric, kind) for kind in kinds]
     table = pd.DataFrame([row for row in rows if row], columns=CHANGE_COLUMNS)
     table["p"] = correct_holm(table["p"].to_numpy(dtype=np.float64))
     return table.sort_values("difference", kind="stable", ignore_index=True)
@@ -88,12 +123,12 @@ def measure_changes(judged: JudgedSet, load_system: LoadSystem, scored: ScoredSy
 def _measure_change(
     judged: JudgedSet, load_system: LoadSystem, scored: ScoredSystem, metric: str, kind: str
 ) -> tuple[object, ...]:
-    changed, same = change_queries(judged, kind)
+    changed, same = (judged, frozenset[str]()) if kind in IMAGE_CHANGES else change_queries(judged, kind)
     view = build_evaluation_view(changed, "text_to_image", [metric], ())
     if same.issuperset(view.query_ids.to_pylist()):
         return ()
     view = exclude_queries(view, same)
-    typed = score_system(view, load_system(changed))
+    typed = score_system(view, load_system(changed, kind if kind in IMAGE_CHANGES else ""))
     after = typed.result.per_query[metric]
     before = scored.result.per_query[metric].reindex(after.index)
     differences = (after - before).to_numpy()

@@ -17,6 +17,7 @@ _ADVICE: dict[str, str] = load_yaml(Path(__file__).with_name("decision_advice.ya
 # By stage and kind of the ledger, the reasons that an override lifts; None: all of them.
 _OVERRIDABLE: dict[tuple[str, str], frozenset[str] | None] = {
     ("filter", "image"): None,
+    ("coverage", "image"): frozenset({"already_covered"}),
     ("select", "image"): frozenset({"not_selected"}),
     ("caption", "caption"): None,
     ("clean", "caption"): None,

@@ -135,3 +135,24 @@ def test_a_cluster_of_vectors_without_a_relevant_image_is_uncovered() -> None:
     assert (clusters.to_numpy() == (code + 1).astype(str)).all()
     parts, _ = find_uncovered(make_gallery(400), code != 2, clusters)
     assert parts[["by", "part"]].to_numpy().tolist() == [["cluster", "3"]]
+
+
+def test_dark_images_that_are_never_found_are_named_and_unseen_images_are_no_others() -> None:
+    images = make_gallery(800)
+    seen = np.arange(800) < 400  # only these were looked at, of which a quarter is dark
+    dark = seen & (np.arange(800) % 4 == 0)
+    shades = {"brightness": np.where(dark, 0.1, 0.6), "contrast": 0.3, "sharpness": 0.6, "flatness": 0.1}
+    images = images.assign(**{name: np.where(seen, value, np.nan) for name, value in shades.items()})
+    kinds = find_blind_spots(draw_answers(images, 3, hidden=dark), images).kinds
+    found = kinds[(kinds["kind"] == "dark (lowest quarter of brightness)") & (kinds["of"] == "never")].iloc[0]
+    assert (found["images"], found["share"]) == (100, 1.0) and found["p"] < 0.05
+    assert found["others"] < 0.9  # of the 300 others that were looked at
+    assert "pages and screens" not in set(kinds["kind"])
+
+
+def test_a_part_says_how_many_queries_lead_into_it() -> None:
+    images = make_gallery(400)
+    spring = images["taken_at"].str[:7] == "2024-03"
+    first = np.append(np.flatnonzero(spring)[:7], np.flatnonzero(~spring)[:5])
+    parts = find_uncovered(images, (~spring).to_numpy(), None, first)[0].set_index(["by", "part"])
+    assert parts.loc[("month", "2024-03"), "queries"] == 7

@@ -19,7 +19,7 @@ from querytruth.backends.steps import BuildRun, active_run
 from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.evaluation import systems
-from querytruth.evaluation.encoded_sets import encode_set, read_encoded_set
+from querytruth.evaluation.encoded_sets import IMAGE_CHANGES, encode_set, read_encoded_set
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE, EvaluationResult
 from querytruth.evaluation.judged_sets import JudgedSet, build_evaluation_view, load_judged_set
 from querytruth.evaluation.steps import score_system, store_result
@@ -266,3 +266,15 @@ def test_vectors_that_are_no_numbers_are_refused_by_their_id(vectors: tuple[Judg
         result(judged, systems.make_vector_system(read_encoded_set(folder, judged)))
     with pytest.raises(UserError, match="holds no rows"):
         read_encoded_set(folder.parent, judged)
+
+
+def test_copies_of_the_images_have_the_vectors_of_their_own_pixels(tmp_path: Path, models: dict[str, Path]) -> None:
+    judged, embedder = album(tmp_path), clip.load(clip.ClipOptions(name=str(models["clip"])))
+    assert judged.stored is not None
+    opened = [Image.open(str(one.location)).convert("RGB") for one in locate_images(judged.stored)]
+    plain = encode_set(str(models["clip"]), judged).images.vectors
+    for kind, change in IMAGE_CHANGES.items():
+        vectors = encode_set(str(models["clip"]), judged, kind).images.vectors
+        assert np.allclose(vectors, embedder.encode_images(map(change, opened)), atol=1e-5)
+        assert not np.allclose(vectors, plain, atol=1e-5)
+    assert np.array_equal(encode_set(str(models["clip"]), judged).images.vectors, plain)

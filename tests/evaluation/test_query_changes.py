@@ -28,6 +28,10 @@ RIGHT = {"a dog, wet": "dog", "沙滩上的狗": "beach", "'cat'\nasleep": "cat"
         ("two letters swapped", "aa 11", "en", "aa 11"),
         ("without accents", "Café über", "en", "Cafe uber"),
         ("“a photo of” before it", "狗", "zh", "一张照片，内容是狗"),
+        ("traditional characters", "雨伞下的头发", "zh", "雨傘下的頭髮"),
+        ("simplified characters", "頭髮", "zh", "头发"),
+        ("pinyin", "红色umbrella在海边", "zh", "hong se umbrella zai hai bian"),
+        ("pinyin", "a dog", "en", "a dog"),
     ],
 )
 def test_each_kind_of_typing(kind: str, text: str, language: str, typed: str) -> None:
@@ -55,7 +59,7 @@ def test_what_a_search_loses_by_typing_is_exact_and_counts_changed_queries_alone
     judged = load_judged_set(publish_small_set(tmp_path, small_tables(graded=False)).path)
     system = make_search_system(find_by_text, "exact")
     scored = score_system(build_evaluation_view(judged, "text_to_image", ["hit@1"], ()), system)
-    found = measure_changes(judged, lambda _changed: system, scored, "hit@1").set_index("kind")
+    found = measure_changes(judged, lambda *_changed: system, scored, "hit@1", encodes_images=False).set_index("kind")
     assert found.loc["upper case", ["queries", "before", "difference", "lost"]].tolist() == [2, 1.0, 0.0, 0]
     assert found.loc["without punctuation", ["queries", "after", "lost", "overlap"]].tolist() == [3, 0.0, 3, 0.5]
     assert found.loc["doubled blanks", "queries"] == 1 and found.loc["doubled blanks", "typed"] == "a  dog,  wet"

@@ -13,6 +13,7 @@ import pytest
 from builders.gallery import steps
 from builders.gallery.render_steps import load_shown_images, render_images
 from builders.publication import publish_built, publish_decisions
+from builders.recall.definition import RecallDefinition
 from builders.recall.steps import load_published_gallery
 from flows.definition_loader import parse_definition
 from flows.review_site import open_review_site
@@ -69,7 +70,7 @@ def export(folder: Path, work: Path) -> str:
 
 def build(folder: Path, work: Path) -> str:
     """A set upon the published one, as `gallery: small/v2` makes it: what a model is asked about, and the images."""
-    gallery = load_published_gallery(folder / "v2")
+    gallery = load_published_gallery(RecallDefinition(name="upon", gallery=str(folder / "v2")))
     asked = [image.sha256 for image in load_shown_images(gallery.tables.images, gallery.rendered_folder)]
     definition = SetDefinition(kind="gallery", name="upon", out=work)
     return f"{asked} {digest_of_tree(publish_built(definition, gallery).path)}"

@@ -12,6 +12,7 @@ import pytest
 from builders.gallery import steps
 from builders.gallery.render_steps import load_shown_images, render_images
 from builders.publication import BuildResult
+from builders.recall.definition import RecallDefinition
 from builders.recall.steps import load_published_gallery
 from flows.definition_loader import parse_definition
 from flows.set_kinds import build_set
@@ -93,13 +94,13 @@ def test_a_damaged_rendering_is_not_published(pile: Path, monkeypatch: pytest.Mo
 @pytest.mark.thorough
 def test_no_model_is_asked_about_a_damaged_or_changed_image(pile: Path) -> None:
     rendered, listed = build(pile), build(pile, name="listed", render=None)
-    gallery = load_published_gallery(rendered.path)
+    gallery = load_published_gallery(RecallDefinition(name="upon", gallery=str(rendered.path)))
     assert len(load_shown_images(gallery.tables.images, gallery.rendered_folder)) == 4
     damaged = rendered.path / gallery.tables.images["path"].iloc[0]
     shutil.copy(rendered.path / gallery.tables.images["path"].iloc[1], damaged)
     with pytest.raises(UserError, match=f"{damaged.name}.*is damaged: its checksum differs"):
         load_shown_images(gallery.tables.images, gallery.rendered_folder)
-    gallery = load_published_gallery(listed.path)
+    gallery = load_published_gallery(RecallDefinition(name="upon", gallery=str(listed.path)))
     draw(pile / "3.jpg", 9)
     with pytest.raises(UserError, match=r"3\.jpg.*changed since it was scanned"):
         load_shown_images(gallery.tables.images, gallery.rendered_folder)

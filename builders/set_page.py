@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,10 +90,11 @@ class QueryGroup:
 
 @dataclass(frozen=True, slots=True)
 class SetSelection:
-    """The queries shown, and the number of all questions, by part of the page."""
+    """The queries shown, and the number of all questions, by part of the page; `further`: wordings of others."""
 
     batches: dict[Batch, list[QueryGroup]]
     batch_sizes: dict[Batch, int]
+    further: tuple[list[DisplayedWording], ...]
 
     @property
     def image_ids(self) -> list[str]:
@@ -169,7 +171,9 @@ def select_set_queries(
     for key, share in zip(keys, shares, strict=True):
         chosen = [_with_images(entry, judgments, images) for entry in _spread(groups[key], share)]
         batches[key] = sorted(chosen, key=lambda entry: (-entry.relevant_count, entry.wordings[0].query_id))
-    return SetSelection(batches, {key: len(groups[key]) for key in keys})
+    shown = {entry.wordings[0].query_id for chosen in batches.values() for entry in chosen}
+    others = (entry.main_wordings for key in keys for entry in groups[key] if entry.wordings[0].query_id not in shown)
+    return SetSelection(batches, {key: len(groups[key]) for key in keys}, tuple(islice(others, set_parts.MOST_FURTHER)))
 
 
 def _group_wordings(queries: pd.DataFrame, judgments: _Judgments, parents: Collection[str]) -> Iterator[QueryGroup]:
@@ -240,7 +244,7 @@ def render_set_page(
     findings: list[LintFinding],
     selection: SetSelection,
 ) -> str:
-    """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
+    """Return one HTML document without other files. `thumbnails`: JPEGs by image id; an image without one
     is shown by its name."""
     images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
     return page_parts.render_page(
@@ -255,6 +259,8 @@ def render_set_page(
         judges=set_parts.count_judges(manifest),
         grades=set_parts.describe_grades(manifest),
         batches=list(_batches(selection, images)),
+        shown_total=sum(map(len, selection.batches.values())),
+        further=selection.further,
         images=images,
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
         describe=_describe,

@@ -173,9 +173,9 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 453,
-    "lines": 77_915,
-    "lines of imports": 6_159,
-    "carriers that are built at one place": 87,
+    "lines": 77_937,
+    "lines of imports": 6_158,
+    "carriers that are built at one place": 86,
     "functions with seven parameters or more": 14,
     "Any": 1485,
     "folders of audit": 2,

@@ -118,7 +118,7 @@ def render_gallery_page(
     thumbnails: Mapping[ThumbnailKey, bytes],
     selection: GallerySelection,
 ) -> str:
-    """Return one HTML document without other files and scripts. `summary`: that of builders.gallery.selection;
+    """Return one HTML document without other files. `summary`: that of builders.gallery.selection;
     `thumbnails`: JPEGs by the keys of `selection`; an image without one is shown by its name."""
     render = get_render_options(manifest).get("mode")
     classes, images = _classes(selection, thumbnails)

@@ -139,7 +139,7 @@ def render_generated_page(
     findings: list[LintFinding],
     selection: GeneratedSelection,
 ) -> str:
-    """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
+    """Return one HTML document without other files. `thumbnails`: JPEGs by image id; an image without one
     is shown by its name."""
     images = _images(tables, manifest, thumbnails, selection)
     notes: Mapping[str, Any] = manifest["notes"].get("collection") or {}

@@ -52,13 +52,15 @@ class ImageQueries:
 @dataclass(frozen=True, slots=True)
 class RecallSelection:
     """The content of the page: images of `image_total`, ambiguous captions from the manifest's notes, and rejected
-    replies."""
+    replies; `further`: queries of other images, of `further_total`."""
 
     images: list[ImageQueries]
     image_total: int
     ambiguous: list[AmbiguityExample]
     rejected_replies: list[RejectionReason]
     max_other_relevant: int  # images shown beside the own image of a query
+    further: list[list[DisplayedWording]]
+    further_total: int
 
     @property
     def image_ids(self) -> list[str]:
@@ -72,7 +74,7 @@ class RecallSelection:
 
 
 def select_recall(
-    tables: Tables, notes: Notes, *, images: int = 96, examples: int = 24, max_other_relevant: int = 3
+    tables: Tables, notes: Notes, *, images: int = 240, examples: int = 24, max_other_relevant: int = 3
 ) -> RecallSelection:
     """Select images with queries by their ids, which are digests; `notes`: those of the manifest."""
     right = _relevant_pairs(tables)
@@ -82,12 +84,17 @@ def select_recall(
     queries_without_image = heapq.nsmallest(images - len(chosen), tables.queries.loc[shown.isna(), "query_id"])
     ledger, ambiguous = tables.ledger, notes["ambiguity"]["examples"][:examples] if "ambiguity" in notes else []
     grouped = _group_by_image(tables.queries, shown, chosen, right)
+    others = tables.queries[~(shown.isin(chosen) | tables.queries["query_id"].isin(queries_without_image))]
+    names = ["query_id", "text", "language", "style"]
+    further = others.sort_values("text")[names].head(set_parts.MOST_FURTHER).itertuples(index=False)
     return RecallSelection(
         [*grouped, *_without_image(tables.queries, queries_without_image)],
         len(image_ids),
         ambiguous,
         sample_rejections(ledger[ledger["stage"] == _CLEANING], _EXAMPLES),
         max_other_relevant,
+        [[DisplayedWording(*row)] for row in further],
+        len(others),
     )
 
 
@@ -135,7 +142,7 @@ def render_recall_page(
     findings: list[LintFinding],
     selection: RecallSelection,
 ) -> str:
-    """Return one HTML document without other files and scripts. `thumbnails`: JPEGs by image id; an image without one
+    """Return one HTML document without other files. `thumbnails`: JPEGs by image id; an image without one
     is shown by its name."""
     images = set_parts.build_image_tiles(tables.images, manifest, thumbnails, selection.image_ids)
     for image in images.values():
@@ -163,6 +170,8 @@ def render_recall_page(
         ambiguity=_ambiguity(notes["ambiguity"], selection, tables) if "ambiguity" in notes else None,
         captions=_captions(notes["captions"], selection) if "captions" in notes else None,
         findings=findings,
+        further=selection.further,
+        further_total=selection.further_total,
     )
 
 

@@ -48,6 +48,7 @@ def render_audit_page(
         {"funnel": []},
         images,
         set_parts.list_thumbnails(tiles, thumbnails),
+        script="",
         t=_describe_scores(report["judge"], AUDIT_TEXTS[language]),
         language=language,
         name=report["name"],

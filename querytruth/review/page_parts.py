@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,10 +36,17 @@ def render_page(
     manifest: Mapping[str, Any],
     image_table: pd.DataFrame,
     jpegs: Iterable[tuple[str, bytes]],
+    *,
+    script: str = "filter.js",
     **context: Any,
 ) -> str:
-    """Render a template that extends page.html as one HTML document. `jpegs`: images by their class in the style sheet;
-    `context`: further values of the template."""
+    """Render a template as one HTML document. `jpegs`: images by their class in the style sheet; `script`: the file of
+    the page's one script, which the content security policy allows by its digest, or ""; `context`: further values of
+    the template."""
+    if script:
+        code = (PAGES_FOLDER / "templates" / script).read_text("utf-8")
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        context |= {"script": Markup(code), "script_digest": f"sha256-{digest}"}
     licences = count_values(image_table["licence"].astype("str").fillna(""))
     return render_report(
         template,

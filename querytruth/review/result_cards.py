@@ -1,13 +1,10 @@
 """Cards of queries with their results, images or texts, and the texts of evaluation pages."""
 
-import base64
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from querytruth.evaluation.comparison import EvaluationWarning
 from querytruth.evaluation.evaluation_result import IMAGE_TO_TEXT, TEXT_TO_IMAGE
@@ -197,16 +194,14 @@ def render_frame(
     manifest: Manifest | None,
     **context: Any,
 ) -> str:
-    """Render a template that extends evaluation_frame.html; the content security policy allows its script by digest."""
-    script = (page_parts.PAGES_FOLDER / "templates" / "evaluation.js").read_text("utf-8")
+    """Render a template that extends evaluation_frame.html."""
     images = {name: item["image"] for name, item in items.items() if "image" in item}
     return page_parts.render_page(
         template,
         {**about, "funnel": []},
         tables.images if tables is not None else empty_frame("images"),
         set_parts.list_thumbnails(images, thumbnails),
-        script=Markup(script),
-        script_digest="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script="evaluation.js",
         any_missing=any(not image["has_thumbnail"] for image in images.values()),
         set_licence=(manifest["licence"] if manifest else "") or page_parts.translate("not stated"),
         **context,

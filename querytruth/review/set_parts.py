@@ -32,6 +32,9 @@ ImageTiles = dict[str, dict[str, Any]]
 _CANDIDATES = 2000  # items of a reason that examples are sampled from, to bound the time
 
 
+MOST_FURTHER = 2000  # queries without images on a page
+
+
 @dataclass(frozen=True, slots=True)
 class DisplayedWording:
     """A query of the set."""

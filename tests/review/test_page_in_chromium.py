@@ -53,6 +53,19 @@ def test_the_page_shows_its_queries_and_runs_nothing(
     page.close()
 
 
+def test_typed_words_leave_the_queries_that_have_them(browser: Browser, page_file: Path) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(page_file.as_uri())
+    everything = page.locator("[data-item]").count()
+    page.get_by_role("searchbox", name="Filter").fill("dog picture")
+    shown = page.locator("[data-item]:visible").all_inner_texts()
+    assert 0 < len(shown) < everything and all("dog" in one and "picture" in one for one in shown)
+    assert page.inner_text("#filtered") == f"{len(shown)} / {everything}"
+    page.get_by_role("searchbox", name="Filter").fill("")
+    assert page.locator("[data-item][hidden]").count() == 0 and page.inner_text("#filtered") == ""
+    page.close()
+
+
 def test_a_click_enlarges_an_image_and_the_next_one_closes_it(browser: Browser, page_file: Path) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(page_file.as_uri())

@@ -51,7 +51,7 @@ def test_the_page_stands_alone() -> None:
     html = page_of(
         tables, {key: make_jpeg() + bytes([n % 256, n // 256]) for n, key in enumerate(shown.thumbnail_keys)}
     )
-    check_page_stands_alone(html, len(shown.thumbnail_keys))
+    check_page_stands_alone(html, len(shown.thumbnail_keys), scripts=1)
 
 
 def test_twins_in_every_byte_share_one_image() -> None:

@@ -174,7 +174,7 @@ def test_nothing_ambiguous_and_nothing_stripped_is_said_too() -> None:
 def test_the_page_stands_alone() -> None:
     ids = ("img_boat", "img_dog", "img_ship")
     html = page_of(recall_beach_tables(), {name: make_jpeg() for name in ids})
-    check_page_stands_alone(html, len(ids))
+    check_page_stands_alone(html, len(ids), scripts=1)
     assert "not at hand" not in html
 
 

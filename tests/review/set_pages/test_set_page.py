@@ -188,7 +188,7 @@ def test_what_the_page_says() -> None:
 
 def test_the_page_stands_alone() -> None:
     html = page_of(footwear(), {f"img_{n:03}": make_jpeg() for n in range(21)})
-    check_page_stands_alone(html, len(select_set_queries(footwear()).image_ids))
+    check_page_stands_alone(html, len(select_set_queries(footwear()).image_ids), scripts=1)
 
 
 def test_every_image_has_words_for_those_who_cannot_see_it() -> None:

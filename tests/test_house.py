@@ -172,12 +172,12 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
-    "files": 453,
-    "lines": 77_937,
-    "lines of imports": 6_158,
-    "carriers that are built at one place": 86,
+    "files": 454,
+    "lines": 77_998,
+    "lines of imports": 6_169,
+    "carriers that are built at one place": 87,
     "functions with seven parameters or more": 14,
-    "Any": 1485,
+    "Any": 1_481,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

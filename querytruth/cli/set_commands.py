@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from rich.prompt import Confirm
 
@@ -15,6 +15,7 @@ from querytruth.errors import UserError
 from querytruth.sets.manifest import Manifest
 
 _MOST_REJECTED = 100  # rows on a terminal
+_ROWS, _PAGE_ROWS = 20, 200  # of each kind of change, on a terminal and on a page
 
 
 @command
@@ -214,13 +215,18 @@ def diff(
     set_b: Annotated[str, argument(metavar="SET_B")],
     out: OutOption = DATASETS_FOLDER,
     json: JsonOption = False,
-    rows: Annotated[int, option(help="Rows shown of each kind of change.", min=0)] = 20,
+    page: Annotated[Path | None, option(help="Also write a page with the images that came, went or changed.")] = None,
+    page_language: PageLanguageOption = "en",
 ) -> None:
     """Show what two versions differ in, and whether figures stay comparable: the queries, images and judgments that
-    were added, removed or changed.
+    were added, removed or changed, and why.
 
     Example: querytruth diff family-album/v1 family-album/v2"""
     from querytruth.api.loaded_set import LoadedSet, find_version
+    from querytruth.backends.files.durable_files import write_page
+    from querytruth.review.difference_page import list_changes, render_difference_page
+    from querytruth.review.page_parts import pages_in
+    from querytruth.sets.set_files import read_set
 
     before, after = (LoadedSet(find_version(one, out, remote="tables"), out) for one in (set_a, set_b))
     found = before.diff(after)
@@ -230,48 +236,22 @@ def diff(
     if json:
         terminal.print_json({**asdict(difference), "comparable": difference.comparability})
         return
-    texts = {row.query_id: row.text for one in (after, before) for row in one.queries.itertuples()}
-    texts |= {
-        row.image_id: row.file_name
-        for one in (after, before)
-        for row in one.images.dropna(subset="file_name").itertuples()
-    }
-    # Why an image that is gone is not in the later version, and why a new one was not in the earlier.
-    reasons = {row.item: row.reason.replace("_", " ") for one in (before, after) for row in one.ledger.itertuples()}
-    for name in ("queries", "images", "judgments"):
-        for change in ("added", "removed", "changed", "confirmed"):
-            changes = getattr(difference, f"{name}_{change}", ())
-            if changes:
-                shown: list[list[object]] = [_changed_row(name, entry, texts, reasons) for entry in changes[:rows]]
-                if len(changes) > rows:
-                    shown.append([f"… and {len(changes) - rows:,} more", *[""] * (len(_COLUMNS[name]) - 1)])
-                terminal.print_table(f"{name.capitalize()} {change}: {len(changes):,}", _COLUMNS[name], shown)
+    tables = list(list_changes(before.tables, after.tables, difference, _ROWS if page is None else _PAGE_ROWS))
+    for table in tables:
+        shown: list[list[object]] = [[*row] for row in table.rows[:_ROWS]]
+        if table.total > _ROWS:
+            shown.append([f"… and {table.total - _ROWS:,} more", *[""] * (len(table.columns) - 1)])
+        title = f"{table.kind.capitalize()} {table.change}: {table.total:,}"
+        terminal.print_table(title, table.columns, shown)
     if difference.judgments_with_them:
         terminal.out.print(f"{difference.judgments_with_them:,} judgments came or went with their query or image")
     terminal.out.print(difference.comparability)
-
-
-_COLUMNS = {
-    "queries": ["query", "text", "what"],
-    "images": ["image", "what"],
-    "judgments": ["query", "image", "what"],
-}
-
-
-def _changed_row(name: str, entry: Any, texts: dict[Any, Any], reasons: dict[str, str]) -> list[object]:
-    """Return a row of the table of changes: texts and file names, and the changed values, or the reason."""
-    if isinstance(entry, str):
-        return [texts.get(entry, entry), reasons.get(texts.get(entry, ""), "")]
-    ids = ("query_id", "image_id", "text") if name == "queries" else ("query_id", "image_id")
-    rest = {k: v for k, v in entry.items() if k not in ids or isinstance(v, tuple)}
-    rest = {k: v for k, v in rest.items() if not isinstance(v, tuple) or v[0] != v[1]}
-    what = ", ".join(f"{k} {v[0]} → {v[1]}" if isinstance(v, tuple) else f"{k} {v}" for k, v in rest.items())
-    about = {
-        "queries": [entry.get("query_id"), texts.get(entry.get("query_id"))],
-        "images": [texts.get(entry.get("image_id"), entry.get("image_id"))],
-        "judgments": [texts.get(entry.get("query_id")), texts.get(entry.get("image_id"), entry.get("image_id"))],
-    }
-    return [*about[name], what]
+    if page is not None:
+        earlier, later = (read_set(one.path) for one in (before, after))
+        with pages_in(page_language):
+            html = render_difference_page(earlier, later, tables, difference.comparability)
+            write_page(page, html, "or give another file")
+        terminal.err.print(f"page written: {page}", markup=False)
 
 
 def _agree_to_definition(lines: list[str]) -> bool:

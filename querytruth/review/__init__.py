@@ -9,6 +9,7 @@ become decisions), `decisions_page.py`, `server.py` (who may come in); `review_e
 `result_pool.py` (what searches returned and nobody judged),
 `foreign_judgments.py` (qrels in the ids of others), `similar_images.py`
 (and the files of rejected items); reading: `folder_index.py` (what lies below a folder), `evaluation_page.py`,
-`comparison_page.py`, `board_pages.py`, `search_views.py`, `gate_reports.py`, with `result_cards.py`,
+`comparison_page.py`, `difference_page.py` (of two versions), `board_pages.py`, `search_views.py`,
+`gate_reports.py`, with `result_cards.py`,
 `query_selection.py`, `failure_causes.py`, `evaluation_plots.py`.
 """

@@ -39,7 +39,6 @@ _EVERY_ADDRESS = ("", "*", "0.0.0.0", "::")
 app = group("review", "Open the page on which people judge a set, or hand it out as CSV.")
 
 _SHOWN_PROBLEMS = 20
-_SHOWN_CHANGES = 5  # of each kind, after an apply
 AuditOption = Annotated[str | None, option(help="The audit whose sample it is.")]
 
 
@@ -401,7 +400,7 @@ def apply(
         return
     show_build_result(result)
     if result.is_new:
-        set_commands.diff(str(path), str(result.path), rows=_SHOWN_CHANGES)
+        set_commands.diff(str(path), str(result.path))
 
 
 def raise_problems(file: Path, problems: list[str]) -> None:

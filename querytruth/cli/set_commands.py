@@ -15,7 +15,7 @@ from querytruth.errors import UserError
 from querytruth.sets.manifest import Manifest
 
 _MOST_REJECTED = 100  # rows on a terminal
-_ROWS, _PAGE_ROWS = 20, 200  # of each kind of change, on a terminal and on a page
+_ROWS, _PAGE_ROWS = 10, 200  # of each kind of change, on a terminal and on a page
 
 
 @command

@@ -11,7 +11,7 @@ from querytruth.backends.steps import step
 from querytruth.errors import UserError, suggest_choice, translate_write_errors
 from querytruth.evaluation import encoded_sets, judged_sets, leaderboard, statistics, steps
 from querytruth.evaluation.metrics import parse_metric
-from querytruth.evaluation.result_types import ResultFile
+from querytruth.evaluation.result_types import BOUNDS, ResultFile
 from querytruth.review.board_pages import render_leaderboard
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import canonical_json
@@ -40,20 +40,26 @@ def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
     stored = set_files.read_set(path, ("queries", "qrels")).tables
     clusters = statistics.align_clusters(judged_sets.cluster_queries(stored.queries), common)
     figures = {name: table.loc[common, chosen].to_numpy() for name, table in tables.items()}
+    limits = {name for name, (data, _) in results.items() if data["system"]["kind"] == "baseline" and name in BOUNDS}
+    competing = {name: values for name, values in figures.items() if name not in limits}
     described = {
         name: _describe_system(data, chosen, path.parent.parent / ".vectors") for name, (data, _) in results.items()
     }
     bounds = {name: (one["at_least"], one["at_most"]) for name, one in described.items()}
     about, counts = (next(iter(results.values()))[0][part] for part in ("set", "counts"))
     is_pooled = judged_sets.is_pooled(stored.qrels)
-    ranks, groups = leaderboard.rank_systems(figures, clusters=clusters, bounds=bounds if is_pooled else {})
+    ranks, groups = leaderboard.rank_systems(competing, clusters=clusters, bounds=bounds if is_pooled else {})
+    listed = [asdict(rank) | described[rank.name] for rank in ranks]
+    for name in limits:  # the floor and the ceiling stand at their figures, without a rank
+        unranked = {"name": name, "mean": float(figures[name].mean()), "best_rank": None, "worst_rank": None}
+        listed.append(unranked | described[name])
     return {
         "schema_version": 1,
         "set": about,
         "metric": chosen,
         "queries": len(common),
         "queries_of_set": counts.get("queries_of_set"),
-        "systems": [asdict(rank) | described[rank.name] for rank in ranks],
+        "systems": sorted(listed, key=lambda one: (-one["mean"], one["name"])),
         "groups": groups,
     }
 

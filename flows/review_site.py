@@ -1,5 +1,6 @@
 """The review page of a version, or of a table of topics: its views, and the files behind each."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,10 +79,12 @@ def open_review_site(
     pairs: list[tuple[str, str]] = []
     notes: list[str] = []
     if runs or systems:
+        from querytruth.audit.steps import ASSUMED_SECONDS
         from querytruth.review.result_pool import read_result_pool
 
         pool = read_result_pool(stored, runs, depth, systems)
-        pairs, notes = pool.pairs, pool.notes
+        pairs, minutes = pool.pairs, math.ceil(len(pool.pairs) * ASSUMED_SECONDS / 60)
+        notes = [*pool.notes, f"to judge them takes about {minutes:,} minutes, at {ASSUMED_SECONDS:g} s a pair"]
     site = _judging_site(stored, reviewer, about, pairs) if judged else _captioning_site(stored, reviewer, about)
     for name, build_routes in (
         ("Audit", _audit_routes),

@@ -24,6 +24,7 @@ from querytruth.evaluation import encoded_sets, judged_sets, live_systems, query
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.ranking import rank_run
+from querytruth.evaluation.result_types import BOUNDS
 from querytruth.evaluation.system_answers import AskOptions
 from querytruth.records import stable_hash
 from querytruth.review.page_parts import embed_jpeg, render_template
@@ -38,7 +39,6 @@ PAGE_FILE = "notice.html"
 _STRIP = 12  # images shown of each kind
 _LOOKED_AT, _SIDE = 1000, 160  # images at most, and pixels of their longer side
 _ROWS = 20  # parts without a query, shown
-_BASELINES = ("random", "oracle")  # whose results say nothing of a search
 
 
 def _load_system(
@@ -64,7 +64,7 @@ def _find_best_result(judged: JudgedSet, metric: str) -> Path | None:
     means = {
         name: float(table[metric].mean())
         for name, (result, table) in steps.load_stored_results(path).items()
-        if result["system"]["name"] not in _BASELINES and metric in table and "part" not in result["set"]
+        if result["system"]["name"] not in BOUNDS and metric in table and "part" not in result["set"]
     }
     folder = path.parent / published_files.RESULTS_FOLDER / path.name
     return folder / max(means, key=lambda name: means[name]) if means else None

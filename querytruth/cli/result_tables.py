@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
 from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison, describe_queries
+from querytruth.evaluation.result_types import BOUNDS
 from querytruth.evaluation.system_differences import make_unique_names
 from querytruth.sets.manifest_notes import describe_certificate
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 
 _SIDE_BY_SIDE = ("hit@1", "hit@10", "ndcg@10")  # of several systems, where evaluated
-_REFERENCE_BASELINES = ("random", "oracle")  # floor and ceiling: warnings about them are expected
 _MAX_LEFT_OUT = 10  # ids; the result's folder lists all
 _DIRECTION_NAMES = {"text_to_image": "texts find images", "image_to_text": "images find texts"}
 
@@ -133,7 +133,7 @@ def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
         rows.append(["chance", *[f"{chance[metric]:.3f}" for metric in shown]])
     terminal.print_table(_format_scope(systems[0]), ["system", *shown], rows)
     for result in systems:
-        if result.system["kind"] != "baseline" or result.system["name"] not in _REFERENCE_BASELINES:
+        if result.system["kind"] != "baseline" or result.system["name"] not in BOUNDS:
             show_warnings(result, prefix=f"{result.system['name']}: ")
 
 

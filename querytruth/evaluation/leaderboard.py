@@ -40,7 +40,7 @@ def rank_systems(
     system what its mean is at least and at most, where judgments are missing."""
     names = sorted(figures, key=lambda name: (-float(np.mean(figures[name])), name))
     is_better = _find_better([figures[name] for name in names], clusters)
-    ends = np.array([bounds.get(name, (np.inf, -np.inf)) for name in names])
+    ends = np.array([bounds.get(name, (np.inf, -np.inf)) for name in names]).reshape(-1, 2)
     is_better &= ends[:, :1] >= ends[None, :, 1]
     count = len(names)
     ranks = [

@@ -14,6 +14,8 @@ Count = Annotated[int, Meta(ge=0)]
 Time = Annotated[str, Meta(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\+00:00\Z")]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
+BOUNDS = ("random", "oracle")  # baselines that are the floor and the ceiling: no search competes with them
+
 
 class SystemDescription(TypedDict):
     """`system`: what was evaluated. `sha256`: of the file; `run_of`: the set of another result whose run this is;

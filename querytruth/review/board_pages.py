@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from querytruth.evaluation.evaluation_result import find_other_queries
-from querytruth.review.folder_index import BOUNDS
 from querytruth.review.page_parts import PAGE_TEXTS, render_template
 
 BOARD_TEXTS: dict[str, dict[str, str]] = PAGE_TEXTS["board"]
@@ -14,9 +13,9 @@ _OPTIONAL = ("identity", "latency", "missing", "ties", "warnings")  # columns th
 _TemplateData = dict[str, Any]
 
 
-def format_rank(best: int, worst: int) -> str:
-    """Returns a rank interval: `2-4`, or `2`."""
-    return str(best) if best == worst else f"{best}-{worst}"
+def format_rank(best: int | None, worst: int | None) -> str:
+    """Return a rank interval: `2-4`, or `2`; "" for the floor and the ceiling, which have none."""
+    return "" if best is None else str(best) if best == worst else f"{best}-{worst}"
 
 
 def render_leaderboard(board: Mapping[str, Any], language: str = "en") -> str:
@@ -45,7 +44,7 @@ def _describe(one: Mapping[str, Any]) -> _TemplateData:
     ties = one["queries_with_a_tie_at_the_cut"]
     return {
         "name": one["name"],
-        "is_bound": one["kind"] == "baseline" and one["name"] in BOUNDS,
+        "is_bound": one["best_rank"] is None,
         "kind": " ".join(filter(None, (one["kind"], conditions.get("type")))),
         "rank": format_rank(one["best_rank"], one["worst_rank"]),
         "value": f"{one['mean']:.4f}",

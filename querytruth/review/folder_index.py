@@ -16,10 +16,10 @@ from typing import TypeVar
 
 import msgspec
 
+from querytruth.evaluation.result_types import BOUNDS
 from querytruth.sets.published_files import AUDITS_FOLDER, RESULTS_FOLDER
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".heic", ".heif", ".avif", ".gif", ".bmp", ".tif", ".tiff")
-BOUNDS = ("oracle", "random")  # baselines that no system competes with
 _OWN_PAGE = b'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:'
 _TITLE = re.compile(rb"<title>(.*?)</title>", re.DOTALL)
 _LANGUAGE = re.compile(rb'<html lang="(\w+)"')

@@ -258,6 +258,6 @@ export class Deck {
     this.times = this.times.filter((time) => Date.now() - time < 300_000);
     const minutes = this.times.length > 4 ? (Date.now() - this.times[0]) / 60_000 : 0;
     const pace = minutes ? this.times.length / minutes : 0;
-    byId("rate").textContent = pace ? t("%(pace)s decisions a minute", { pace: pace.toFixed(0) }) : "";
+    byId("rate").textContent = pace ? t("%(pace)s decisions a minute, about %(left)s minutes left", { pace: pace.toFixed(0), left: Math.ceil((total - done) / pace).toLocaleString("en") }) : "";
   }
 }

@@ -231,6 +231,7 @@ def render_notice_page(stored: StoredSet, found: JsonRecord, language: str) -> s
         plot=draw_intervals(seen, PAGE_TEXTS[language]["seen_ndcg"]) if seen else "",
         hubs=hubs,
         drawn=drawn,
+        names=stored.tables.images.set_index("image_id")["file_name"].fillna("").to_dict(),
         data={name: embed_jpeg(jpeg) for name, jpeg in jpegs.items()},
         depth=blind_spots.DEPTH,
     )

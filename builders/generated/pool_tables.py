@@ -29,7 +29,6 @@ from querytruth.sets.review_csv import ReviewTableOptions
 TOPIC_COLUMNS = ["query_id", "text", "topic", "kind", "origin", "round", "also"]
 OBJECT_COLUMNS = ["query_id", "text", "topic", "origin", "round", "flag", "score", "nearest"]
 _SHOWN_PROBLEMS = 20
-_READS = {"topics": "objects", "objects": "collect"}  # the command that goes on from a table
 
 
 def build_topic_export(
@@ -244,7 +243,7 @@ def _import_decisions(
         )
     reading = review_tables.read_filled_table(export, filled_table.rows, allow)
     if reading.problems:
-        raise _rejected_table_error(path, reading, stage)
+        raise _rejected_table_error(path, reading)
     folder = generation_folder(definition) / stage
     append_decisions(folder, complete_decision_log(export, reading.decisions, read_decisions(folder, QueryDecision)))
     return export, reading.decisions
@@ -277,10 +276,9 @@ def _write(export: review_tables.ReviewExport, path: Path) -> None:
         review_csv.write_review_csv(export, path)
 
 
-def _rejected_table_error(path: Path, reading: review_tables.ReviewImportResult, stage: str) -> UserError:
+def _rejected_table_error(path: Path, reading: review_tables.ReviewImportResult) -> UserError:
     for problem in reading.problems[:_SHOWN_PROBLEMS]:
         current_run().reporter.log(f"{path} {problem}")
     count = len(reading.problems)
     reason = f"{count} problems, the first: {reading.problems[0]}; no decision was taken"
-    next_step = f"fix those cells, or allow just that: querytruth {_READS[stage]} --help"
-    return UserError(review_csv.REVIEW_CSV_STAGE, path, reason, next_step)
+    return UserError(review_csv.REVIEW_CSV_STAGE, path, reason, review_tables.suggest_tolerances(reading.problems))

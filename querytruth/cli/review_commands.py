@@ -405,12 +405,14 @@ def apply(
 
 def raise_problems(file: Path, problems: list[str]) -> None:
     """Print the problems of a filled-in CSV, and raise the UserError that none was taken."""
+    from querytruth.sets.review_tables import suggest_tolerances
+
     for problem in problems[:_SHOWN_PROBLEMS]:
         terminal.err.print(f"{file} {problem}", markup=False, soft_wrap=True)
     hidden = len(problems) - _SHOWN_PROBLEMS
     more = f" ({hidden} more)" if hidden > 0 else ""
     reason = f"{len(problems)} problems, listed above{more}; no decision was taken"
-    raise UserError("import review CSV", file, reason, "fix those cells, or allow just that (see --help)")
+    raise UserError("import review CSV", file, reason, suggest_tolerances(problems))
 
 
 def _show(reading: ReviewImportResult, next_: str) -> None:

@@ -5,7 +5,7 @@ import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -155,6 +155,21 @@ _Row = dict[str, str]
 
 class _InvalidAnswer(Exception):
     """An answer that is not accepted: the column and the reason."""
+
+
+# The options that accept a problem, by words of its line.
+_ACCEPTING = {
+    " of the export, ": "--allow-missing",
+    " is there twice": "--allow-doubled",
+    " is not in the export": "--allow-unknown",
+    " was exported as ": "--allow-changed",
+}
+
+
+def suggest_tolerances(problems: Sequence[str]) -> str:
+    """Return what to do about the problems of a filled-in table, with the options that accept some of them."""
+    options = [option for words, option in _ACCEPTING.items() if any(words in problem for problem in problems)]
+    return f"fix those cells, or accept them with {' '.join(options)}" if options else "fix those cells"
 
 
 def _matched(

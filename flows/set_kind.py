@@ -25,6 +25,7 @@ from querytruth.definitions import SetDefinition
 from querytruth.errors import UserError
 from querytruth.review.page_parts import pages_in
 from querytruth.sets import bucket_reading, bucket_versions, manifest, published_files, set_files, set_publishing
+from querytruth.sets.build_progress import write_progress
 from querytruth.sets.set_thumbnails import make_set_thumbnails
 
 RenderSetPage = Callable[[set_files.StoredSet], str]
@@ -117,7 +118,8 @@ class SetKind:
 
     def build_set(self, definition: Any) -> BuildResult:
         """Build and publish the next version of the set. Raises UserError where the build cannot go on."""
-        with keep_work_at(find_work_folder(definition)), use_table_options(definition.tables):
+        folder = definition.out / definition.name
+        with keep_work_at(find_work_folder(definition)), use_table_options(definition.tables), write_progress(folder):
             return self._build_set(definition)
 
     def _build_set(self, definition: Any) -> BuildResult:

@@ -73,7 +73,8 @@ class BuildRun:
     """How one build runs. `rescan`: read images again that were read before; `offline`: connect to no other host than
     `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `accept_loss`: go on where a
     decision log lost decisions; `durations`: the seconds of each step; `cluster`: its workers do the parts; `work`: the
-    set's folder in a bucket where they leave what they made, None: they write into the folders of this machine."""
+    set's folder in a bucket where they leave what they made, None: they write into the folders of this machine;
+    `address`: of the page of a Prefect run, or ""."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
@@ -85,6 +86,7 @@ class BuildRun:
     engine_hosts: tuple[str, ...] = ()
     cluster: Executor | None = None
     work: BucketFolder | None = None
+    address: str = ""
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
         """Run one step in this thread, and add its seconds to `durations`."""
@@ -179,13 +181,18 @@ def active_run(run: BuildRun) -> Iterator[BuildRun]:
 
 
 @contextmanager
-def keep_work_at(folder: BucketFolder | None) -> Iterator[None]:
-    """Have the steps of this context keep their work in a folder of a bucket; None: on this machine."""
-    token = _current.set(replace(current_run(), work=folder))
+def use_run(run: BuildRun) -> Iterator[None]:
+    """Run the steps of this context by a changed copy of the active run."""
+    token = _current.set(run)
     try:
         yield
     finally:
         _current.reset(token)
+
+
+def keep_work_at(folder: BucketFolder | None) -> AbstractContextManager[None]:
+    """Have the steps of this context keep their work in a folder of a bucket; None: on this machine."""
+    return use_run(replace(current_run(), work=folder))
 
 
 def step(title: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -6,7 +6,6 @@ where its first bytes are those of a page of querytruth.
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from querytruth.evaluation.result_types import BOUNDS
+from querytruth.sets.build_progress import PROGRESS_FILE, BuildProgress, read_progress
 from querytruth.sets.published_files import AUDITS_FOLDER, RESULTS_FOLDER
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".heic", ".heif", ".avif", ".gif", ".bmp", ".tif", ".tiff")
@@ -25,8 +25,6 @@ _TITLE = re.compile(rb"<title>(.*?)</title>", re.DOTALL)
 _LANGUAGE = re.compile(rb'<html lang="(\w+)"')
 T = TypeVar("T")
 _VERSION = re.compile(r"v([1-9][0-9]{0,8})")
-_PART = re.compile(r"\d+-of-(\d+)\.parquet")
-_RUNS_NOW = 300  # seconds since a build last wrote something
 _HEAD = 4096  # bytes of a file that say what it is
 
 
@@ -92,7 +90,7 @@ class ListedResult(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ListedSet:
-    """A set by its newest version. `key`: its name in addresses; `progress`: of a build that runs now, None: none does;
+    """A set by its newest version. `key`: its name in addresses; `progress`: of a build that runs now;
     `manifest` is None before the first version."""
 
     folder: Path
@@ -102,7 +100,7 @@ class ListedSet:
     results: list[ListedResult]
     audits: list[ListedPage]
     certificate: object
-    progress: str | None
+    progress: BuildProgress | None
 
     @property
     def key(self) -> str:
@@ -142,7 +140,7 @@ def read_folder(*folders: Path, beside: Path | None = None) -> FolderIndex:
                 inner.clear()
                 continue
             seen.add(real)
-            if (found := _read_set(folder, inner)) is not None:
+            if (found := _read_set(folder, inner, PROGRESS_FILE in names)) is not None:
                 index.sets.append(found)
                 others = map(read_page, sorted([*folder.glob("review/*.html"), *folder.glob("shown/*.html")]))
                 index.pages.extend(page for page in others if page is not None and page != found.page)
@@ -187,11 +185,11 @@ def read_page(path: Path) -> ListedPage | None:
     return ListedPage(path, name, language=language[1].decode() if language else "")
 
 
-def _read_set(folder: Path, inner: list[str]) -> ListedSet | None:
+def _read_set(folder: Path, inner: list[str], runs: bool) -> ListedSet | None:
     """The set whose versions, or first build, the folder has."""
     numbers = [int(found[1]) for name in inner if (found := _VERSION.fullmatch(name))]
     versions = sorted(number for number in numbers if (folder / f"v{number}" / "manifest.json").is_file())
-    progress = _read_progress(folder, versions) if {".scan", ".publish"} & {*inner} else None
+    progress = read_progress(folder) if runs else None
     if not versions:
         return None if progress is None else ListedSet(folder, [], None, None, [], [], None, progress)
     newest = f"v{versions[-1]}"
@@ -212,17 +210,6 @@ def _read_set(folder: Path, inner: list[str]) -> ListedSet | None:
 def _read_result(path: Path) -> ListedResult:
     figures = (_decode(path, ListedResult) or ListedResult()).figures
     return ListedResult(figures, path.parent.name, read_page(path.with_name("report.html")))
-
-
-def _read_progress(folder: Path, versions: list[int]) -> str | None:
-    """How far a build is by the parts of its scan; None where none wrote anything lately, or one has published."""
-    published = max((folder.joinpath(f"v{one}", "manifest.json").stat().st_mtime for one in versions), default=0.0)
-    parts = [path for path in folder.glob(".scan/*/*") if _PART.fullmatch(path.name)]
-    newest = max((path.stat().st_mtime for path in [*parts, folder / ".scan"] if path.exists()), default=0.0)
-    if newest <= published or time.time() - newest > _RUNS_NOW:
-        return None
-    total = max((int(found[1]) for one in parts if (found := _PART.fullmatch(one.name))), default=0)
-    return f"{len(parts)} / {total}" if total else ""
 
 
 def _make_key(path: Path) -> str:

@@ -8,5 +8,6 @@ In reading order: `benchmark_set.py` (the tables, their two digests), `ledger.py
 `bucket_reading.py`, `kept_work.py`, `kept_scan_parts.py` (the same in object storage); decisions: `absent_queries.py`,
 `decision_records.py`, `decision_log.py`, `decision_agreement.py`, `decision_outcomes.py`, `decision_application.py`,
 `review_tables.py`, `review_csv.py`, `judgment_rows.py`; what is asked of a set: `version_difference.py`,
-`leaked_queries.py`, `query_texts.py`, `text_sieve.py` (which texts may become queries), `image_vectors.py`.
+`leaked_queries.py`, `query_texts.py`, `text_sieve.py` (which texts may become queries), `image_vectors.py`,
+`build_progress.py` (how far a build is that runs now).
 """

@@ -42,15 +42,6 @@ def test_sets_results_audits_reports_searches_and_photos_are_found(tmp_path: Pat
     assert len([path for path in index.photos if path.parent.name == "photos"]) == 12
 
 
-def test_a_build_that_runs_now_is_shown_with_its_parts(tmp_path: Path) -> None:
-    parts = tmp_path / "datasets" / "new" / ".scan" / "a0"
-    parts.mkdir(parents=True)
-    for number in range(3):
-        (parts / f"0000{number}-of-00016.parquet").touch()
-    (one,) = read_folder(tmp_path).sets
-    assert (one.progress, one.versions, one.manifest) == ("3 / 16", [], None)
-
-
 def test_two_hundred_sets_are_listed_in_a_second_and_a_broken_one_is_left_out(tmp_path: Path) -> None:
     folder = publish_small_set(tmp_path, small_tables()).path.parent
     for number in range(200):

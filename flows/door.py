@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -199,6 +200,16 @@ class Door:
             read = [{name: row.get(name) or "" for name in _FIELDS} for row in rows]
             return {(row["query"], row["image"]): row | {"grade": str(int(row["grade"]))} for row in read}
 
+    def read_stated_grades(self, text: str) -> dict[str, str]:
+        """What the sets below the folder say of photos for a query, such as "trips: 1", by the photo's path. A set that
+        cannot be read says nothing."""
+        stated: dict[str, list[str]] = {}
+        for one in self.read_index().sets:
+            with suppress(OSError, ValueError, KeyError):
+                for name, grade in _read_grades(one.version, text) if one.versions else ():
+                    stated.setdefault(name, []).append(f"{one.folder.name}: {grade}")
+        return {name: ", ".join(grades) for name, grades in stated.items()}
+
     def judge(self, text: str, image: str, grade: int | None) -> None:
         """Write a judgment, or remove it. Raises UserError where the file cannot be written."""
         with self._lock:
@@ -248,6 +259,22 @@ class Door:
         cases: list[dict[str, object]] = [{"query": text, "must": images} for text, images in right.items()]
         photos = self.find_photo_folder(self.read_index())
         return add_cases(Path(GOLDEN), {"system": Path(system), "images": photos}, SHOWN, cases)
+
+
+def _read_grades(version: Path, text: str) -> Iterable[tuple[str, int]]:
+    """File names and grades of a query's judgments; of a set without this query nothing but its texts is read."""
+    import pandas as pd
+
+    def read(table: str, columns: list[str], column: str, values: list[str]) -> pd.DataFrame:
+        return pd.read_parquet(version / f"{table}.parquet", columns=columns, filters=[(column, "in", values)])
+
+    queries = read("queries", ["query_id"], "text", [text])
+    if queries.empty:
+        return ()
+    qrels = read("qrels", ["image_id", "relevance"], "query_id", queries["query_id"].tolist()).astype({"image_id": str})
+    names = read("images", ["image_id", "file_name"], "image_id", qrels["image_id"].unique().tolist())
+    merged = qrels.merge(names.astype(str))
+    return zip(merged["file_name"], merged["relevance"].tolist(), strict=True)
 
 
 def _write_line(*words: object) -> str:

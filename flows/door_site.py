@@ -87,9 +87,9 @@ def _search_routes(door: Door) -> APIRouter:
     def search(
         text: _Text, systems: Annotated[tuple[str, ...], Body(max_length=2)] = (), url: _Text = ""
     ) -> dict[str, object]:
-        """The first results of one or two searches; an address is described first."""
+        """The first results of one or two searches, with what is known of each; an address is described first."""
         systems = (str(door.propose_system(url, text)),) if url else systems
-        graded = door.read_judgments()
+        graded, stated = door.read_judgments(), door.read_stated_grades(text)
         answers = []
         for system in systems:
             hits, problem = [], ""
@@ -97,9 +97,9 @@ def _search_routes(door: Door) -> APIRouter:
                 for rank, hit in enumerate(door.search(system, text), 1):
                     grade = graded.get((text, hit.id), {}).get("grade")
                     is_photo = not hit.id.startswith(NO_IMAGE)
-                    hits.append(
-                        {"rank": rank, "name": hit.id.removeprefix(NO_IMAGE), "grade": grade, "is_photo": is_photo}
-                    )
+                    name = hit.id.removeprefix(NO_IMAGE)
+                    known = {"grade": grade, "stated": stated.get(name), "is_photo": is_photo}
+                    hits.append({"rank": rank, "name": name, **known})
             except UserError as error:
                 problem = str(error)
             described = Path(system).read_text("utf-8") if url else ""

@@ -173,8 +173,8 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 455,
-    "lines": 78_098,
-    "lines of imports": 6_185,
+    "lines": 78_125,
+    "lines of imports": 6_187,
     "carriers that are built at one place": 87,
     "functions with seven parameters or more": 14,
     "Any": 1_481,

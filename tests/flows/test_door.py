@@ -65,6 +65,16 @@ def test_an_address_and_ten_judgments_are_a_figure_that_evaluate_confirms(
         assert result.figures["low"].tolist() == [first["low"], second["low"]]
 
 
+def test_results_say_how_the_sets_of_the_folder_judge_them(search: Search) -> None:
+    Path("truth.csv").write_text("query,image,grade\nred,p01.jpg,2\nred,p02.jpg,0\nblue,p03.jpg,1\n")
+    qt.import_set("pairs", "truth.csv", "datasets/colours", images="photos")
+    door = open_photos()
+    assert door.read_stated_grades("red") == {"p01.jpg": "colours: 2", "p02.jpg": "colours: 0"}
+    assert door.read_stated_grades("green") == {}
+    Path("datasets/colours/v1/queries.parquet").write_bytes(b"damaged")
+    assert door.read_stated_grades("red") == {}
+
+
 def test_ten_people_judge_at_once_and_no_judgment_is_lost(search: Search) -> None:
     door = open_photos()
     with ThreadPoolExecutor(10) as people:

@@ -29,6 +29,7 @@ function tile(hit) {
     ? element("button", { type: "button", class: "photo", "data-tile": true, "aria-label": `${hit.rank}: ${hit.name}`, on: { click: () => enlarge(hit.name) } }, photo(photoPath(320, hit.name), ""))
     : element("button", { type: "button", class: "photo", "data-tile": true, disabled: true }, "no photo of the folder");
   made.append(shown, element("p", { title: hit.name }, element("b", {}, `${hit.rank} `), element("bdi", {}, hit.name)));
+  if (hit.stated) made.append(element("p", { class: "quiet" }, element("bdi", {}, hit.stated)));
   if (hit.is_photo) made.append(element("div", { class: "row" }, grade(1, "Fits", "y", "yes"), grade(0, "No", "n", "no")));
   return made;
 }

@@ -220,6 +220,7 @@ def measure_truth(embedder: str, captions: Path) -> None:
     area = rank_area(scores, relevant.astype(float))
     print(f"{len(pairs):,} pairs, {relevant.sum()} relevant, AUROC {area:.3f} by sentences, "
           f"{rank_area(pairs['letters'].to_numpy(), relevant.astype(float)):.3f} by letters")  # fmt: skip
+    print(f"calibration error after 200 answers {measure_calibration(scores, relevant):.3f}")
     print(
         "judgments | order | found by people | recall at precision .90 | recall, precision where the judge expects .90"
     )
@@ -231,6 +232,20 @@ def measure_truth(embedder: str, captions: Path) -> None:
     for (count, name), found in sorted(results.items()):
         people, best, recall, precision = np.mean(found, axis=0)
         print(f"{count:,} | {name} | {people:.3f} | {best:.3f} | {recall:.3f}, {precision:.3f}")
+
+
+def measure_calibration(scores: FloatArray, relevant: BoolArray, known: int = 200) -> float:
+    """The calibration error, by tenths of all other pairs, after so many drawn answers; the mean of all seeds."""
+    errors = []
+    for seed in range(SEEDS):
+        order = np.random.default_rng(seed).permutation(len(scores))
+        drawn, rest = order[:known], order[known:]
+        chances = fit_curve(scores[drawn], relevant[drawn].astype(float), scores[rest])
+        parts = np.array_split(np.argsort(chances, kind="stable"), 10)
+        errors.append(
+            sum(len(one) * abs(chances[one].mean() - relevant[rest][one].mean()) for one in parts) / len(rest)
+        )
+    return float(np.mean(errors))
 
 
 def complete_truth(known: RowIndices, relevant: BoolArray, scores: FloatArray) -> tuple[float, float, float, float]:
@@ -255,6 +270,9 @@ def measure_order(file: Path) -> None:
     relevant = table["human"].to_numpy() >= 2
     results = defaultdict(list)
     for judge in judges:
+        known = table[judge].notna()
+        error = measure_calibration(table.loc[known, judge].to_numpy(float), relevant[known])
+        print(f"{judge}: calibration error after 200 answers {error:.3f}")
         pairs, tops = make_systems(table, [name for name in judges if name != judge])
         pairs["score"] = table[judge].astype(float)
         scores = pairs["score"].fillna(pairs["score"].median()).to_numpy()

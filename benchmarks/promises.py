@@ -29,6 +29,8 @@ CHECKS: dict[str, Callable[[np.random.Generator, int], Iterable[Cell]]] = {
     "clustered_plans": promises.check_clustered_plans,
     "pairs": promises.check_pair_audits,
     "people": promises.check_people,
+    "certificate": promises.check_certificate,
+    "cost": promises.check_cost,
 }
 
 

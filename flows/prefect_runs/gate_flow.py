@@ -20,7 +20,7 @@ from querytruth.evaluation import evaluation_result, live_systems, systems
 from querytruth.evaluation.release_gate import GATE_STAGE
 from querytruth.evaluation.requests import EvaluationOptions, GateOptions
 from querytruth.evaluation.system_answers import AskOptions
-from querytruth.review.gate_reports import describe_check, render_gate_markdown
+from querytruth.review.gate_reports import list_verdicts, render_gate_markdown
 
 
 class GateParameters(GateOptions):
@@ -62,9 +62,8 @@ def gate_service(parameters: GateParameters) -> State[Any]:
     report = run_gate(judged, systems.load_run_system(stored.folder, judged), baseline, spec)
     key, text = artifact_key(str(judged.description["name"]), "gate"), render_gate_markdown(report)
     call_server_if_available(lambda: create_markdown_artifact(text, key))
-    message = f"{report.candidate} against {report.baseline}: " + "; ".join(
-        f"{one.verdict} {one.metric} {one.slice}".rstrip() + f" ({describe_check(one)})" for one in report.checks
-    )
+    reasons = "; ".join(f"{verdict} {name} ({reason})" for verdict, name, reason in list_verdicts(report))
+    message = f"{report.candidate} against {report.baseline}: {reasons}"
     if report.verdict == "PASS":
         return Completed(name="Passed", message=message)
     if report.verdict in ("UNDECIDED", "IDENTICAL"):

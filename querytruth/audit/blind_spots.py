@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr, stdtrit
 
 from querytruth.array_types import BoolArray, RowIndices, Vectors
 from querytruth.audit.mutation_score import AnsweredQueries, name_parts
-from querytruth.evaluation.statistics import correct_holm, estimate_mean
+from querytruth.evaluation.statistics import compare_means, correct_holm
 
 DEPTH = 10  # the first results, which people look at
 CUTS = (1, 2, 5, 10, 20, 50, 100)
@@ -90,28 +89,13 @@ def compare_kinds(
     for kind, member, known in list_kinds(images):
         members = member[compared := of & known]
         if FEWEST <= members.sum() <= len(members) - FEWEST:
-            figures = compare_shares(is_blind[compared], members, cluster[compared])
-            rows.append((name, kind, int(members.sum()), *figures))
+            blind = is_blind[compared].astype(np.float64)
+            found, p = compare_means(blind, members, cluster[compared])
+            shares = float(blind[members].mean()), float(blind[~members].mean())
+            rows.append((name, kind, int(members.sum()), *shares, found.value, found.low, found.high, p))
     table = pd.DataFrame(rows, columns=KIND_COLUMNS)
     table["p"] = correct_holm(table["p"].to_numpy(dtype=np.float64))
     return table.sort_values("p", kind="stable", ignore_index=True)
-
-
-def compare_shares(is_blind: BoolArray, member: BoolArray, cluster: RowIndices) -> tuple[float, ...]:
-    """Returns both shares, the difference of their estimates with its 95% interval, and its p-value (Welch's test)."""
-    parts, codes = [], pd.factorize(cluster)[0]
-    for side in (member, ~member):
-        sizes = np.bincount(codes[side])
-        sums = np.bincount(codes[side], is_blind[side])[sizes > 0, None].astype(np.float64)
-        mean, error, freedom = estimate_mean(sums, sizes[sizes > 0].astype(np.float64), (0.0, 1.0))
-        parts.append((float(mean[0]), float(error[0]) ** 2, freedom))
-    (one, its_variance, its_freedom), (other, variance, freedom) = parts
-    both = its_variance + variance
-    welch = both**2 / (its_variance**2 / its_freedom + variance**2 / freedom)
-    difference, reach = one - other, float(stdtrit(welch, 0.975)) * both**0.5
-    p = float(2 * stdtr(welch, -abs(difference) / both**0.5))
-    ends = max(difference - reach, -1.0), min(difference + reach, 1.0)
-    return float(is_blind[member].mean()), float(is_blind[~member].mean()), difference, *ends, p
 
 
 def list_kinds(images: pd.DataFrame) -> Iterator[tuple[str, BoolArray, BoolArray]]:

@@ -42,10 +42,10 @@ class CardAudit:
         known |= {pair: grade > 0 for pair, grade in answers.grades.items()}
         return self.pool.find_cards(audit_files.read_cards(self.audit.path) if cards is None else cards, known)
 
-    def certify(self, answers: AuditAnswers, **more: int) -> JsonRecord:
+    def certify(self, answers: AuditAnswers) -> JsonRecord:
         """Returns what these answers certify, with how far people err once all wanted pairs are judged again;
         `to_judge_again` of them wait."""
-        stated = self.answer(answers).certify(self.goal, errors=self._bound_errors(answers), **more)
+        stated = self.answer(answers).certify(self.goal, errors=self._bound_errors(answers))
         return stated | {"to_judge_again": len(self._list_again(answers))}
 
     def hand_out(self, answers: AuditAnswers, reviewer: str, count: int) -> list[tuple[str, str]]:

@@ -28,7 +28,6 @@ from querytruth.questions import ChatSession
 from querytruth.sets.manifest_notes import Reliability
 from querytruth.sets.set_files import read_set
 
-_MAX_GRADE = 127
 FEWEST_CALIBRATED = 30  # answers, below which no score of a judge is believed
 _FOLDS = 5
 _PRIOR = 2  # answers at the base rate that each step of a curve gets (m-estimate, Cestnik 1990)
@@ -100,9 +99,10 @@ def _describe_scored(scores: FloatArray, people: RowIndices, queries: Sequence[s
 
 def weighted_kappa(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> float | None:
     """Returns Cohen's kappa of two lists of categories with a weight per item; None where it is not defined."""
-    table = _cross(people, judge, weights)
-    expected = float((table.sum(axis=0) * table.sum(axis=1)).sum())
-    return None if expected >= 1 - 1e-12 else float((np.trace(table) - expected) / (1 - expected))
+    both = [np.asarray(one)[:, None] == np.union1d(people, judge) for one in (people, judge)]
+    shares = [np.average(one, axis=0, weights=weights) for one in both]
+    same, expected = np.average((both[0] & both[1]).any(axis=1), weights=weights), float(shares[0] @ shares[1])
+    return None if expected >= 1 - 1e-12 else float((same - expected) / (1 - expected))
 
 
 def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> JsonRecord:
@@ -111,10 +111,7 @@ def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Seq
     intervals; how often (of drawn pairs) each grade of people met each grade of the judge."""
     person, model, weight = (np.asarray(given) for given in (people, judge, weights))
     says, is_relevant = model > 0, person > 0
-    confusion: dict[str, dict[str, int]] = {}
-    for one, other in zip(person.tolist(), model.tolist(), strict=True):
-        row = confusion.setdefault(str(one), {})
-        row[str(other)] = row.get(str(other), 0) + 1
+    counts = pd.crosstab(person, model).rename(index=str, columns=str).to_dict("index")
     return {
         "pairs": len(person),
         "kappa": weighted_kappa(people, judge, weights),
@@ -123,7 +120,7 @@ def describe_agreement(people: Sequence[int], judge: Sequence[int], weights: Seq
         "relevant_by_judge": float(np.average(says, weights=weight)),
         "sensitivity": _describe(_rate(says[is_relevant], weight[is_relevant])),
         "specificity": _describe(_rate(~says[~is_relevant], weight[~is_relevant])),
-        "confusion": {grade: dict(sorted(row.items())) for grade, row in sorted(confusion.items())},
+        "confusion": {grade: {other: n for other, n in row.items() if n} for grade, row in counts.items()},
     }
 
 
@@ -179,13 +176,6 @@ def rank_area(scores: FloatArray, relevant: FloatArray) -> float:
     return float(
         (ranks[relevant > 0].sum() - positives * (positives + 1) / 2) / (positives * (len(scores) - positives))
     )
-
-
-def _cross(people: Sequence[int], judge: Sequence[int], weights: Sequence[float]) -> FloatArray:
-    table = np.zeros((_MAX_GRADE + 1, _MAX_GRADE + 1))
-    np.add.at(table, (np.asarray(people, dtype=int), np.asarray(judge, dtype=int)), np.asarray(weights, dtype=float))
-    total: FloatArray = table / max(table.sum(), 1e-300)
-    return total
 
 
 def _rate(hits: BoolArray, weight: FloatArray) -> IntervalEstimate:

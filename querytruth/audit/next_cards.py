@@ -181,11 +181,6 @@ class AnsweredPool:
         return (self.kept + self.found) / most if most else 1.0
 
     @property
-    def wrong_share(self) -> float:
-        """The share of the truth that is wrong, at most."""
-        return self.doubt[0] / self.truth_size if self.truth_size else 0.0
-
-    @property
     def truth_size(self) -> int:
         """How many pairs the truth has with these answers."""
         return self.wrong.size - (self.wrong.at_most - self.doubt[0]) + self.found
@@ -231,10 +226,10 @@ class AnsweredPool:
         weights = _FORGET ** np.arange(int(is_drawn.sum()))[::-1]
         return float((2 + weights @ self.is_relevant[is_drawn]) / (2 + weights @ self.forecasts[is_drawn]))
 
-    def certify(self, goal: float, more: int = _MORE, errors: ErrorBounds | None = None) -> JsonRecord:
+    def certify(self, goal: float, errors: ErrorBounds | None = None) -> JsonRecord:
         """Returns the certificate: what holds, with 95% confidence and at every look, of the truth with these answers,
-        and what more cards would give. `errors`: how far people err; None: the answers are taken as right. The goal is
-        reached by what people found, whatever they missed."""
+        and what 100 more cards would give. `errors`: how far people err; None: the answers are taken as right. The goal
+        is reached by what people found, whatever they missed."""
         chances, is_free = self.predict()
         expected = -np.sort(-chances[is_free & ~self.pool.is_marked])
         wrong, missed, slips, again = errors or (0.0, 0.0, 0.0, 0)
@@ -264,9 +259,9 @@ class AnsweredPool:
             "missing_at_most": self.missing.at_most - self.found,
             "relevant_estimate": self.estimate_relevant(),
             "further": {
-                "judgments": more,
+                "judgments": _MORE,
                 "recall_at_least": max(
-                    certificate.forecast_recall(self.missing, expected, more, goal, self.kept) / (1 + missed),
+                    certificate.forecast_recall(self.missing, expected, _MORE, goal, self.kept) / (1 + missed),
                     recall,
                 ),
             },
@@ -281,7 +276,9 @@ class AnsweredPool:
         free = np.flatnonzero(is_free & ~self.pool.is_marked)
         free = free[np.argsort(-chances[free], kind="stable")]
         marked = np.flatnonzero(is_free & self.pool.is_marked)
-        checks = 0 if self.wrong_share <= WRONG_GOAL else min(len(marked), asked // _SHARE_OF_ROUND["wrong"])
+        checks = (
+            0 if self.doubt[0] <= WRONG_GOAL * self.truth_size else min(len(marked), asked // _SHARE_OF_ROUND["wrong"])
+        )
         unseen = min(self.outside.left, asked // _SHARE_OF_ROUND["outside"])
         size = min(asked - checks - unseen, len(free))
         depth, _ = certificate.plan_cards(self.missing, chances[free], goal, self.kept) if size else (0, 0.0)

@@ -21,7 +21,6 @@ AUDIT_TEXTS, STRATUM_TEXTS = (_TEXTS[part] for part in ("page", "strata"))
 PAGE_LANGUAGES = tuple(AUDIT_TEXTS)
 _MOST_SHOWN = 24  # found pairs of a kind
 _KINDS = ("missing", "wrong")
-_SHARES = ("missing_share", "wrong_share")
 _TemplateData = dict[str, Any]
 
 
@@ -56,17 +55,15 @@ def render_audit_page(
         digest=report["set"]["content_digest"],
         audit_id=report["audit_id"],
         answers=report["answers"],
-        headline=[_figure(row) for row in report["truth"]],
-        certificate=_certificate(report.get("certificate")),
-        undetermined=_undetermined(report),
+        truth={row["measure"]: row for row in report["truth"]},
+        certificate=report.get("certificate"),
         unit=report["unit"],
         metrics=_metrics(report["figures"], AUDIT_TEXTS[language]),
-        orders=[one for one in report["order"] if one["pairs"]],
-        slices=[_slice(row) for row in report["slices"]],
+        slices=report["slices"],
         found=[_found(kind, report["found"][kind], tiles) for kind in _KINDS],
-        judge=_judge(report["judge"]),
+        judge=report["judge"],
+        grades=_list_grades(report["judge"]),
         outside=report["outside"],
-        width=report["width"],
         strata=_strata(report, STRATUM_TEXTS[language]),
     )
 
@@ -81,60 +78,19 @@ def _describe_scores(judge: Mapping[str, Any] | None, texts: Mapping[str, str]) 
     return {**texts, "judge_lead": texts["scored_lead"] + sampled, "no_agreement": believed}
 
 
-def _certificate(stated: Mapping[str, Any] | None) -> _TemplateData | None:
-    """Return what is certified, as texts, and what more judgments would give."""
-    if stated is None:
-        return None
-    shares = {name: _format(stated[name], True) for name in ("recall_at_least", "wrong_at_most", "goal")}
-    unseen, of_all = stated["outside_per_query_at_most"], stated["recall_of_all_at_least"]
-    return {
-        **stated,
-        **shares,
-        "outside_per_query_at_most": None if unseen is None else _format(unseen, False),
-        "recall_of_all_at_least": None if of_all is None else _format(of_all, True),
-        "then": _format(stated["further"]["recall_at_least"], True),
-    }
-
-
-def _figure(row: Mapping[str, Any]) -> _TemplateData:
-    is_share = row["measure"] in _SHARES
-    return {"measure": row["measure"]} | {end: _format(row[end], is_share) for end in ("value", "low", "high")}
-
-
-def _format(value: float | None, is_share: bool) -> str:
-    """Return a share in percent, a count as a whole number, another figure with three digits."""
-    if value is None:
-        return "∞"
-    if is_share:
-        return f"{100 * value:.1f}%"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _undetermined(report: Mapping[str, Any]) -> list[str]:
-    rows = [row for row in report["truth"] if row["measure"] == "missing_share"]
-    return [_format(end, True) for row in rows for end in row["if_undetermined"]]
-
-
 def _metrics(figures: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> list[_TemplateData]:
-    """Return by metric a row per system as text, and a drawing of all."""
+    """Return by metric the rows of the systems, the best first, and a drawing of all."""
     metrics: dict[str, list[Mapping[str, Any]]] = {}
     for row in figures:
         metrics.setdefault(row["metric"], []).append({**row, "name": row["system"]})
     return [
         {
             "metric": metric,
-            "rows": [
-                {**row, **{end: f"{row[end] or 0:.3f}" for end in ("before", "value", "low", "high")}} for row in rows
-            ],
+            "rows": sorted(rows, key=lambda row: -row["value"]),
             "plot": draw_intervals(rows, f"{metric}: {texts['as_judged']} → {texts['corrected']}"),
         }
         for metric, rows in metrics.items()
     ]
-
-
-def _slice(row: Mapping[str, Any]) -> _TemplateData:
-    ends = {end: _format(row[key], True) for end, key in (("estimate", "estimate"), ("low", "low"), ("high", "high"))}
-    return {**row, **ends}
 
 
 def _found(kind: str, found: Mapping[str, Any], tiles: set_parts.ImageTiles) -> _TemplateData:
@@ -142,26 +98,10 @@ def _found(kind: str, found: Mapping[str, Any], tiles: set_parts.ImageTiles) -> 
     return {"kind": kind, "number": found["number"], "pairs": pairs}
 
 
-def _judge(judge: Mapping[str, Any] | None) -> _TemplateData | None:
-    if judge is None:
-        return None
-    agreement = judge["agreement"]
-    grades = sorted({int(g) for row in agreement["confusion"].values() for g in row}) if agreement else []
-    return {
-        "name": judge["name"],
-        "revision": judge.get("revision") or "",
-        "digest": judge["digest"],
-        "agreement": agreement,
-        "rates": {
-            name: {end: _format(agreement[name][end], True) for end in ("value", "low", "high")}
-            for name in (("sensitivity", "specificity") if agreement else ())
-        },
-        "grades": grades,
-        "confusion": [
-            (people, [row.get(str(grade), 0) for grade in grades])
-            for people, row in (agreement["confusion"].items() if agreement else ())
-        ],
-    }
+def _list_grades(judge: Mapping[str, Any] | None) -> list[int]:
+    """Return the grades that a judge gave to pairs that people graded."""
+    agreement = (judge or {}).get("agreement") or {"confusion": {}}
+    return sorted({int(grade) for row in agreement["confusion"].values() for grade in row})
 
 
 def _strata(report: Mapping[str, Any], names: Mapping[str, str]) -> list[_TemplateData]:

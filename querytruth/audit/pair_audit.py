@@ -199,7 +199,7 @@ def estimate_systems(audit: PairAudit, ranks: pd.DataFrame, query_count: int, de
             share = [share_of_ratio(end) for end in (found.value, found.low, found.high)]
             precision = inside.scale(1 / (k * query_count))
             before = float((marked & top).sum())
-            rows.append((system, f"p@{k}", before / (k * query_count), *_numbers(precision)))
+            rows.append((system, f"p@{k}", before / (k * query_count), *map(float, _ends(precision))))
             rows.append((system, f"found@{k}", before / max(int(marked.sum()), 1), *map(float, share)))
     return pd.DataFrame(rows, columns=["system", "metric", "before", "value", "low", "high"])
 
@@ -219,7 +219,7 @@ def estimate_slices(
             truth = audit.estimate_truth(chosen)
             answered = int((audit.is_answered & chosen).sum())
             rows += [
-                (aspect, name, measure, answered, *_numbers(truth[measure]))
+                (aspect, name, measure, answered, *map(float, _ends(truth[measure])))
                 for measure in ("missing_share", "wrong_share")
             ]
     return pd.DataFrame(rows, columns=["aspect", "value", "measure", "answered", "estimate", "low", "high"])
@@ -232,29 +232,6 @@ def bound_undetermined(
     were."""
     ends = [estimate(pd.concat([relevant, pd.Series(value, undetermined, dtype=bool)])) for value in (False, True)]
     return {name: (float(ends[0][name].value), float(ends[1][name].value)) for name in ends[0]}
-
-
-def _numbers(estimate: IntervalEstimate) -> tuple[float, float, float]:
-    return float(estimate.value), float(estimate.low), float(estimate.high)
-
-
-def forecast_width(audit: PairAudit, more: int) -> float:
-    """Returns the width that the interval of the missing share would have with so many judgments more, drawn where
-    they help most, if the strata are as relevant as so far."""
-    counts, is_judged = audit.count(), np.array([name.startswith(JUDGED_RELEVANT) for name in audit.strata])
-    shares = expect_shares(counts)
-    drawn = np.asarray(counts.drawn) + allocate_more(counts, more)
-    return expected_width(np.asarray(counts.size, dtype=np.float64), drawn.astype(np.float64), shares, is_judged)
-
-
-def expect_shares(counts: StratumCounts) -> FloatArray:
-    """Returns by stratum the share of relevant pairs to expect from those that were drawn (Jeffreys' mean)."""
-    return np.asarray((np.asarray(counts.relevant) + 0.5) / (np.asarray(counts.drawn) + 1), dtype=np.float64)
-
-
-def allocate_more(counts: StratumCounts, more: int) -> RowIndices:
-    """Returns by stratum how many of so many further judgments help most."""
-    return allocate_sample(np.asarray(counts.size) - np.asarray(counts.drawn), expect_shares(counts), more, 0)
 
 
 def expected_width(sizes: FloatArray, drawn: FloatArray, shares: FloatArray, is_judged: BoolArray) -> float:

@@ -1,7 +1,6 @@
 """The report of an audit: what people's answers say of the set and of the systems, and the pairs that were found."""
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations, pairwise
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +8,22 @@ import numpy as np
 import pandas as pd
 
 from querytruth.audit import pair_audit
-from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, median_seconds, read_answers
+from querytruth.audit.answers import AuditAnswers, count_waiting, load_audit, read_answers
 from querytruth.audit.audit_files import CARDS_UNIT, StoredAudit, write_audit_report
 from querytruth.audit.card_audit import CardAudit
 from querytruth.audit.judge_reliability import describe_agreement, describe_reliability
 from querytruth.audit.page import write_audit_page
 from querytruth.audit.pool import AUDIT_STAGE, NO_LABEL, OUTSIDE, PAIR, AuditPool, JsonRecord
-from querytruth.audit.steps import ASSUMED_SECONDS, count_strata
+from querytruth.audit.steps import count_strata
 from querytruth.backends.steps import step
 from querytruth.errors import UserError
 from querytruth.evaluation import statistics
-from querytruth.evaluation.comparison import kendall_tau_b
-from querytruth.sets import decision_log
-from querytruth.sets.decision_records import QueryDecision
 from querytruth.sets.set_files import StoredSet
 
 MISSING, WRONG = "missing", "wrong"
 _MOST_PAIRS = 60  # of each kind that a report lists
-_EQUAL = 1e-9
 _MEASURES = ("missing_share", "multiplier", "missing", "wrong_share")
 _FEWEST_ANSWERS = 10
-_MORE = 100  # judgments
-_MINUTES = 10  # of a person, whose worth an audit until a goal states
-_NARROWEST = 1e-12  # of an interval that is no point
 
 
 def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
@@ -63,43 +55,6 @@ def list_found_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswer
     return {name: {"number": len(pairs), "pairs": pairs[:_MOST_PAIRS]} for name, pairs in found.items()}
 
 
-def compare_orders(figures: Sequence[Mapping[str, Any]]) -> list[JsonRecord]:
-    """Returns by metric the order of the systems before and after, how many pairs of systems there are, and which of
-    these change: the set has another one in front, or both equal, and the intervals of the pair do not overlap.
-    `apart`: for each system but the first of `after` whether its interval lies below that of the one in front.
-    Kendall's tau-b is None where the intervals of any pair overlap: no order is known then that it could compare."""
-    table = pd.DataFrame(figures)
-    return [_compare_order(str(metric), rows) for metric, rows in table.groupby("metric", sort=False)]
-
-
-def _compare_order(metric: str, rows: pd.DataFrame) -> JsonRecord:
-    before, after = (dict(zip(rows["system"], rows[key], strict=True)) for key in ("before", "value"))
-    pairs = list(combinations(sorted(before), 2))
-    ends = {row.system: (row.low, row.high) for row in rows.itertuples()}
-    known = [(one, other) for one, other in pairs if ends[one][1] < ends[other][0] or ends[other][1] < ends[one][0]]
-    order = sorted(after, key=lambda name: (-after[name], name))
-    return {
-        "metric": metric,
-        "before": sorted(before, key=lambda name: (-before[name], name)),
-        "after": order,
-        "apart": [bool(ends[worse][1] < ends[better][0]) for better, worse in pairwise(order)],
-        "kendall_tau_b": kendall_tau_b(before, after) if len(known) == len(pairs) else None,
-        "pairs": len(pairs),
-        "changed": [list(pair) for pair in known if _verdict(before, *pair) != _verdict(after, *pair)],
-    }
-
-
-def format_order(order: Mapping[str, Any]) -> str:
-    """Returns the systems after the audit, the best first: `>` between two whose intervals do not overlap, else `≈`."""
-    signs = ["", *(" > " if apart else " ≈ " for apart in order["apart"])]
-    return "".join(f"{sign}{name}" for sign, name in zip(signs, order["after"], strict=True))
-
-
-def _verdict(means: Mapping[str, float], one: str, other: str) -> int:
-    difference = means[one] - means[other]
-    return 0 if abs(difference) < _EQUAL else 1 if difference > 0 else -1
-
-
 def _round(score: float) -> float | None:
     return None if np.isnan(score) else float(f"{score:.3g}")
 
@@ -129,7 +84,6 @@ def report_audit(path: Path, name: str, page_language: str | None = None) -> tup
         report["strata"] = count_strata(
             AuditPool(audit.pool, audit.ranks, 0), audit.sample[PAIR].merge(audit.pool, on=PAIR)
         )
-    report["order"] = compare_orders(report["figures"]) if report["figures"] else []
     plain = _to_json(report)
     file = write_audit_report(audit.path, plain)
     return plain, file if page_language is None else write_audit_page(plain, audit.path, stored, page_language)
@@ -157,26 +111,16 @@ def _report_pairs(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) 
 
     systems = pair_audit.estimate_systems(estimates, audit.ranks, audit.manifest["queries"], audit.manifest["depth"])
     truth = estimates.estimate_truth()
-    width = float(truth["missing_share"].high - truth["missing_share"].low)
-    shrinks = pair_audit.forecast_width(estimates, _MORE) / max(pair_audit.forecast_width(estimates, 0), _NARROWEST)
     return {
         "truth": _tabulate_truth(truth, pair_audit.bound_undetermined(estimate, answered, undetermined)),
         "slices": pair_audit.estimate_slices(estimates, stored.tables.queries).to_dict("records"),
         "figures": systems.to_dict("records"),
-        "width": _describe_widths(width, width * min(shrinks, 1.0)),
     }
 
 
 def _report_cards(audit: StoredAudit, stored: StoredSet, answers: AuditAnswers) -> JsonRecord:
     """What is certified. Of systems it says nothing: a truth with so few gaps is what they are measured on next."""
-    seconds = median_seconds(decision_log.read_decisions(audit.path.parent.parent, QueryDecision)) or ASSUMED_SECONDS
-    certificate = CardAudit(audit, stored).certify(answers, more=round(_MINUTES * 60 / seconds))
-    return {"truth": [], "slices": [], "width": None, "figures": [], "certificate": certificate | {"minutes": _MINUTES}}
-
-
-def _describe_widths(now: float, then: float) -> JsonRecord:
-    """The width of the missing share's interval, and the one to expect after more judgments."""
-    return {"measure": "missing_share", "now": now, "more_judgments": _MORE, "then": then}
+    return {"truth": [], "slices": [], "figures": [], "certificate": CardAudit(audit, stored).certify(answers)}
 
 
 def _tabulate_truth(truth: pair_audit.TruthEstimates, bounds: Mapping[str, tuple[float, float]]) -> list[JsonRecord]:

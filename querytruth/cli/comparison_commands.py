@@ -154,20 +154,15 @@ def gate(json: options.JsonOption = False, *, request: GateRequest) -> None:
 
 def _show_gate(report: GateReport, written: list[Path]) -> None:
     from querytruth.evaluation.release_gate import GATE_INTERVAL
-    from querytruth.review.gate_reports import describe_check, describe_gated_truth, describe_latency
+    from querytruth.review.gate_reports import describe_gated_truth, list_verdicts
 
     terminal.out.print(
         f"{report.candidate} against {report.baseline} ({GATE_INTERVAL} intervals)",
         markup=False,
         soft_wrap=True,
     )
-    lines = [
-        (one.verdict, f"{one.metric}, {one.slice or 'all'} ({one.queries:,} queries)", describe_check(one))
-        for one in report.checks
-    ]
-    lines += [(one.verdict, f"latency {one.percentile}", describe_latency(one)) for one in report.latency]
-    for verdict, name, evidence in lines:
-        terminal.out.print(f"{verdict:9}  {name}: {evidence}", markup=False, soft_wrap=True)
+    for verdict, name, reason in list_verdicts(report):
+        terminal.out.print(f"{verdict:9}  {name}: {reason}", markup=False, soft_wrap=True)
     if truth := describe_gated_truth(report):
         terminal.out.print(truth, markup=False, soft_wrap=True)
     for path in written:

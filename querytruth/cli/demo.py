@@ -131,7 +131,7 @@ def _judge_log(out: Path, album_images: list[AlbumImage]) -> Path:
 def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
     """Evaluate two search services on loopback, and print what the gates decide."""
     from querytruth.audit.notice import list_blind_kinds
-    from querytruth.review.gate_reports import describe_check
+    from querytruth.review.gate_reports import list_verdicts
     from querytruth.sample_album.demo_search import evaluate_sample_search, notice_sample_search
 
     with terminal.reported_run():
@@ -139,7 +139,7 @@ def _ask_search_services(version: Path, texts: Path, out: Path) -> None:
         found, noticed = notice_sample_search(version, texts, out / "search")  # its index lacks the newest months
     for gate in gates:
         decided = f"gate of {gate.candidate} against {gate.baseline}: {gate.verdict}"
-        terminal.out.print(f"{decided} ({describe_check(gate.checks[0])})", soft_wrap=True, markup=False)
+        terminal.out.print(f"{decided} ({list_verdicts(gate)[0][2]})", soft_wrap=True, markup=False)
     for report in checks:
         page = out / "search" / f"check-{report.system}" / "check.html"
         lines = [f"check of {report.golden}, {report} ({page})", *(f"  {one.query}: {one}" for one in report.failures)]

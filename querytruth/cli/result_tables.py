@@ -236,8 +236,8 @@ def _notes(result: EvaluationResult) -> list[str]:
         if "auroc" in absent:
             empty = [f"{share:.0%} show nothing at {wanted}" for wanted, share in absent["shows_nothing"].items()]
             words += (
-                f": their best scores are below those of the others in {absent['auroc']:.0%} of the pairs (AUROC "
-                f"[{absent['low']:.3f}, {absent['high']:.3f}]){'; ' if empty else ''}{', '.join(empty)}"
+                f": their best scores are below those of the others in {absent['auroc']:.0%} of the pairs (95% sure: "
+                f"{absent['low']:.0%} to {absent['high']:.0%}){'; ' if empty else ''}{', '.join(empty)}"
             )
         notes.append(words)
     if len(result.phrasings):

@@ -6,7 +6,6 @@ from typing import Any
 
 from querytruth import terminal
 from querytruth.audit.pool import JsonRecord
-from querytruth.audit.report import format_order
 from querytruth.sets.manifest_notes import describe_certificate
 
 _MOST_PARTS = 10  # without a query, listed
@@ -20,7 +19,7 @@ _MEASURE_TEXTS = {
 
 
 def show_audit_report(report: dict[str, Any]) -> None:
-    """Print the estimates, the slices, the figures of the systems and their order."""
+    """Print the estimates, the slices, and the figures of the systems."""
     answers = report["answers"]
     set_name = f"{report['set']['name']}/v{report['set']['version']}"
     rows: list[list[Any]] = [
@@ -49,12 +48,8 @@ def show_audit_report(report: dict[str, Any]) -> None:
     figures: list[list[Any]] = [
         [row["system"], row["metric"], _number(row["before"]), *_ends(row, "value")] for row in report["figures"]
     ]
-    terminal.print_table("Systems", ["system", "metric", "as judged", "corrected", "from", "to"], figures)
-    for order in report["order"]:
-        if len(order["before"]) > 1:
-            tau = "" if order["kendall_tau_b"] is None else f", Kendall's tau-b {order['kendall_tau_b']:.2f}"
-            text = f"{order['metric']}: {' > '.join(order['before'])}; corrected: {format_order(order)}{tau}"
-            terminal.out.print(text, markup=False, soft_wrap=True)
+    if figures:
+        terminal.print_table("Systems", ["system", "metric", "as judged", "corrected", "from", "to"], figures)
 
 
 def show_corrections(rows: list[dict[str, Any]], truth: list[dict[str, Any]]) -> None:

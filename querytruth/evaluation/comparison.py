@@ -99,7 +99,7 @@ def find_warnings(
     per_query: pd.DataFrame,
     metrics: Sequence[str],
     chance: Mapping[str, float],
-    interval: statistics.ConfidenceInterval,
+    interval: statistics.IntervalEstimate,
     *,
     clusters: Any = None,
     waiting: int = 0,
@@ -132,16 +132,6 @@ def find_warnings(
         ]
         warnings += [EvaluationWarning(code, metric, detail) for code, applies, detail in findings if applies]
     return warnings
-
-
-def kendall_tau_b(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """Returns Kendall's tau-b of the orders of systems by two sets of means: 1 for the same order, -1 for the reverse,
-    NaN where all means of one are equal. Only systems that both have count."""
-    names = sorted(set(one) & set(other))
-    differences = [np.array([means[a] - means[b] for a, b in combinations(names, 2)]) for means in (one, other)]
-    signs = [np.where(np.abs(between) < _EQUAL, 0, np.sign(between)) for between in differences]
-    denominator = np.sqrt(float((signs[0] ** 2).sum()) * float((signs[1] ** 2).sum()))
-    return float((signs[0] * signs[1]).sum() / denominator) if denominator else float("nan")
 
 
 def measure_shortcuts(ranked: RankedRun, queries: pd.DataFrame | None) -> pd.DataFrame:

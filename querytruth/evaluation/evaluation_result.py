@@ -10,17 +10,16 @@ several styles or by a chat model. They have one ground truth, so that what diff
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from querytruth.evaluation.comparison import EvaluationWarning
+from querytruth.evaluation.comparison import EvaluationWarning, compare_systems
 from querytruth.evaluation.open_set import OpenSetThreshold
 from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
-from querytruth.evaluation.statistics import correct_holm, estimate_interval, find_p_of_difference
+from querytruth.evaluation.statistics import estimate_interval
 from querytruth.evaluation.traffic import TRAFFIC_COLUMNS
 from querytruth.sets.query_texts import list_meanings
 
@@ -89,24 +88,16 @@ def compare_phrasing_spread(
     systems: Mapping[str, pd.DataFrame], queries: pd.DataFrame | None, metrics: Sequence[str]
 ) -> pd.DataFrame:
     """Returns a row (SPREAD_DIFFERENCE_COLUMNS) per metric and pair of systems (figures by query): the spread of `one`
-    less that of `other` over the same questions, its 95% interval, and the p-value of swapping the two systems question
-    by question, corrected for the pairs of a metric (Holm)."""
-    names = list(systems)
-    question = number_questions(queries, systems[names[0]].index)
+    less that of `other` over the same questions, compared as figures are (`compare_systems`)."""
+    question = number_questions(queries, next(iter(systems.values())).index)
     if question.empty:
         return pd.DataFrame(columns=SPREAD_DIFFERENCE_COLUMNS)
     spreads = {name: find_spreads(per_query, question, metrics) for name, per_query in systems.items()}
-    rows = []
-    for metric in metrics:
-        pairs = list(combinations(names, 2))
-        values = [(spreads[one][metric].to_numpy(), spreads[other][metric].to_numpy()) for one, other in pairs]
-        p_values = np.array([find_p_of_difference(*both) for both in values])
-        for (one, other), (ones, others), p, holm in zip(pairs, values, p_values, correct_holm(p_values), strict=True):
-            interval = estimate_interval(ones - others, ends=(-1.0, 1.0))
-            means = float(ones.mean()), float(others.mean())
-            ends = float(interval.low[0]), float(interval.high[0])
-            rows.append([metric, one, other, len(ones), *means, means[0] - means[1], *ends, float(p), float(holm)])
-    return pd.DataFrame(rows, columns=SPREAD_DIFFERENCE_COLUMNS)
+    table = compare_systems(spreads, metrics).assign(questions=question.nunique())
+    for side in ("one", "other"):
+        named = zip(table[side], table["metric"], strict=True)
+        table[f"spread_{side}"] = [float(spreads[name][metric].mean()) for name, metric in named]
+    return table[SPREAD_DIFFERENCE_COLUMNS]
 
 
 def find_other_queries(counts: Mapping[str, Any]) -> Mapping[str, int] | None:

@@ -57,7 +57,7 @@ CONVENTIONS = {
     "unjudged images": "count as not relevant; bounds say what judging could give, of queries that wait, too",
     "grades": "every grade above 0 is relevant; R is the number of relevant images that the qrels list for the query",
     "ranks": "start at 1",
-    "interval": "95%, Gaffke's bounds: queries (or their clusters) as if one more, as extreme as any, had been seen",
+    "interval": "95%, t of queries (or their clusters) with one more at each end of what a figure can be",
     "detectable": "the difference to a system that varies as much, independently, found in 80 of 100 cases at 5%",
 }
 
@@ -155,7 +155,7 @@ class MetricScores:
     metrics: tuple[Metric, ...]
     per_query: pd.DataFrame
     upper_bounds: pd.DataFrame
-    interval: statistics.ConfidenceInterval
+    interval: statistics.IntervalEstimate
     detectable: tuple[float, ...]
     missing_queries: tuple[str, ...]
     ties_by_cut: dict[int, int]
@@ -218,8 +218,9 @@ def score_run(
             {str(metric): bounds.compute_upper_bound(ranked, metric) for metric in chosen}, index=index
         ),
         interval=statistics.estimate_interval(np.stack(list(columns.values()), axis=1), clusters=shared),
-        detectable=tuple(
-            statistics.detectable_difference_unpaired(values, clusters=shared) for values in columns.values()
+        detectable=tuple(  # to an unknown system that varies as much and independently
+            float(np.sqrt(2)) * statistics.detectable_difference(values, clusters=shared, ends=(0.0, 1.0))
+            for values in columns.values()
         ),
         missing_queries=tuple(index[returned == 0]),
         ties_by_cut={k: ranked.count_ties_at(k) for k in cuts},

@@ -23,7 +23,7 @@ from querytruth.evaluation.metrics import (
 )
 from querytruth.evaluation.ranking import RankedRun
 from querytruth.evaluation.result_types import EvaluatedSet, SystemDescription
-from querytruth.evaluation.statistics import ConfidenceInterval, estimate_interval
+from querytruth.evaluation.statistics import IntervalEstimate, estimate_interval
 from querytruth.evaluation.system_differences import compare_leaked, find_leaked_warnings
 from querytruth.evaluation.traffic import measure_traffic
 
@@ -230,7 +230,7 @@ def score_slices(
     counts for each of them, one without a value for none. `clusters`: one per query; a slice of one cluster is about
     that cluster, so its queries are independent."""
     aspects = find_query_aspects(queries, per_query.index)
-    intervals: dict[bytes, ConfidenceInterval] = {}  # often one value of several aspects has the same queries
+    intervals: dict[bytes, IntervalEstimate] = {}  # often one value of several aspects has the same queries
     parts = [_part(per_query, aspect, values, metrics, intervals, clusters) for aspect, values in aspects.items()]
     return pd.DataFrame([row for part in parts for row in part], columns=evaluation_result.SLICE_COLUMNS)
 
@@ -258,7 +258,7 @@ def _part(
     aspect: str,
     values: pd.Series,
     metrics: Sequence[str],
-    intervals: dict[bytes, ConfidenceInterval],
+    intervals: dict[bytes, IntervalEstimate],
     clusters: Any,
 ) -> list[tuple[Any, ...]]:
     single = values.explode().dropna()

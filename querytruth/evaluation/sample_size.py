@@ -1,15 +1,11 @@
 """The number of queries that a comparison of two systems needs, from how much their figures differ by query.
 
-√n Δ = z_0.975 √(σ² + 2 / n) + z_power σ for the test at 5% of `compare`, which counts one more query at each end of
-what a difference can be (`estimate_mean`). σ² is the variance of the differences, d - Δ² for hit rates of systems that
-differ on a share d of the queries.
-
-A pilot has clusters, often of different sizes: the plan is as many of these as the test itself needs where the
-difference is Δ and luck takes z_power standard errors of it. Its variance is uncertain: z_0.975 + z_power grows as
-Julious and Owen have it ("Sample size calculations for clinical studies allowing for uncertainty about the variance",
-Pharmaceutical Statistics 5, 2006), so that the power is reached on average over pilots, and one more cluster, as
-different as the most different one, is added to the pilot. A gate passes an equal system by another test, which is
-planned in the same way.
+The plan is as many clusters as the test itself needs where the difference is Δ and luck takes z_power standard errors
+of it: the test of `compare` at 5%, and that by which a gate passes an equal system. The variance is d - Δ² for hit
+rates of systems that differ on a share d of the queries, else that of a pilot. This is uncertain: z_0.975 + z_power
+grows as Julious and Owen have it ("Sample size calculations for clinical studies allowing for uncertainty about the
+variance", Pharmaceutical Statistics 5, 2006), so that the power is reached on average over pilots, and one more
+cluster, as different as the most different one, is added to the pilot.
 """
 
 from collections.abc import Callable
@@ -19,16 +15,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import nctdtrit, ndtri, stdtr
+from scipy.special import nctdtrit, ndtri
 
 from querytruth.array_types import FloatArray
-from querytruth.evaluation.bounds import find_p_value
-from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, count_effective, estimate_mean, sum_by_cluster
+from querytruth.evaluation.statistics import (
+    CONFIDENCE_LEVEL,
+    count_effective,
+    estimate_mean,
+    find_p_value,
+    sum_by_cluster,
+)
 
 MOST_QUERIES = 10_000_000
 _OF_DIFFERENCES = (1.0, -1.0)
 _TYPICAL = 1000  # queries, of a share that differs
-_STEPS = 30  # of the fixed point, which needs about 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +45,42 @@ class QuerySampleSize:
 
 def plan_for_discordance(discordance: float, difference: float, power: float = 0.8) -> QuerySampleSize:
     """Returns the size for hit rates of two systems that differ on this share of the queries."""
-    variance = discordance - difference**2
-    half = round(discordance * _TYPICAL / 2)
-    typical = np.repeat([1.0, -1.0, 0.0], [half, half, _TYPICAL - 2 * half])[:, None]
-    luck = float(ndtri(power)) * float(estimate_mean(typical, np.ones(_TYPICAL), ())[1][0])
-    to_pass = _count_to_pass(typical, np.ones(_TYPICAL), difference, luck)
-    return QuerySampleSize(difference, power, variance, _count_queries(variance, difference, power), to_pass)
+    spread = np.sqrt(discordance - difference**2)
+    typical = np.tile([spread, -spread], _TYPICAL // 2)[:, None]
+    return _plan(typical, np.ones(_TYPICAL), difference, power, spread / np.sqrt(_TYPICAL))
 
 
 def plan_for_pilot(
-    differences: pd.Series,
-    difference: float,
-    power: float = 0.8,
-    *,
-    clusters: Any = None,
+    differences: pd.Series, difference: float, power: float = 0.8, *, clusters: Any = None
 ) -> QuerySampleSize:
     """Returns the size from a pilot: the differences of two systems by query."""
     sums, sizes = sum_by_cluster(differences.to_numpy(), clusters)
-    own = float(sums.sum() / sizes.sum())
     largest = float(np.abs(sums).max()) or float(sizes.max())  # where none differs, one that nobody saw does
     seen = float(estimate_mean(sums, sizes, ())[1][0]) if len(sizes) > 1 else 0.0
-    error = float(np.hypot(seen, largest / sizes.sum()))
-    freedom = count_effective(sizes) - 1
-    variance = error**2 * float(sizes.sum())
-    shifted, luck = sums + (difference - own) * sizes[:, None], float(ndtri(power)) * error
+    level = float(ndtri((1 + CONFIDENCE_LEVEL) / 2))
+    wider = float(nctdtrit(max(count_effective(sizes) - 1, 1.0), level, power)) / (level + float(ndtri(power)))
+    centred = sums - sums.sum() / sizes.sum() * sizes[:, None]
+    return _plan(centred, sizes, difference, power, float(np.hypot(seen, largest / sizes.sum())), wider**2)
 
-    def is_found(factor: float) -> bool:
-        mean, error_then, freedom_then = estimate_mean(shifted, sizes, _OF_DIFFERENCES, times=factor)
-        distance = mean[0] - luck / np.sqrt(factor)
-        return bool(distance > 0 and 2 * stdtr(freedom_then, -distance / error_then[0]) <= 1 - CONFIDENCE_LEVEL)
 
-    level = float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2))
-    wider = float(nctdtrit(max(freedom, 1.0), level, power)) / (level + float(ndtri(power)))
-    factor = find_least_factor(is_found, float(sizes.sum())) or np.inf
-    queries = ceil(min(factor * wider**2 * float(sizes.sum()), MOST_QUERIES))
-    passes = _count_to_pass(sums - own * sizes[:, None], sizes, difference, luck)
-    to_pass = None if passes is None else ceil(passes * wider**2)
-    return QuerySampleSize(difference, power, variance, queries, to_pass)
+def _plan(
+    centred: FloatArray, sizes: FloatArray, difference: float, power: float, error: float, wider: float = 1.0
+) -> QuerySampleSize:
+    """Solves both tests for the number of clusters like these (sums about their mean), where luck takes z_power
+    standard errors of the difference; the result is `wider` times that."""
+    queries = float(sizes.sum())
+
+    def count(unseen: tuple[float, ...], level: float) -> int | None:
+        def is_enough(factor: float) -> bool:
+            at = float(ndtri(power)) * error / np.sqrt(factor) - difference
+            return bool(find_p_value(centred, sizes, at, unseen, times=factor)[0] <= level)
+
+        factor = find_least_factor(is_enough, queries)
+        return None if factor is None else ceil(factor * wider * queries)
+
+    found, to_pass = count(_OF_DIFFERENCES, (1 - CONFIDENCE_LEVEL) / 2), count((-1.0,), 1 - CONFIDENCE_LEVEL)
+    most = min(found or MOST_QUERIES, MOST_QUERIES)
+    return QuerySampleSize(difference, power, error**2 * queries, most, to_pass)
 
 
 def find_least_factor(is_enough: Callable[[float], bool], queries: float) -> float | None:
@@ -91,29 +90,7 @@ def find_least_factor(is_enough: Callable[[float], bool], queries: float) -> flo
         low, high = high, 2 * high
         if high * queries > MOST_QUERIES:
             return None
-    while (high - low) * queries > 1 and high > 1.001 * low:
+    while (high - low) * queries > 1:
         middle = (low + high) / 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
-
-
-def _count_to_pass(sums: FloatArray, sizes: FloatArray, margin: float, luck: float) -> int | None:
-    """Returns the queries, in clusters like these, with which a gate passes a system whose true difference is 0, as it
-    is of these sums. `luck`: how much less may be found on as many queries."""
-    queries = float(sizes.sum())
-
-    def is_passed(factor: float) -> bool:
-        at = luck / np.sqrt(factor) - margin
-        return bool(at < 0 and find_p_value(sums, sizes, at, -1.0, factor)[0] <= 1 - CONFIDENCE_LEVEL)
-
-    factor = find_least_factor(is_passed, queries)
-    return None if factor is None else ceil(factor * queries)
-
-
-def _count_queries(variance: float, difference: float, power: float) -> int:
-    level, luck = float(ndtri(1 - (1 - CONFIDENCE_LEVEL) / 2)), float(ndtri(power))
-    count = 1.0
-    for _ in range(_STEPS):  # the test counts two more queries, one at each end
-        wanted = level * np.sqrt(variance + 2 / count) + luck * np.sqrt(variance)
-        count = max(2.0, float(wanted / difference) ** 2)
-    return ceil(count)

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
-from querytruth.array_types import FloatArray
+from querytruth.array_types import BoolArray, FloatArray
 
 _TAIL = 0.025  # of a 95% interval, at each end
 CONFIDENCE_LEVEL = 0.95
@@ -107,14 +107,6 @@ def _find_ratio_end(a: FloatArray, b: FloatArray, top: FloatArray, bottom: Float
     return end
 
 
-@dataclass(frozen=True, slots=True)
-class ConfidenceInterval:
-    """The ends of the interval, each (metrics,)."""
-
-    low: FloatArray
-    high: FloatArray
-
-
 def align_clusters(clusters: pd.Series | None, queries: pd.Index) -> Any:
     """Returns a cluster per query, the query itself where it has none; None without clusters."""
     return None if clusters is None else clusters.reindex(queries).fillna(pd.Series(queries, queries)).to_numpy()
@@ -139,23 +131,61 @@ def estimate_mean(
     return mean, np.sqrt(squares * count / (count - 1)) / total, max(float(freedom), 1e-3)
 
 
+def find_p_value(
+    sums: FloatArray,
+    sizes: FloatArray,
+    at: float,
+    unseen: Sequence[float],
+    *,
+    size: float | None = None,
+    times: float = 1.0,
+) -> FloatArray:
+    """Returns by column the one-sided p-value of a mean above `at`; for the rest see `estimate_mean`."""
+    mean, error, freedom = estimate_mean(sums, sizes, unseen, size=size, times=times)
+    return np.asarray(stdtr(freedom, (at - mean) / np.maximum(error, 1e-300)))
+
+
+def bound_mean(
+    sums: FloatArray, sizes: FloatArray, unseen: Sequence[float], level: float, *, size: float | None = None
+) -> FloatArray:
+    """Returns by column the lower bound of the mean at this level, at most the mean itself. An upper bound is that of
+    the negative sums and `unseen`."""
+    mean, error, freedom = estimate_mean(sums, sizes, unseen, size=size)
+    return np.asarray(np.minimum(mean - stdtrit(freedom, level) * error, sums.sum(axis=0) / sizes.sum()))
+
+
 def estimate_interval(
     values: FloatArray, *, clusters: Any = None, ends: tuple[float, float] = (0.0, 1.0), level: float = CONFIDENCE_LEVEL
-) -> ConfidenceInterval:
-    """Returns the interval of the mean of each column of `values` (queries, metrics), which lie between `ends`."""
+) -> IntervalEstimate:
+    """Returns the mean of each column of `values` (queries, metrics), which are between `ends`, with its interval."""
     sums, sizes = sum_by_cluster(values, clusters)
-    mean, error, freedom = estimate_mean(sums, sizes, ends)
-    reach, own = float(stdtrit(freedom, (1 + level) / 2)) * error, sums.sum(axis=0) / sizes.sum()
-    low, high = np.minimum(mean - reach, own), np.maximum(mean + reach, own)
-    return ConfidenceInterval(np.clip(low, *ends), np.clip(high, *ends))
+    low = bound_mean(sums, sizes, ends, (1 + level) / 2)
+    high = -bound_mean(-sums, sizes, (-ends[0], -ends[1]), (1 + level) / 2)
+    return IntervalEstimate(sums.sum(axis=0) / sizes.sum(), np.clip(low, *ends), np.clip(high, *ends))
 
 
 def find_p_of_difference(ones: FloatArray, others: FloatArray, *, clusters: Any = None) -> float:
     """Returns the two-sided p-value of equal means of two systems' figures on the same queries (queries,): below .05
     where the 95% interval of their difference lies on one side of 0."""
     sums, sizes = sum_by_cluster(np.asarray(ones, dtype=np.float64) - others, clusters)
-    mean, error, freedom = estimate_mean(sums, sizes, _OF_DIFFERENCES)
-    return float(2 * stdtr(freedom, -abs(mean[0]) / error[0]))
+    p = float(find_p_value(sums, sizes, 0.0, _OF_DIFFERENCES)[0])
+    return 2 * min(p, 1 - p)
+
+
+def compare_means(
+    values: FloatArray, is_first: BoolArray, clusters: Any, *, ends: tuple[float, float] = (0.0, 1.0)
+) -> tuple[IntervalEstimate, float]:
+    """Returns by how much the mean of some queries exceeds that of the others, with its interval, and the two-sided
+    p-value (Welch, Biometrika 34, 1947), from values (queries,) between `ends` and a cluster per query."""
+    mean, variance, freedom = (np.zeros(2) for _ in range(3))
+    for number, side in enumerate((is_first, ~is_first)):
+        found = estimate_mean(*sum_by_cluster(values[side], clusters[side]), ends)
+        mean[number], variance[number], freedom[number] = found[0][0], found[1][0] ** 2, found[2]
+    error, welch = float(np.sqrt(variance.sum())), float(variance.sum() ** 2 / (variance**2 / freedom).sum())
+    middle, reach = float(mean[0] - mean[1]), float(stdtrit(welch, 1 - _TAIL)) * error
+    own, most = float(values[is_first].mean() - values[~is_first].mean()), ends[1] - ends[0]
+    interval = IntervalEstimate(own, max(min(middle - reach, own), -most), min(max(middle + reach, own), most))
+    return interval, float(2 * stdtr(welch, -abs(middle) / error))
 
 
 def correct_holm(p_values: FloatArray) -> FloatArray:
@@ -168,28 +198,13 @@ def correct_holm(p_values: FloatArray) -> FloatArray:
     return corrected
 
 
-def detectable_difference(differences: FloatArray, *, clusters: Any = None, power: float = 0.8) -> float:
+def detectable_difference(
+    values: FloatArray, *, clusters: Any = None, power: float = 0.8, ends: tuple[float, float] = _OF_DIFFERENCES
+) -> float:
     """Returns the smallest true difference of two systems' means that a test at the 5% level finds with this power on
     as many queries, from their differences (queries,)."""
-    return _detectable(differences, clusters, _OF_DIFFERENCES, power)
-
-
-def detectable_difference_unpaired(values: FloatArray, *, clusters: Any = None) -> float:
-    """Returns the same, with a power of 0.8, to an unknown system that varies as much and independently. Systems mostly
-    agree on which queries are hard, so that smaller differences can be found."""
-    return float(np.sqrt(2)) * _detectable(values, clusters, (0.0, 1.0), 0.8)
-
-
-def _detectable(values: FloatArray, clusters: Any, ends: tuple[float, float], power: float) -> float:
     _, error, freedom = estimate_mean(*sum_by_cluster(values, clusters), ends)
-    return float(stdtrit(freedom, (1 + CONFIDENCE_LEVEL) / 2) + ndtri(power)) * float(error[0])
-
-
-def estimate_standard_error(values: FloatArray, *, clusters: Any = None) -> tuple[float, int]:
-    """Returns the standard error of the mean of values (queries,), NaN for fewer than two clusters, and the number of
-    clusters."""
-    sums, sizes = sum_by_cluster(values, clusters)
-    return float(estimate_mean(sums, sizes, ())[1][0]) if len(sizes) > 1 else float("nan"), len(sizes)
+    return float(stdtrit(freedom, 1 - _TAIL) + ndtri(power)) * float(error[0])
 
 
 def count_effective(sizes: FloatArray) -> float:
@@ -204,6 +219,6 @@ def sum_by_cluster(values: FloatArray, clusters: Any) -> tuple[FloatArray, Float
     columns = columns[:, None] if columns.ndim == 1 else columns
     if clusters is None:
         return columns, np.ones(len(columns))
-    _, code = np.unique(np.asarray(clusters, dtype=object).astype(str), return_inverse=True)
+    code = pd.factorize(np.asarray(clusters, dtype=object), use_na_sentinel=False)[0]
     sums = np.stack([np.bincount(code, column).astype(np.float64) for column in columns.T], axis=1)
     return sums, np.bincount(code).astype(np.float64)

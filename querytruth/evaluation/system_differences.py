@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from querytruth.array_types import BoolArray, FloatArray
 from querytruth.evaluation.comparison import EvaluationWarning, compare_systems, find_most_different_queries
 from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison
-from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, align_clusters, correct_holm, estimate_interval
+from querytruth.evaluation.statistics import CONFIDENCE_LEVEL, align_clusters, compare_means, correct_holm
 
 _DECIMALS = 9
 LEAKED, CLEAN = "leaked", "clean"
@@ -19,8 +18,6 @@ LEAKED_COLUMNS = [
     *("difference", "low", "high", "p", "p_holm"),
 ]
 _FEWEST = 5  # queries of each side
-_PERMUTATIONS = 1_999
-_EQUAL = 1e-9
 
 
 def compare_all_pairs(results: Sequence[EvaluationResult], clusters: pd.Series | None) -> pd.DataFrame:
@@ -64,28 +61,23 @@ def compare_leaked(
     clusters: Any = None,
     ends: tuple[float, float] = (0.0, 1.0),
 ) -> pd.DataFrame:
-    """Returns a row (LEAKED_COLUMNS) per metric: the mean of the leaked queries less that of the clean ones, its 95%
-    interval, and the two-sided p-value of a permutation of the two sides. No row with fewer than five queries on a
-    side. `overlap`: leaked or clean by query id; `clusters`: one per query, moved as a whole; `ends`: of the figures.
-
-    The interval joins the distances of the ends of both means (MOVER; Zou and Donner, Statistics in Medicine 27,
-    2008)."""
+    """Returns a row (LEAKED_COLUMNS) per metric: the mean of the leaked queries less that of the clean ones, with its
+    95% interval and p-value (`compare_means`). No row with fewer than five queries on a side. `overlap`: leaked or
+    clean by query id; `clusters`: one per query; `ends`: of the figures."""
     status = pd.Series(dtype="str") if overlap is None else overlap.reindex(per_query.index)
     is_leaked, is_clean = (status == LEAKED).to_numpy(bool), (status == CLEAN).to_numpy(bool)
     if min(is_leaked.sum(), is_clean.sum()) < _FEWEST:
         return pd.DataFrame(columns=LEAKED_COLUMNS)
     known = is_leaked | is_clean
-    values = per_query.loc[known, list(metrics)].to_numpy(np.float64)
     shared = np.arange(known.sum()) if clusters is None else np.asarray(clusters, dtype=object)[known]
-    sides, p_values = is_leaked[known], _permute(values, is_leaked[known], shared)
-    rows = [
-        _row(metric, column, sides, shared, ends) | {"p": float(p)}
-        for metric, column, p in zip(metrics, values.T, p_values, strict=True)
-    ]
-    corrected = correct_holm(p_values)
-    return pd.DataFrame(
-        [row | {"p_holm": float(p)} for row, p in zip(rows, corrected, strict=True)], columns=LEAKED_COLUMNS
-    )
+    counts, rows = {"queries_leaked": int(is_leaked.sum()), "queries_clean": int(is_clean.sum())}, []
+    for metric in metrics:
+        values = per_query[metric].to_numpy(np.float64)
+        found, p = compare_means(values[known], is_leaked[known], shared, ends=ends)
+        means = {"leaked": float(values[is_leaked].mean()), "clean": float(values[is_clean].mean())}
+        ends_of = {"difference": found.value, "low": found.low, "high": found.high}
+        rows.append({"metric": metric, **means, **counts, **ends_of, "p": p})
+    return pd.DataFrame(rows).assign(p_holm=correct_holm(np.array([row["p"] for row in rows])))[LEAKED_COLUMNS]
 
 
 def find_leaked_warnings(rows: pd.DataFrame) -> list[EvaluationWarning]:
@@ -102,39 +94,6 @@ def find_leaked_warnings(rows: pd.DataFrame) -> list[EvaluationWarning]:
     ]
 
 
-def _row(
-    metric: str, values: FloatArray, is_leaked: BoolArray, clusters: Any, ends: tuple[float, float]
-) -> dict[str, Any]:
-    parts = [estimate_interval(values[side], clusters=clusters[side], ends=ends) for side in (is_leaked, ~is_leaked)]
-    means = [float(values[side].mean()) for side in (is_leaked, ~is_leaked)]
-    below, above = ([float(part.low[0]), float(part.high[0])] for part in parts)
-    difference = means[0] - means[1]
-    low = difference - float(np.hypot(means[0] - below[0], above[1] - means[1]))
-    high = difference + float(np.hypot(below[1] - means[0], means[1] - above[0]))
-    counts = {"queries_leaked": int(is_leaked.sum()), "queries_clean": int((~is_leaked).sum())}
-    figures = {"difference": difference, "low": low, "high": high}
-    return {"metric": metric, "leaked": means[0], "clean": means[1], **counts, **figures}
-
-
-def _permute(values: FloatArray, is_leaked: BoolArray, clusters: Any) -> FloatArray:
-    """Returns the p-value per metric. A unit is a cluster's queries of one side."""
-    names = np.char.add(np.asarray(clusters).astype(str), np.where(is_leaked, "+", "-"))
-    _, first, unit = np.unique(names, return_index=True, return_inverse=True)
-    sizes = np.bincount(unit).astype(np.float64)
-    sums = np.stack([np.bincount(unit, column) for column in values.T], axis=1)
-    sides, rng = is_leaked[first].astype(np.float64), np.random.default_rng(0)
-
-    def differ(leaked: FloatArray) -> FloatArray:
-        clean = 1 - leaked
-        return np.abs(leaked @ sums / float(leaked @ sizes) - clean @ sums / float(clean @ sizes))
-
-    observed = differ(sides) - _EQUAL
-    larger = np.ones(values.shape[1])
-    for _ in range(_PERMUTATIONS):
-        larger += differ(rng.permutation(sides)) >= observed
-    return larger / (_PERMUTATIONS + 1)
-
-
 def compare_leaked_of_systems(
     systems: Mapping[str, pd.DataFrame], overlap: pd.Series | None, metrics: Sequence[str], *, clusters: Any = None
 ) -> pd.DataFrame:
@@ -144,7 +103,7 @@ def compare_leaked_of_systems(
     for one, other in combinations(systems, 2):
         tables.append((f"{one} less {other}", systems[one][list(metrics)] - systems[other][list(metrics)], -1.0))
     found = [
-        compare_leaked(table, overlap, metrics, clusters=clusters, ends=(lowest, 1.0)) for _, table, lowest in tables
+        compare_leaked(table, overlap, metrics, clusters=clusters, ends=(lowest, 1.0)).assign(system=name)
+        for name, table, lowest in tables
     ]
-    labelled = [rows.assign(system=name) for name, rows in zip([name for name, _, _ in tables], found, strict=True)]
-    return pd.concat(labelled, ignore_index=True)[["system", *LEAKED_COLUMNS]]
+    return pd.concat(found, ignore_index=True)[["system", *LEAKED_COLUMNS]]

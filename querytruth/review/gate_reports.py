@@ -6,10 +6,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from querytruth.evaluation.evaluation_result import describe_queries
-from querytruth.evaluation.release_gate import GATE_INTERVAL, GateCheck, GateReport, LatencyCheck
+from querytruth.evaluation.release_gate import GATE_INTERVAL, GateCheck, GateReport, Verdict
 from querytruth.sets.manifest_notes import describe_certificate
 
 _ICONS = {"PASS": "✅", "FAIL": "❌", "UNDECIDED": "❔", "IDENTICAL": "🟰"}
+_REASONS = {"PASS": "loses less", "FAIL": "loses more", "UNDECIDED": "not sure whether it loses less or more"}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 _DECIMALS = 12
@@ -25,10 +26,20 @@ def gate_to_json(report: GateReport) -> dict[str, Any]:
     return plain
 
 
-def describe_check(check: GateCheck) -> str:
-    """Returns the reason of the verdict in one line."""
+def list_verdicts(report: GateReport) -> list[tuple[Verdict, str, str]]:
+    """Returns by check its verdict, its name, and the reason in one line: what terminal, pull request, CI and flow
+    show."""
+    checks = [(one.verdict, f"{one.metric}, {one.slice or 'all queries'}", _describe(one)) for one in report.checks]
+    return checks + [
+        (one.verdict, f"latency {one.percentile}", f"{one.measured_ms:.1f} ms measured, {one.budget_ms:g} ms allowed")
+        for one in report.latency
+    ]
+
+
+def _describe(check: GateCheck) -> str:
     change = f"{check.difference:+.4f} [{check.low:+.4f}, {check.high:+.4f}]"
-    line = f"{check.candidate:.4f} against {check.baseline:.4f}, {change}; a loss of {check.margin:g} is allowed"
+    figures = f"{check.candidate:.4f} against {check.baseline:.4f} on {check.queries:,} queries, {change}"
+    line = f"{_REASONS.get(check.verdict, '')} than the {check.margin:g} allowed: {figures}"
     if check.is_identical:
         line = f"both systems score the same on all {check.queries:,} queries"
     if check.verdict in ("PASS", "FAIL"):
@@ -40,11 +51,6 @@ def describe_check(check: GateCheck) -> str:
     further = check.further_queries
     rest = f"about {further:,} more queries would be enough" if further else "more queries like these would not do"
     return f"{line}; {rest}"
-
-
-def describe_latency(check: LatencyCheck) -> str:
-    """Returns the measured latency and its budget."""
-    return f"{check.measured_ms:.1f} ms measured, {check.budget_ms:g} ms allowed"
 
 
 def describe_gated_truth(report: GateReport) -> str:
@@ -66,25 +72,13 @@ def render_gate_markdown(report: GateReport) -> str:
         "",
         f"On {_escape(_name_set(report))}. {GATE_INTERVAL} intervals; p-values corrected for all checks (Holm).",
         "",
-        "| | metric | slice | queries | candidate | baseline | difference | margin | more queries |",
-        "|---|---|---|---:|---:|---:|---|---:|---:|",
+        "| | check | |",
+        "|---|---|---|",
     ]
-    for check in report.checks:
-        cells = [
-            f"{_ICONS[check.verdict]} {check.verdict}",
-            _escape(check.metric),
-            _escape(check.slice or "all"),
-            f"{check.queries:,}",
-            f"{check.candidate:.4f}",
-            f"{check.baseline:.4f}",
-            f"{check.difference:+.4f} [{check.low:+.4f}, {check.high:+.4f}]",
-            f"{check.margin:g}",
-            "" if check.further_queries is None else f"{check.further_queries:,}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    for latency in report.latency:
-        label = f"{_ICONS[latency.verdict]} {latency.verdict} latency {latency.percentile}"
-        lines += ["", f"{label}: {describe_latency(latency)}"]
+    lines += [
+        f"| {_ICONS[verdict]} {verdict} | {_escape(name)} | {_escape(reason)} |"
+        for verdict, name, reason in list_verdicts(report)
+    ]
     if truth := describe_gated_truth(report):
         lines += ["", _escape(truth)]
     return "\n".join(lines) + "\n"
@@ -94,9 +88,7 @@ def render_gate_junit(report: GateReport, *, is_undecided_failure: bool) -> byte
     """Returns a test suite with a case per check. An undecided check fails, or is skipped."""
     suite = ElementTree.Element("testsuite", name=f"querytruth gate {_clean(_name_set(report))}")
     counts = {"tests": 0, "failures": 0, "skipped": 0}
-    cases = [(f"{one.metric} {one.slice or 'all queries'}", one.verdict, describe_check(one)) for one in report.checks]
-    cases += [(f"latency {one.percentile}", one.verdict, describe_latency(one)) for one in report.latency]
-    for name, verdict, detail in cases:
+    for verdict, name, detail in list_verdicts(report):
         counts["tests"] += 1
         case = ElementTree.SubElement(suite, "testcase", classname=_clean(report.candidate), name=_clean(name))
         if verdict == "FAIL" or (verdict in ("UNDECIDED", "IDENTICAL") and is_undecided_failure):

@@ -208,6 +208,8 @@ def _environment(language: str) -> Environment:
     environment.filters["detail"] = translate_detail
     environment.filters["number"] = lambda value: f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     environment.filters["bytes"] = _bytes
+    environment.filters["share"] = lambda value: "∞" if value is None else f"{100 * value:.1f}%"
+    environment.filters["figure"] = _round
     environment.filters["certificate"] = lambda value: describe_certificate(value, language)
     environment.filters["breakable"] = lambda text: Markup("&amp;<wbr>").join(text.split("&"))
     return environment
@@ -215,6 +217,11 @@ def _environment(language: str) -> Environment:
 
 def _make_text_visible(value: object) -> object:
     return value if isinstance(value, Markup) or not isinstance(value, str) else make_visible(value)
+
+
+def _round(value: float | None) -> str:
+    """Return a count as a whole number, another figure with three digits."""
+    return "∞" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _bytes(size: int) -> str:

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from querytruth.audit.blind_spots import compare_shares, find_blind_spots, find_uncovered, measure_gini, name_clusters
+from querytruth.audit.blind_spots import find_blind_spots, find_uncovered, measure_gini, name_clusters
 from querytruth.audit.mutation_score import AnsweredQueries, read_answers
 from querytruth.evaluation.ground_truth import index_qrels
 from querytruth.evaluation.ranking import rank_run
+from querytruth.evaluation.statistics import compare_means
 
 
 def make_gallery(count: int, seed: int = 0) -> pd.DataFrame:
@@ -106,10 +107,10 @@ def test_no_kind_is_named_where_none_differs() -> None:
 @pytest.mark.thorough
 def test_a_kind_of_images_that_one_query_is_right_for_is_one_case() -> None:
     """20 images of one failed query say no more about a kind than one image does."""
-    is_blind, member = np.zeros(200, dtype=bool), np.zeros(200, dtype=bool)
-    is_blind[:20] = member[:20] = member[20:24] = True
-    alone = compare_shares(is_blind, member, np.arange(200))[-1]
-    together = compare_shares(is_blind, member, np.where(np.arange(200) < 20, 0, np.arange(200)))[-1]
+    is_blind, member = np.zeros(200), np.zeros(200, dtype=bool)
+    is_blind[:20] = member[:20] = member[20:24] = 1
+    alone = compare_means(is_blind, member, np.arange(200))[1]
+    together = compare_means(is_blind, member, np.where(np.arange(200) < 20, 0, np.arange(200)))[1]
     assert alone < 1e-6 < 0.05 < together
 
 

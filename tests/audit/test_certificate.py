@@ -105,10 +105,10 @@ def test_what_a_hundred_more_judgments_give_is_not_promised_too_high(prevalence:
         for most in (250, 350):
             while len(rows) < most:
                 answered = AnsweredPool(pool, rows, kinds, forecasts, relevant[rows].astype(float))
-                new = answered.plan_round(0.99)
+                new = answered.plan_round(0.95)
                 rows, kinds = np.concatenate([rows, new.rows])[:most], np.concatenate([kinds, new.kinds])[:most]
                 forecasts = np.concatenate([forecasts, new.forecasts])[:most]
-            stated = AnsweredPool(pool, rows, kinds, forecasts, relevant[rows].astype(float)).certify(0.99)
+            stated = AnsweredPool(pool, rows, kinds, forecasts, relevant[rows].astype(float)).certify(0.95)
             promise = promise or stated["further"]["recall_at_least"]
         assert promise is not None and stated["further"]["judgments"] == 100
         promised.append(promise)

@@ -106,4 +106,4 @@ def test_a_fixed_failure_fails_only_a_strict_check() -> None:
 def test_the_queries_of_a_gate_are_those_that_plan_size_counts() -> None:
     assert plan_for_discordance(0.2, 0.05).queries == GATE_QUERIES
     outside, plan = list_notes([judge("aXY", must="a")])
-    assert outside.startswith("2 of 3 results are no image of the folder (such as 'X')") and "628" in plan
+    assert outside.startswith("2 of 3 results are no image of the folder (such as 'X')") and "627" in plan

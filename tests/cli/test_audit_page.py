@@ -53,14 +53,3 @@ def test_the_chinese_page_has_the_same_figures(run: Run, answered: Path) -> None
     assert '<html lang="zh">' in chinese and "这份标准答案有多真？" in chinese and "判断者：lin" in chinese
     figures = re.compile(r"<dd>([^<]+)</dd>")
     assert figures.findall(english) == figures.findall(chinese) != []
-
-
-def test_more_judgments_narrow_the_interval_and_a_census_has_none(run: Run, small: Path) -> None:
-    out = ["--out", small.parent / "sets"]
-    run("audit", "start", "small", "--run", small, "--depth", 4, *out)
-    run("review", "export-csv", "--audit", "audit", "small", "--to", "a.csv", *out)
-    fill(Path("a.csv"), test_audit_judge.TRUTH)
-    run("review", "import-csv", "--audit", "audit", "small", "a.csv", *out)
-    page, report = write_report(run, small.parent)
-    assert report["width"]["now"] == report["width"]["then"] == 0
-    assert "no interval left to narrow" in page

@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr
+from scipy.stats import hypergeom
 
-from querytruth.array_types import FloatArray, RowIndices
+from querytruth.array_types import BoolArray, FloatArray, RowIndices
+from querytruth.audit.certificate import RelevanceModel, divide_error
+from querytruth.audit.next_cards import PooledPairs
 from querytruth.audit.pair_audit import estimate_total, estimate_truth
 from querytruth.evaluation.leaderboard import rank_systems
 from querytruth.evaluation.release_gate import GATE_LEVEL, find_p_values
@@ -20,6 +23,7 @@ from querytruth.evaluation.sample_size import plan_for_discordance, plan_for_pil
 from querytruth.evaluation.statistics import estimate_interval, find_p_of_difference
 from querytruth.evaluation.system_differences import compare_leaked
 from tests.audit import planted_worlds as pairs
+from tests.audit.certified_worlds import Review, plant_pool
 from tests.audit.erring_people import People, is_held
 
 Rng = np.random.Generator
@@ -43,7 +47,7 @@ class Cell(NamedTuple):
 
 
 def list_sizes() -> dict[str, RowIndices]:
-    """Sizes of clusters. Those of families and captions are of the sample album's sets, as the demo builds them; those
+    """Sizes of clusters. Those of families, captions and sample-queries are of the demo's sets; those
     of TACO and VOC of precision sets that the defaults make of their annotations, 2 or 4 queries a label set."""
     uneven = np.ceil(np.random.default_rng(1).lognormal(1.5, 1, 150))
     families = np.repeat([4, 8, 12, 16, 20, 28], [62, 35, 18, 5, 1, 1])
@@ -61,6 +65,7 @@ def list_sizes() -> dict[str, RowIndices]:
         "VOC": np.full(90, 4),
         "uneven 150": uneven,
         "100 + 100 single": np.append(np.ones(100), 100),
+        "sample-queries": np.array([13, 12, 10, 10, 9, 8, 4]),
     }
     return {name: one.astype(np.int64) for name, one in sizes.items()}
 
@@ -360,3 +365,59 @@ def check_people(rng: Rng, draws: int) -> Iterator[Cell]:
             for name, rate in zip(("wrong", "missed"), np.mean(held, axis=0), strict=True):
                 world = f"{share:.1%} relevant, {slip:.0%} slips, {miss:.0%} missed, {name}"
                 yield Cell("certificate.people", world, float(rate), 0.95, 1, 0, len(held))
+
+
+def check_certificate(rng: Rng, draws: int) -> Iterator[Cell]:
+    """Certificates of small and rich pools: `rate` of worlds in which all that is stated, at every look until all is
+    asked, is true."""
+    for prevalence in (0.02, 0.1, 0.147, 0.3):
+        for judge in ("none", "fair", "adversarial"):
+            reviews = [Review(*plant_pool(300, prevalence, judge, seed, 0.2)) for seed in range(draws)]
+            for review in reviews:
+                review.work(goes_on=True)
+            world = f"300 pairs, {prevalence:.1%} relevant, judge {judge}"
+            held, cost = ([getattr(one, name) for one in reviews] for name in ("was_true", "at_goal"))
+            yield Cell("certificate.true", world, float(np.mean(held)), 0.95, 1, float(np.mean(cost)), draws)
+
+
+def check_cost(rng: Rng, draws: int) -> Iterator[Cell]:
+    """What a certificate costs beside the best fixed test: `rate` is the share of the pool that is judged, which lies
+    near that of a test that knows all before (`find_fixed_plan`), at most .12 above; `gain` the share of the
+    pool in which .9 of the relevant pairs are found, in the order of the probabilities."""
+    size, worlds = 1500, max(draws // 40, 1)
+    for prevalence in (0.02, 0.1, 0.147, 0.3):
+        for judge, area in (("none", "none"), ("fair", "0.9"), ("good", "0.97")):
+            found = []
+            for seed in rng.integers(1 << 30, size=worlds).tolist():
+                pool, relevant = plant_pool(size, prevalence, judge, seed)
+                review = Review(pool, relevant)
+                review.work()
+                found.append((review.at_goal or 1.0, *find_fixed_plan(pool, relevant)))
+            ours, fixed, least = np.mean(found, axis=0)
+            world = f"{size:,} pairs, {prevalence:.1%} relevant, AUROC of the judge {area}; fixed {fixed:.3f}"
+            yield Cell("certificate.cost", world, float(ours), fixed - 0.05, fixed + 0.12, float(least), 10**9)
+
+
+def find_fixed_plan(pool: PooledPairs, relevant: BoolArray, goal: float = 0.9) -> tuple[float, float]:
+    """The share of the pool that the best fixed test takes: the most probable pairs to some depth, then so many draws
+    of the rest that in 80% of the draws the hypergeometric bound (Clopper and Pearson's of a finite pool) certifies
+    the goal, with the chance of error of the certificate. It knows the model of all answers, and how many pairs are
+    relevant at each depth. And the share of the pool in which the goal is found."""
+    model, size = RelevanceModel(pool.features, pool.prior, 0 * pool.queries), len(relevant)
+    order = np.argsort(-model.fit(np.arange(size), relevant), kind="stable")
+    hits, best = np.concatenate([[0], np.cumsum(relevant[order])]), size
+    alpha = divide_error(missing=size)["missing"]
+    for depth in range(0, size, size // 50):
+        rest, left = int(hits[-1] - hits[depth]), size - depth
+
+        def is_certified(drawn: int, rest: int = rest, left: int = left, found: int = int(hits[depth])) -> bool:
+            seen = int(hypergeom.ppf(0.8, left, rest, drawn)) if drawn else 0
+            refuted = int((found + seen) / goal) + 1 - found
+            return refuted > left - drawn + seen or hypergeom.cdf(seen, left, refuted, drawn) <= alpha
+
+        low, high = -1, left
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if is_certified(middle) else (middle, high)
+        best = min(best, depth + high)
+    return best / size, int(np.searchsorted(hits, goal * hits[-1])) / size

@@ -13,7 +13,6 @@ from querytruth.evaluation.comparison import (
     count_wins_ties_losses,
     find_most_different_queries,
     find_warnings,
-    kendall_tau_b,
 )
 from querytruth.evaluation.statistics import estimate_interval, find_p_of_difference
 
@@ -86,12 +85,3 @@ def test_warnings() -> None:
         ("few_queries", "2 topics or images, not 100 queries, count")
     ]
     assert "95% of the queries" in warnings_of([1] * 95 + [0] * 5, {})[0].detail
-
-
-def test_rank_correlation_of_systems() -> None:
-    small = {"a": 0.9, "b": 0.8, "c": 0.5, "only here": 1.0}
-    assert kendall_tau_b(small, {"a": 0.3, "b": 0.2, "c": 0.1}) == 1
-    assert kendall_tau_b(small, {"a": 0.1, "b": 0.2, "c": 0.3}) == -1
-    assert kendall_tau_b(small, {"a": 0.3, "b": 0.1, "c": 0.2}) == pytest.approx(1 / 3)
-    assert np.isnan(kendall_tau_b(small, {"a": 0.3, "b": 0.3, "c": 0.3}))
-    assert kendall_tau_b(small, {"a": 0.3, "b": 0.3, "c": 0.1}) == pytest.approx(2 / np.sqrt(6)), "tau-b"

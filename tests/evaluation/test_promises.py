@@ -50,6 +50,8 @@ def test_a_gate_of_ten_topics_keeps_its_promises() -> None:
         promises.check_clustered_plans,
         promises.check_pair_audits,
         promises.check_people,
+        promises.check_certificate,
+        promises.check_cost,
     ],
 )
 def test_all_promises_are_kept(check: Callable[[np.random.Generator, int], Iterable[Cell]]) -> None:

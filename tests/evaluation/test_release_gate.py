@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from querytruth.array_types import FloatArray
@@ -40,19 +41,19 @@ def count_verdicts(
     return {name: verdicts.count(name) for name in ("PASS", "FAIL", "UNDECIDED")}
 
 
-def test_the_p_values_are_those_of_drawn_weights_and_of_students_test() -> None:
-    """The share of Bayesian bootstraps on the wrong side of the margin, one more query lost all; and the t test of the
-    differences and one more query that won all."""
+def test_the_p_values_are_those_of_students_test_with_one_more_difference() -> None:
+    """One more query that lost all against a pass, half of one that won all against a fail."""
     rng = np.random.default_rng(1)
     candidate, baseline = rng.random(80), rng.random(80)
     found, differences = check(candidate, baseline, 0.05), candidate - baseline
-    weights = rng.exponential(size=(100_000, 81))
-    weights /= weights.sum(axis=1, keepdims=True)
-    lost, won = weights @ np.r_[differences, -1.0], ttest_1samp(np.r_[differences, 1.0], -0.05, alternative="less")
-    assert found.p_not_worse == pytest.approx((lost <= -0.05).mean(), rel=0.08)
-    assert found.p_worse == pytest.approx(won.pvalue)
-    assert found.low == pytest.approx(np.quantile(lost, 0.05), abs=0.002)
-    assert found.high == pytest.approx(won.confidence_interval(0.95).high)
+    lost = ttest_1samp(np.r_[differences, -1.0], -0.05, alternative="greater")
+    mean = (differences.sum() + 0.5) / 80.5
+    error = np.sqrt((((differences - mean) ** 2).sum() + (0.5 * (1 - mean)) ** 2) * 81 / 80) / 80.5
+    freedom = 80.5**2 / 80.25 - 1
+    won = student.cdf((mean + 0.05) / error, freedom)
+    assert (found.p_not_worse, found.p_worse) == pytest.approx((lost.pvalue, won))
+    assert found.low == pytest.approx(lost.confidence_interval(0.95).low)
+    assert found.high == pytest.approx(mean + student.ppf(0.95, freedom) * error)
 
 
 def test_a_search_that_lost_a_third_of_seven_topics_fails() -> None:
@@ -83,13 +84,13 @@ def test_identical_runs_have_a_verdict_of_their_own_and_the_number_that_decides(
     same = np.ones(100)
     found = check(same, same, 0.01)  # a loss of 1% changes no query of 100 in 37 of 100 cases
     assert (found.verdict, found.is_identical) == ("IDENTICAL", True)
-    assert -found.low == pytest.approx(1 - 0.05 ** (1 / 100), abs=2e-4)
-    assert found.further_queries == pytest.approx(np.log(0.05) / np.log(0.99) - 100, abs=4)
+    assert -found.low == pytest.approx((1 + student.ppf(0.95, 100)) / 101)  # the rule of three, nearly
+    assert found.further_queries == pytest.approx((1 + student.ppf(0.95, 264)) / 0.01 - 101, abs=1)
     assert check(np.ones(302), np.ones(302), 0.01).verdict == "PASS"
     topics = check(np.ones(200), np.ones(200), 0.02, np.arange(200) // 20)  # no failed topic of 10: 82 of 100 cases
     assert (topics.verdict, topics.clusters) == ("IDENTICAL", 10)
-    assert -topics.low == pytest.approx(1 - 0.05 ** (1 / 10), abs=2e-3)
-    assert topics.further_queries == pytest.approx(20 * np.log(0.05) / np.log(0.98) - 200, rel=0.02)
+    assert -topics.low == pytest.approx((1 + student.ppf(0.95, 10)) / 11)
+    assert topics.further_queries == pytest.approx(20 * (1 + student.ppf(0.95, 132)) / 0.02 - 220, abs=1)
     alone = check(np.ones(1), np.zeros(1), 0.01)
     assert alone.verdict == "UNDECIDED" and alone.further_queries is None
     assert combine_verdicts(["PASS", "IDENTICAL"]) == "IDENTICAL" and combine_verdicts(["PASS"]) == "PASS"

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import floats, integers, lists, sampled_from
-from scipy.stats import t, ttest_1samp
+from scipy.stats import t, ttest_1samp, ttest_ind
 
-from querytruth.evaluation.bounds import bound_mean
 from querytruth.evaluation.statistics import (
+    compare_means,
     correct_holm,
     detectable_difference,
-    detectable_difference_unpaired,
     estimate_interval,
     find_p_of_difference,
 )
@@ -71,20 +70,6 @@ def test_an_interval_is_a_point_only_where_the_range_is() -> None:
     assert (-equal.low[0], equal.high[0]) == pytest.approx((0.137, 0.137), abs=0.001)  # 3 / 20 is the rule of three
 
 
-def test_the_quantile_is_that_of_drawn_weights() -> None:
-    """The Bayesian bootstrap with one more value, drawn."""
-    rng = np.random.default_rng(4)
-    values = np.r_[np.ones(15), 0.9, 0.6, 0.5, 0.3, 0.1]
-    weights = rng.exponential(size=(200_000, 21))
-    means = weights @ np.r_[values, 0.0] / weights.sum(axis=1)
-    assert bound_mean(values[:, None], np.ones(20), 0.0, 0.975)[0] == pytest.approx(
-        np.quantile(means, 0.025), abs=0.002
-    )
-    sums, sizes = values * np.arange(1, 21), np.arange(1.0, 21)  # clusters of 1 to 20 queries; one more has 13.67
-    means = (weights[:, :20] @ sums) / (weights[:, :20] @ sizes + weights[:, 20] * (sizes**2).sum() / sizes.sum())
-    assert bound_mean(sums[:, None], sizes, 0.0, 0.975)[0] == pytest.approx(np.quantile(means, 0.025), abs=0.003)
-
-
 def test_queries_of_one_cluster_are_drawn_together() -> None:
     """Ten topics of which every query is alike: a hundred queries say no more than ten."""
     rng = np.random.default_rng(3)
@@ -126,6 +111,19 @@ def test_the_p_value_is_below_5_percent_where_the_interval_leaves_zero_out(figur
     assert is_one_sided == (find_p_of_difference(differences, 0 * differences, clusters=clusters) < 0.05)
 
 
+def test_the_means_of_two_groups_differ_by_welchs_test_of_each_with_one_more_at_each_end() -> None:
+    rng = np.random.default_rng(6)
+    values, is_first = rng.random(60), np.arange(60) < 20
+    found, p = compare_means(values, is_first, np.arange(60))
+    sides = [np.r_[values[side], 0, 1] for side in (is_first, ~is_first)]
+    welch = ttest_ind(*sides, equal_var=False)
+    assert p == pytest.approx(welch.pvalue)
+    assert (found.low, found.high) == pytest.approx(tuple(welch.confidence_interval()))
+    assert found.value == pytest.approx(values[:20].mean() - values[20:].mean())
+    same, p = compare_means(np.ones(60), is_first, np.arange(60))
+    assert same.low < same.value == 0 < same.high and p > 0.5
+
+
 def test_whole_clusters_ask_for_more() -> None:
     topic = np.repeat(np.arange(6), 10)
     together = find_p_of_difference(np.ones(60), np.zeros(60), clusters=topic)
@@ -142,7 +140,6 @@ def test_the_smallest_detectable_difference() -> None:
     differences = np.random.default_rng(4).normal(0, 0.5, 400)
     expected = (t.ppf(0.975, 401) + 0.841621) * np.r_[differences, -1, 1].std(ddof=1) / np.sqrt(402)
     assert detectable_difference(differences) == pytest.approx(expected, rel=1e-6)
-    assert detectable_difference_unpaired(differences) == pytest.approx(np.sqrt(2) * expected, rel=0.01)
     assert detectable_difference(differences, power=0.9) > expected
     assert detectable_difference(np.array([0.1])) > 1
     topic = np.repeat(np.arange(40), 10)

@@ -46,7 +46,7 @@ def test_the_state_is_the_verdict(service: Loopback, tmp_path: Path, monkeypatch
     state = gate_service(parameters(tmp_path, 0.01))
     assert (state.type.value, state.name) == ("FAILED", "Undecided")
     assert (
-        "mine against old: IDENTICAL hit@1 (both systems score the same on all 4 queries; a loss of up to 0.5"
+        "mine against old: IDENTICAL hit@1, all queries (both systems score the same on all 4 queries; a loss of up to"
         in state.message
     )
     asked = len(service.asked)

@@ -33,15 +33,11 @@ def build_report() -> dict[str, Any]:
                     "same": 2, "kappa": None},
         "truth": [{"measure": name, **ends, "if_undetermined": [0.1, 0.6]} for name in measures],
         "figures": [{"system": system, "metric": "p@10", "before": 0.1, **ends} for system in (HOSTILE, "b")],
-        "order": [{"metric": "p@10", "before": [HOSTILE, "b"], "after": ["b", HOSTILE], "apart": [True],
-                   "kendall_tau_b": -1.0,
-                   "pairs": 1, "changed": [[HOSTILE, "b"]]}],
         "slices": [{"aspect": "style", "value": HOSTILE, "measure": "missing_share", "answered": 4, "estimate": 0.5,
                     "low": 0.2, "high": 0.9}],
         "found": {"missing": {"number": 1, "pairs": [pair]}, "wrong": {"number": 0, "pairs": []}},
         "judge": {"name": HOSTILE, "revision": "", "digest": "judge_1", "agreement": agreement},
         "outside": {"pairs": 100, "drawn": 5, "answered": 5, "relevant": 0, "at_most": 45.0},
-        "width": {"measure": "missing_share", "now": 0.7, "more_judgments": 100, "then": 0.5},
         "strata": [{"stratum": "first_ranks.yes", "pairs": 10, "drawn": 4}],
     }  # fmt: skip
 

@@ -3,11 +3,12 @@
     python benchmarks/duplicate_cuts.py FOLDER ... [--write] [--most 180]
 
 Photos of the folders (JPEG; every third at 240 px), and an altered copy of each in every way of COPIES. Made of photos,
-and all different: quarters; a cut-out pasted at three places, as in frames of a film; a product in 12 colours and a
-lamp in three; three texts. Drawings of drawn_products.py and drawn_pages.py. Cuts are fitted on one half of the photos
-and seeds, by coordinate descent from several starts: lost copies, plus so many a false pair. A false pair must be
-rejected by a measure that is over its cut by a sixth (MARGIN), and a cut is at most a seventh over the largest measure
-of a copy (CAP). The other half is judged. `--write` replaces querytruth/backends/images/same_images.yaml.
+and all different: quarters; a cut-out pasted at three places, as in frames of a film; what a slowly turning camera
+sees; a product in 12 colours and a lamp in three; three texts. Drawings of drawn_products.py and drawn_pages.py. Cuts
+are fitted on one half of the photos and seeds, by coordinate descent from several starts: lost copies, plus so many a
+false pair. A false pair must be rejected by a measure that is over its cut by a sixth (MARGIN), and a cut is at most a
+seventh over the largest measure of a copy (CAP). The other half is judged. `--write` replaces
+querytruth/backends/images/same_images.yaml.
 """
 
 from __future__ import annotations
@@ -79,11 +80,11 @@ def straightened(image: Image.Image, degrees: float) -> Image.Image:
 
 
 def as_burst(image: Image.Image) -> Image.Image:
-    """The next photo of a burst: moved by up to 3%, a little lighter, with other noise."""
+    """The next photo of a burst: moved by up to 3% (what comes into view is mirrored), lighter, with other noise."""
     rng, (width, height) = np.random.default_rng(image.width), image.size
-    x, y = rng.uniform(0, 0.03, 2)
-    part = image.crop((round(x * width), round(y * height), round((x + 0.97) * width), round((y + 0.97) * height)))
-    noisy = np.asarray(part, float) * rng.uniform(0.97, 1.03) + rng.normal(0, 4, (part.height, part.width, 3))
+    x, y = (round(share * side) for share, side in zip(rng.uniform(0, 0.03, 2), image.size, strict=True))
+    moved = np.pad(np.asarray(image, float), ((0, y), (0, x), (0, 0)), mode="reflect")[y:, x:]
+    noisy = moved * rng.uniform(0.97, 1.03) + rng.normal(0, 4, (height, width, 3))
     return Image.fromarray(noisy.clip(0, 255).astype(np.uint8))
 
 
@@ -202,6 +203,12 @@ def draw_frames(image: Image.Image, number: int) -> Iterator[Image.Image]:
         yield frame
 
 
+def draw_pans(image: Image.Image, number: int) -> Iterator[Image.Image]:
+    """What a camera sees that turns slowly: 5, 8 and 12% further each time."""
+    for left in (0, 24, 62, 120):
+        yield image.crop((left, 0, left + 480, 480))
+
+
 def draw_lamps(image: Image.Image, number: int) -> Iterator[Image.Image]:
     rng = np.random.default_rng(number)
     radius, x, y = int(rng.integers(20, 34)), int(rng.integers(60, 580)), int(rng.integers(60, 420))
@@ -228,6 +235,7 @@ MADE_OF_PHOTOS = {  # of every so manieth photo
     "quarters": (1, draw_quarters),
     "frames": (2, draw_frames),
     "lamps": (2, draw_lamps),
+    "pans": (2, draw_pans),
     "memes": (2, draw_memes),
     "recoloured": (6, draw_scenes),
 }
@@ -290,12 +298,14 @@ def pair_up(images: list[Described]) -> Pairs:
     )
 
 
-def fit(good: np.ndarray, bad: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Returns the cuts (M,) with the lowest cost: lost copies and WEIGHT x `weights` of false pairs."""
+def fit(good: np.ndarray, bad: np.ndarray, weights: np.ndarray, stored: np.ndarray) -> np.ndarray:
+    """Returns the cuts (M,) with the lowest cost: lost copies and WEIGHT x `weights` of false pairs. Starts from those
+    that are stored, too."""
     bad, best, rng = bad * MARGIN, None, np.random.default_rng(0)
     top = good.max(axis=0) * CAP + 0.002
-    for start in np.tile((1.0, 0.998, 0.99), STARTS):
-        cut, last = np.minimum(np.quantile(good, start, axis=0) * CAP + 0.002, top), math.inf
+    starts = [np.quantile(good, share, axis=0) * CAP + 0.002 for share in (1.0, 0.998, 0.99)]
+    for start in [stored, *starts * STARTS]:
+        cut, last = np.minimum(start, top), math.inf
         order_of_measures = rng.permutation(good.shape[1])
         while True:
             for measure in order_of_measures:
@@ -325,11 +335,12 @@ def fit_both(pairs: Pairs) -> dict[str, dict[str, float]]:
     labels = np.where((pairs.kind != "photo") & (pairs.label == "text bar"), "#text on drawings", pairs.label)
     is_false = np.char.startswith(labels, "#")
     cuts = {}
-    for name, regime in (("photos", ~pairs.is_drawing), ("drawings", pairs.is_drawing)):
+    regimes = ("photos", ~pairs.is_drawing), ("drawings", pairs.is_drawing)
+    for (name, regime), stored in zip(regimes, same_images.read_cuts()[1], strict=True):
         some = regime & pairs.is_fitted & (measures < 999).all(axis=1)
         good, bad = some & ~is_false & pairs.is_near, some & is_false
         weights = np.array([WEIGHTS.get(label[1:], 1.0) for label in labels[bad]])
-        found = fit(measures[good], measures[bad], weights)
+        found = fit(measures[good], measures[bad], weights, stored)
         cuts[name] = {measure: round(float(value), 3) for measure, value in zip(MEASURES, found, strict=True)}
     return cuts
 

@@ -1,15 +1,16 @@
 """What finding all that hangs together among a million 64-bit hashes costs, and what others take for it.
 
     python benchmarks/near_duplicates.py [--count 1000000] [--distances 4 6 8 10] [--runs 3]
+    python benchmarks/near_duplicates.py --images 1000000
 
 Ours finds the connected components, exactly, in one process with one thread; its memory is that process's peak. FAISS
-answers a sample of the hashes as queries on one thread, and what these took is carried on to all of them: exactly
-(flat, multi-hash) or by cells (IVF; recall is the share of the flat index's pairs). imagededup's tree, where it is
-installed, holds the first few thousand hashes only, and its seconds are for these. Seconds are the processor's, since
-other programs may be running. Every pair that FAISS finds must be in one of our components, or the script fails.
+answers a sample of the hashes as queries of a flat index on one thread, and what these took is carried on to all of
+them. Seconds are the processor's, since other programs may be running. Every pair that FAISS finds must be in one of
+our components, or the script fails.
 
 Data: `spread`, anywhere, every twentieth one just within the distance of another; `alike`, of these a tenth all the
-same; `crowded`, of these a fifth within four bits of one hash.
+same; `crowded`, of these a fifth within four bits of one hash. `--images`: with nine random views each; every
+twentieth one is a copy, up to four bits of each view away; thumbnails are compared, and every copy must be found.
 """
 
 from __future__ import annotations
@@ -22,22 +23,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from querytruth.array_types import Hashes
 
 KINDS = ("spread", "alike", "crowded")
 TARGET = 0.1  # of the flat index's time
-QUERIES = {"flat": 300, "ivf": 300, "multihash": 30}
-CELLS, PROBED = 1024, 16
-TREE = 3000  # hashes
+QUERIES = 300
+PICTURES, VIEWS_OF_EACH = 2000, 9  # different thumbnails, and views of an image
 
 
 def make_hashes(kind: str, count: int, distance: int) -> Hashes:
@@ -69,67 +71,18 @@ def ours(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
 
 
 def flat(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
+    """Seconds for all hashes as queries, carried on from a sample."""
     import faiss
 
     index = faiss.IndexBinaryFlat(64)
     index.add(hashes_as_bytes(hashes))
-    return measure_sampled("flat", index, 0.0, hashes, distance, folder)
-
-
-def ivf(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
-    import faiss
-
-    index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(64), 64, CELLS)
-    index.nprobe = PROBED
-
-    def build() -> None:
-        index.train(hashes_as_bytes(hashes[:: max(1, len(hashes) // 50_000)]))
-        index.add(hashes_as_bytes(hashes))
-
-    return measure_sampled("ivf", index, timed(build)[0], hashes, distance, folder)
-
-
-def multihash(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
-    """Exact: of four parts of 16 bits one differs in at most a quarter of the bits."""
-    import faiss
-
-    index = faiss.IndexBinaryMultiHash(64, 4, 16)
-    index.nflip = distance // 4
-    return measure_sampled(
-        "multihash", index, timed(lambda: index.add(hashes_as_bytes(hashes)))[0], hashes, distance, folder
-    )
-
-
-def imagededup(hashes: Hashes, distance: int, folder: Path) -> dict[str, float]:
-    from imagededup.handlers.search.bktree import BKTree
-
-    few = {str(number): int(value) for number, value in enumerate(hashes[:TREE])}
-
-    def find() -> None:
-        tree = BKTree(few, lambda one, other: (one ^ other).bit_count())
-        for value in few.values():
-            tree.search(value, distance)
-
-    try:
-        return {"seconds": timed(find)[0]}
-    except RecursionError:  # a branch of the tree as long as there are equal hashes
-        return {"seconds": float("nan")}
-
-
-def measure_sampled(
-    name: str, index: Any, built: float, hashes: Hashes, distance: int, folder: Path
-) -> dict[str, float]:
-    """Seconds for building and for all hashes as queries, carried on from a sample; how many pairs that found."""
-    import faiss
-
     faiss.omp_set_num_threads(1)
-    rows = np.random.default_rng(1).choice(len(hashes), QUERIES[name], replace=False)
+    rows = np.random.default_rng(1).choice(len(hashes), QUERIES, replace=False)
     seconds, (ends, _, others) = timed(lambda: index.range_search(hashes_as_bytes(hashes[rows]), distance + 1))
     names = np.load(folder / "components.npy")
-    ones = np.repeat(rows, np.diff(ends).astype(np.int64))
-    if (names[ones] != names[others]).any():
-        sys.exit(f"{name} found a pair that ours has in two components")
-    return {"seconds": built + seconds / len(rows) * len(hashes), "pairs": len(others) / len(rows)}
+    if (names[np.repeat(rows, np.diff(ends).astype(np.int64))] != names[others]).any():
+        sys.exit("FAISS found a pair that ours has in two components")
+    return {"seconds": seconds / len(rows) * len(hashes)}
 
 
 def hashes_as_bytes(hashes: Hashes) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -142,7 +95,46 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-MEASURES = {m.__name__: m for m in (ours, flat, ivf, multihash, imagededup)}
+MEASURES = {m.__name__: m for m in (ours, flat)}
+
+
+def find_copies(count: int) -> None:
+    """Prints what finding the copies among so many images costs; fails if one is missing."""
+    from querytruth.backends.images.same_images import ComparableImages
+
+    frame, originals = make_images(count, VIEWS_OF_EACH)
+    before = peak_mb()
+    start, clock = time.process_time(), time.monotonic()
+    found = ComparableImages(frame, 8).find_same_pairs(np.arange(count))
+    seconds, waited = time.process_time() - start, time.monotonic() - clock
+    copies = np.stack([originals, np.arange(count - len(originals), count)], axis=1)
+    if {*map(tuple, copies.tolist())} - {*map(tuple, found.tolist())}:
+        sys.exit("a copy was not found")
+    print(f"{count:,} images: {seconds:.1f} s, {waited:.1f} by the clock, {peak_mb():.0f} MB, {before:.0f} before")
+
+
+def make_images(count: int, views: int) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Returns views and thumbnails, and the rows of which the last ones are copies."""
+    from querytruth.backends.images.image_views import BOXES, SIDE, VIEWS
+    from tests.drawn_views import draw_views
+
+    rng, copies = np.random.default_rng(7), count // 20
+    originals, picture = rng.permutation(count - copies)[:copies], rng.integers(0, PICTURES, count)
+    packed = np.zeros((count, 2 + 4 * BOXES + 8 * VIEWS), np.uint8)
+    packed[:, 4:6] = SIDE
+    hashes = rng.integers(1, 2**64, (count, views), dtype=np.uint64)
+    hashes[-copies:], picture[-copies:] = hashes[originals], picture[originals]
+    for _ in range(4):
+        hashes[-copies:] ^= np.uint64(1) << rng.integers(0, 64, (copies, views), dtype=np.uint64)
+    first = 2 + 4 * BOXES
+    packed[:, first : first + 8 * views] = hashes.astype("<u8").view(np.uint8)
+    thumbnails = np.array([draw_views(1, number)["thumbnail"] for number in range(PICTURES)], dtype=object)
+    stored = [row.tobytes() for row in packed]
+    return pd.DataFrame({"views": stored, "thumbnail": thumbnails[picture]}), originals
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 # ---- the comparison
@@ -158,12 +150,12 @@ def measure(name: str, kind: str, count: int, distance: int, folder: Path) -> di
     return figures
 
 
-def measure_all(kind: str, count: int, distance: int, runs: int, names: list[str]) -> dict[str, dict[str, float]]:
+def measure_all(kind: str, count: int, distance: int, runs: int) -> dict[str, dict[str, float]]:
     """All measures in turn, so often; the median of each figure."""
-    costs: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    costs: dict[str, list[dict[str, float]]] = {name: [] for name in MEASURES}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(runs):
-            for name in names:
+            for name in MEASURES:
                 costs[name].append(measure(name, kind, count, distance, Path(folder)))
     return {
         name: {key: median(run[key] for run in measured) for key in measured[0]} for name, measured in costs.items()
@@ -174,11 +166,7 @@ def row(kind: str, distance: int, costs: dict[str, dict[str, float]], full_size:
     mine, exact = costs["ours"], costs["flat"]
     share = mine["seconds"] / exact["seconds"]
     cells = [kind, str(distance), f"{mine['seconds']:.1f}", f"{mine['memory']:.0f}", f"{exact['seconds']:.0f}"]
-    cells.append(f"{share:.3f}" + (f", {'reached' if share < TARGET else 'MISSED'}" if full_size else ""))
-    cells.append(f"{costs['ivf']['seconds']:.0f}, {costs['ivf']['pairs'] / exact['pairs']:.1%}")
-    cells.append(f"{costs['multihash']['seconds']:,.0f}")
-    tree = costs.get("imagededup", {"seconds": None})["seconds"]
-    return [*cells, "not here" if tree is None else "gives up" if tree != tree else f"{tree:.1f}"]
+    return [*cells, f"{share:.3f}" + (f", {'reached' if share < TARGET else 'MISSED'}" if full_size else "")]
 
 
 def main() -> None:
@@ -189,21 +177,23 @@ def main() -> None:
     for hidden, choices in (("--measure", tuple(MEASURES)), ("--kind", KINDS)):
         parser.add_argument(hidden, choices=choices, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--images", type=int, help="measure images with views in place of hashes")
     given = parser.parse_args()
+    if given.images:
+        find_copies(given.images)
+        return
     if given.measure:
         hashes = make_hashes(given.kind, given.count, given.distances[0])
         figures = MEASURES[given.measure](hashes, given.distances[0], given.folder)
-        print(json.dumps(figures | {"memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
+        print(json.dumps(figures | {"memory": peak_mb()}))
         return
     console = Console()
-    names = [name for name in MEASURES if name != "imagededup" or find_spec("imagededup")]
     table = Table(title=f"{given.count:,} hashes of 64 bits, seconds of a processor, median of {given.runs}")
-    columns = ["data", "bits", "ours", "peak MB", "FAISS flat", f"ours / flat (under {TARGET})", "IVF, recall"]
-    for column in [*columns, "multi-hash", f"imagededup, {TREE:,} hashes"]:
+    for column in ("data", "bits", "ours", "peak MB", "FAISS flat", f"ours / flat (under {TARGET})"):
         table.add_column(column, justify="left" if column == "data" else "right")
     for kind in KINDS:
         for distance in given.distances:
-            costs = measure_all(kind, given.count, distance, given.runs, names)
+            costs = measure_all(kind, given.count, distance, given.runs)
             table.add_row(*row(kind, distance, costs, given.count >= 1_000_000))
             console.print(f"{kind}, {distance} bits: ours {costs['ours']['seconds']:.1f} s", style="dim")
     console.print(table)

@@ -173,11 +173,11 @@ def test_every_room_has_a_guide_that_names_its_files() -> None:
 # Measures that may fall, never rise: whoever raises one says why in the commit that does.
 MOST = {
     "files": 455,
-    "lines": 77_770,
-    "lines of imports": 6_181,
+    "lines": 77_767,
+    "lines of imports": 6_180,
     "carriers that are built at one place": 87,
     "functions with seven parameters or more": 14,
-    "Any": 1_465,
+    "Any": 1_464,
     "folders of audit": 2,
     "folders of overlap": 1,
     "folders of training": 3,

@@ -68,7 +68,7 @@ def find_duplicates(
     preference = duplicate_groups.rank_by_preference(frame, components, muteness)
     same = ties.same_pixels()
     relate = partial(ties.relate, same)
-    star, centre = duplicate_groups.divide_into_stars(components, same, preference, is_damaged, muteness > 0, relate)
+    star, centre = duplicate_groups.divide_into_stars(components, same, preference, is_damaged, muteness > 1, relate)
     overridden = apply_duplicate_overrides(star, frame["image_id"], decisions, ties.tie_distances)
     group = overridden.group
     rows = np.flatnonzero(np.bincount(group, minlength=len(frame))[group] > 1)

@@ -1,73 +1,70 @@
-"""Connected components of 64-bit hashes, computed exactly: an edge joins hashes that differ in a few bits at most.
+"""Connected components of 64-bit hashes: an edge joins hashes that differ in a few bits at most.
 
 The 64 bits are divided into m bands. Two hashes that differ in at most d bits agree in at least m - d bands: sorting by
-each choice of m - d bands puts them into one run of equal keys. More bands mean more choices, but shorter runs. Hashes
+each choice of m - d bands puts them into one run of equal keys. More bands mean more choices, but shorter runs. All
+choices find every edge; a third of them hardly misses any, for two hashes agree in more bands than they must. Hashes
 that are connected already are not compared again, so that dense clusters, whose pairs would not fit into memory, cost
-little; many pairs are joined at once.
+little; the pairs of a choice are joined at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import pairwise
-from math import comb, sqrt
+from math import comb, inf, sqrt
 
 import numpy as np
 
 from querytruth.array_types import BoolArray, Hashes, RowIndices
 
-NearPairFinder = Callable[[RowIndices], tuple[RowIndices, RowIndices]]
-PairPredicate = Callable[[RowIndices, RowIndices], BoolArray]
+Pairs = list[tuple[RowIndices, RowIndices]]
 
 _TILE = 1 << 16  # comparisons at a time
 _BITS = 64
 _MORE = 8  # bands beyond `distance` that are tried
 _AT_ONCE = 1 << 16  # hashes unpacked into single bits
 _LONG = 512  # rows; longer runs are compared row by row
-_CHUNK = 1 << 20  # rows
 _BLOCK = 1 << 14  # rows compared at a time: their hashes stay in the cache
+_FEW = 1 << 10  # near pairs at most that wait for others to be joined with, and so many times
 _MANY = 16  # when one row in so many is joined, runs in one set are skipped
 
 
 class Components:
-    """Disjoint sets of the rows 0 to count - 1, at first one per row; the name of a set is its smallest row. With
-    `agree` only pairs for which it is true are joined; it is called with pairs of rows in different sets."""
+    """Disjoint sets of the elements 0 to count - 1, at first one per element; the name of a set is its smallest one.
+    Rows are elements, or `owners` (rows,) has the element of each."""
 
-    def __init__(self, count: int, agree: PairPredicate | None = None) -> None:
-        self._above = np.arange(count, dtype=np.int64)  # per row a smaller one of its set, or itself
-        self._agree = agree
-        self.count = count  # of sets
+    def __init__(self, count: int, owners: RowIndices | None = None) -> None:
+        self._above = np.arange(count, dtype=np.int64)  # per element a smaller one of its set, or itself
+        self._owners = owners
+        self.count = self.size = count  # of sets, and of elements
+
+    def own(self, rows: RowIndices) -> RowIndices:
+        """Returns the elements of these rows."""
+        return rows if self._owners is None else self._owners[rows]
 
     def find(self, rows: RowIndices) -> RowIndices:
         """Returns the names of the sets of these rows."""
-        top = self._above[rows]
-        while True:
-            higher = self._above[top]
-            if np.array_equal(higher, top):
-                break
+        return self._find(self.own(rows))
+
+    def _find(self, elements: RowIndices) -> RowIndices:
+        top = self._above[elements]
+        while not np.array_equal(higher := self._above[top], top):
             self._above[top] = self._above[higher]  # halves all long paths at once
             top = self._above[top]
-        self._above[rows] = top
+        self._above[elements] = top
         return top
 
     def names(self) -> RowIndices:
-        """Returns the name of each row's set (count,)."""
-        return self.find(np.arange(len(self._above), dtype=np.int64))
-
-    def are_below(self) -> BoolArray:
-        """Returns which rows (count,) are in the set of a smaller one."""
-        below: BoolArray = self._above != np.arange(len(self._above))
-        return below
+        """Returns the name of each element's set (count,)."""
+        return self._find(np.arange(self.size, dtype=np.int64))
 
     def join(self, ones: RowIndices, others: RowIndices) -> None:
-        """Join the sets of ones[i] and others[i] for each i."""
-        if self._agree is not None:
-            apart = self.find(ones) != self.find(others)
-            ones, others = ones[apart], others[apart]
-            sure = self._agree(ones, others)
-            ones, others = ones[sure], others[sure]
+        """Join the sets of the rows ones[i] and others[i] for each i."""
+        self.unite(self.own(ones), self.own(others))
+
+    def unite(self, ones: RowIndices, others: RowIndices) -> None:
+        """The same of elements."""
         while True:
-            ones, others = self.find(ones), self.find(others)
+            ones, others = self._find(ones), self._find(others)
             apart = ones != others
             ones, others = ones[apart], others[apart]
             if not ones.size:
@@ -76,27 +73,6 @@ class Components:
             # Of several pairs with one larger name the last one wins; the next round joins the others.
             self._above[larger] = np.minimum(ones, others)
             self.count -= len(np.unique(larger))
-
-    def join_near(self, rows: RowIndices, near: NearPairFinder, at_once: int = _TILE) -> None:
-        """Join the near pairs among these rows. `near(some)` returns pairs (position in `some`, position in `rows`) of
-        rows that are near each other; `some` are positions in `rows`, chosen for about `at_once` comparisons.
-
-        When the rows that were not compared with all others are in one set, everything is done. Until then rows
-        outside the most frequent set are compared, twice as many each time: the first rows of a dense cluster join
-        most of it.
-        """
-        uncompared, count = np.arange(len(rows)), 1
-        while True:
-            names = self.find(rows[uncompared])
-            set_names, sizes = np.unique(names, return_counts=True)
-            if len(set_names) <= 1:
-                return
-            taken = uncompared[names != set_names[sizes.argmax()]][:count]
-            for some in np.array_split(taken, min(len(taken), -(-len(taken) * len(rows) // at_once))):
-                ones, others = near(some)
-                self.join(rows[some[ones]], rows[others])
-            uncompared = np.setdiff1d(uncompared, taken, assume_unique=True)
-            count *= 2
 
 
 def equal_code_pairs(codes: RowIndices) -> tuple[RowIndices, RowIndices]:
@@ -107,11 +83,12 @@ def equal_code_pairs(codes: RowIndices) -> tuple[RowIndices, RowIndices]:
     return order[follows], order[follows + 1]
 
 
-def join_near_hashes(values: Hashes, distance: int, components: Components) -> None:
-    """Join the rows of these hashes of which at most `distance` bits differ."""
+def join_near_hashes(values: Hashes, distance: int, components: Components, most_choices: int | None = None) -> None:
+    """Join the rows of these hashes of which at most `distance` bits differ: exactly, or with at most so many choices
+    of bands, of at most three times as many."""
     if len(values) < 2:
         return
-    runs = _candidate_runs(values, distance)
+    runs = _candidate_runs(values, distance, most_choices)
     with ThreadPoolExecutor(max_workers=1) as other_core:  # NumPy sorts without the interpreter
         following = other_core.submit(next, runs, None)
         while (found := following.result()) is not None and components.count > 1:
@@ -121,22 +98,51 @@ def join_near_hashes(values: Hashes, distance: int, components: Components) -> N
 
 def _compare_runs(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components) -> None:
     """Join near rows within each run."""
-    if sets.count < len(rows) - len(rows) // _MANY:
-        rows, lengths = _join_minorities(values, rows, lengths, distance, sets)
+    found: Pairs = []
+    if sets.count < sets.size - sets.size // _MANY:
+        rows, lengths = _only(_mixed(sets.find(rows), lengths), rows, lengths)
     long = lengths > _LONG
     for stop, length in zip(np.cumsum(lengths)[long], lengths[long], strict=True):
         run = rows[stop - length : stop]
-        sets.join_near(run, partial(_near, values[run], distance))
+        _join_long(run, values[run], distance, sets)
     rows, lengths = _only(~long, rows, lengths)
     stops = np.cumsum(lengths)
     for first, last in _pieces(stops, _BLOCK):
         start = stops[first] - lengths[first]
-        _sweep(values, rows[start : stops[last - 1]], lengths[first:last], distance, sets)
+        _sweep(values, rows[start : stops[last - 1]], lengths[first:last], distance, sets, found)
+    if found:
+        _join_found(sets, found)
 
 
-def _near(values: Hashes, distance: int, some: RowIndices) -> tuple[RowIndices, RowIndices]:
-    ones, others = np.nonzero(np.bitwise_count(values[some, None] ^ values) <= distance)
-    return ones, others
+def _add(ones: RowIndices, others: RowIndices, sets: Components, found: Pairs) -> None:
+    """Add near pairs to those found; when these are many, join them."""
+    apart = sets.find(ones) != sets.find(others)
+    found.append((ones[apart], others[apart]))
+    if len(found[-1][0]) > _FEW or len(found) > _FEW:
+        _join_found(sets, found)
+
+
+def _join_found(sets: Components, found: Pairs) -> None:
+    sets.join(*(np.concatenate(some) for some in zip(*found, strict=True)))
+    found.clear()
+
+
+def _join_long(run: RowIndices, values: Hashes, distance: int, sets: Components) -> None:
+    """Join near rows of a long run. When the rows that were not compared with all others are in one set, everything is
+    done. Until then rows outside the most frequent set are compared, twice as many each time: the first rows of a dense
+    cluster join most of it."""
+    uncompared, count = np.arange(len(run)), 1
+    while True:
+        names = sets.find(run[uncompared])
+        set_names, sizes = np.unique(names, return_counts=True)
+        if len(set_names) <= 1:
+            return
+        taken = uncompared[names != set_names[sizes.argmax()]][:count]
+        for some in np.array_split(taken, min(len(taken), -(-len(taken) * len(run) // _TILE))):
+            ones, others = np.nonzero(np.bitwise_count(values[some, None] ^ values) <= distance)
+            sets.join(run[some[ones]], run[others])
+        uncompared = np.setdiff1d(uncompared, taken, assume_unique=True)
+        count *= 2
 
 
 def _only(runs: BoolArray, rows: RowIndices, lengths: RowIndices) -> tuple[RowIndices, RowIndices]:
@@ -150,43 +156,6 @@ def _pieces(ends: RowIndices, size: int) -> Iterator[tuple[int, int]]:
     return pairwise(np.unique(np.concatenate([[0], cuts, [len(ends)]])).tolist())
 
 
-def _join_minorities(
-    values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components
-) -> tuple[RowIndices, RowIndices]:
-    """Join near rows in the runs of which over three quarters are in one set, by comparing the other rows with all of
-    the run. Returns the remaining runs, those of rows that are not joined yet first."""
-    held = np.logical_or.reduceat(sets.are_below()[rows], np.cumsum(lengths) - lengths)
-    of_held = np.repeat(held, lengths)
-    alone, alone_lengths = rows[~of_held], lengths[~held]
-    rows, lengths = rows[of_held], lengths[held]
-    names = sets.find(rows)
-    mixed = _mixed(names, lengths)
-    names, _ = _only(mixed, names, lengths)
-    rows, lengths = _only(mixed, rows, lengths)
-    if not len(lengths):
-        return alone, alone_lengths
-    runs, starts = np.repeat(np.arange(len(lengths)), lengths), np.cumsum(lengths) - lengths
-    other = names != _middle(names, runs, starts + lengths // 2)[runs]
-    few = 4 * np.bincount(runs, other) < lengths
-    ones = np.flatnonzero(other & few[runs])
-    counts = lengths[runs[ones]]
-    for first, last in _pieces(np.cumsum(counts), _TILE):
-        some = counts[first:last]
-        before = np.repeat(np.cumsum(some) - some - starts[runs[ones[first:last]]], some)
-        one, another = rows[np.repeat(ones[first:last], some)], rows[np.arange(some.sum()) - before]
-        close = np.bitwise_count(values[one] ^ values[another]) <= distance
-        sets.join(one[close], another[close])
-    rows, lengths = _only(~few, rows, lengths)
-    return np.concatenate([alone, rows]), np.concatenate([alone_lengths, lengths])
-
-
-def _middle(names: RowIndices, runs: RowIndices, places: RowIndices) -> RowIndices:
-    """Returns the median name of each run: a set with over half of a run's rows is there."""
-    low = int(names.max()).bit_length()
-    ordered = np.sort((runs << low) | names)
-    return ordered[places] & ((1 << low) - 1)
-
-
 def _mixed(names: RowIndices, lengths: RowIndices) -> BoolArray:
     """Returns per run whether it has rows of more than one set."""
     starts = np.cumsum(lengths) - lengths
@@ -194,8 +163,11 @@ def _mixed(names: RowIndices, lengths: RowIndices) -> BoolArray:
     return mixed
 
 
-def _sweep(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components) -> None:
-    """Compare each row with the following ones, one offset after the other, up to the longest run's length.
+def _sweep(
+    values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int, sets: Components, found: Pairs
+) -> None:
+    """Compare each row with the following ones, one offset after the other, up to the longest run's length; add what is
+    near to `found`, or join it at once where it is much.
 
     Comparisons across the ends of runs are harmless: rows that are near there are near.
     """
@@ -208,31 +180,31 @@ def _sweep(values: Hashes, rows: RowIndices, lengths: RowIndices, distance: int,
             if _MANY * len(close) > len(rows):
                 names = sets.find(rows) if names is None else names
                 close = close[names[close] != names[close + offset]]
-            sets.join(rows[close], rows[close + offset])
             if _MANY * len(close) > len(rows):
+                sets.join(rows[close], rows[close + offset])
                 rows, lengths = _only(_mixed(sets.find(rows), lengths), rows, lengths)
                 near, names, longest = values[rows], None, int(lengths.max(initial=0))
+            else:
+                _add(rows[close], rows[close + offset], sets, found)
         offset += 1
 
 
-def _candidate_runs(values: Hashes, distance: int) -> Iterator[tuple[RowIndices, RowIndices]]:
-    """Yields for each choice of bands all rows, run by run, and the lengths of the runs."""
+def _candidate_runs(values: Hashes, distance: int, most: int | None) -> Iterator[tuple[RowIndices, RowIndices]]:
+    """Yields for each choice of bands, or for so many at most, all rows, run by run, and the lengths of the runs."""
     spread, informative = _evenness(values)
-    bands = _bands(distance, informative, len(values))
+    bands = _bands(distance, informative, len(values), most)
+    choices = comb(bands, distance)
+    chosen = np.random.default_rng(0).permutation(choices) < (most or choices)
     dealt = [spread[band::bands] for band in range(bands)]
     ends = np.cumsum([len(band) for band in dealt])
     places = [(int(end) - len(band), len(band)) for end, band in zip(ends, dealt, strict=True)]
     low = (len(values) - 1).bit_length()  # bits for the row, below the key
     mask = np.uint64((1 << low) - 1)
-    for key in _keys(_reordered(values, np.concatenate(dealt)), places, bands - distance):
+    for key in _keys(_reordered(values, np.concatenate(dealt)), places, bands - distance, iter(chosen.tolist())):
         packed = key & ~mask
-        for start in range(0, len(packed), _CHUNK):  # whole arrays of ten million rows take 80 MB each
-            packed[start : start + _CHUNK] |= np.arange(start, min(start + _CHUNK, len(packed)), dtype=np.uint64)
+        packed |= np.arange(len(packed), dtype=np.uint64)
         packed.sort()
-        is_last = np.ones(len(packed), dtype=bool)
-        for start in range(0, len(packed) - 1, _CHUNK):
-            some = packed[start : start + _CHUNK + 1]
-            is_last[start : start + len(some) - 1] = (some[1:] ^ some[:-1]) > mask
+        is_last = np.append((packed[1:] ^ packed[:-1]) > mask, True)
         packed &= mask
         ends = np.flatnonzero(is_last)
         ends[1:] -= ends[:-1].copy()
@@ -247,15 +219,17 @@ def _evenness(values: Hashes) -> tuple[RowIndices, float]:
     return np.argsort(np.abs(share - 0.5), kind="stable"), float(-np.log2(share**2 + (1 - share) ** 2).sum())
 
 
-def _bands(distance: int, informative: float, count: int) -> int:
+def _bands(distance: int, informative: float, count: int, most: int | None) -> int:
     """Returns the number of bands with the lowest cost, in nanoseconds as measured: per choice and row a sort, and a
     comparison with each row of the longest run nearby."""
 
     def cost(bands: int) -> float:
         run = count / 2 ** (informative * (bands - distance) / bands)
-        return comb(bands, distance) * (1e5 + count * (18 + 0.6 * min(count, run + 4 * sqrt(run) + 3)))
+        choices = min(comb(bands, distance), most or inf)
+        return choices * (1e5 + count * (18 + 0.6 * min(count, run + 4 * sqrt(run) + 3)))
 
-    return min(range(max(distance, 1), distance + _MORE + 1), key=cost)
+    tried = range(max(distance, 1), distance + _MORE + 1)
+    return min((bands for bands in tried if comb(bands, distance) <= 3 * (most or inf)), key=cost)
 
 
 def _reordered(values: Hashes, order: RowIndices) -> Hashes:
@@ -268,19 +242,19 @@ def _reordered(values: Hashes, order: RowIndices) -> Hashes:
     return out
 
 
-def _keys(values: Hashes, bands: list[tuple[int, int]], agreeing: int) -> Iterator[Hashes]:
-    """Yields for each choice of `agreeing` bands (first bit from the top, width) their bits, packed from the top."""
+def _keys(values: Hashes, bands: list[tuple[int, int]], agreeing: int, chosen: Iterator[bool]) -> Iterator[Hashes]:
+    """Yields for each choice of `agreeing` bands (first bit from the top, width) that is chosen their bits, packed from
+    the top."""
 
     def extend(made: Hashes, length: int, first: int, missing: int) -> Iterator[Hashes]:
-        if not missing:
-            yield made
-            return
         for number in range(first, len(bands) - missing + 1):
+            if missing == 1 and not next(chosen):
+                continue
             place, width = bands[number]
             bits = values << np.uint64(place)
             bits &= np.uint64(((1 << width) - 1) << (_BITS - width))
             bits >>= np.uint64(length)
             bits |= made
-            yield from extend(bits, length + width, number + 1, missing - 1)
+            yield from [bits] if missing == 1 else extend(bits, length + width, number + 1, missing - 1)
 
-    return extend(np.zeros_like(values), 0, 0, agreeing)
+    return extend(np.zeros_like(values), 0, 0, agreeing) if agreeing else iter([np.zeros_like(values)])

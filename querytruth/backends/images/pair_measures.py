@@ -13,6 +13,7 @@ colour      The same by cells, with luma after gain and offset, of the cell that
             same, the opposite or weaker, as in a thing of another colour; but two rows at the top or at the bottom.
 saturation  Logarithm of that factor over the gain, weighted by how strong the colours are and how much they vary.
 overlap     By how much too little of the images is shown by both.
+drift       By which share of a side each goes beyond the other at opposite ends, as frames of a moving camera do.
 """
 
 import math
@@ -25,7 +26,7 @@ from querytruth.backends.images.image_alignment import Pixels, blur, grid_points
 from querytruth.backends.images.image_views import CHROMA_SIDE, THUMBNAIL_SIDE
 
 MEASURES: tuple[str, ...] = ("detail", "shape", "inner", "tone", "plain", "gain", "grey")
-MEASURES += ("chroma", "spot", "colour", "saturation", "overlap")
+MEASURES += ("chroma", "spot", "colour", "saturation", "overlap", "drift")
 _CELLS = 8  # to a side
 _FINE_SIGMA = 2  # px of the Gaussian that fine structure is left by
 _SHADE = 2.0  # grey levels of a cell without structure
@@ -36,6 +37,7 @@ _CORRELATION = 0.945  # of details; copies of drawn cards, slides, scans and cha
 _BLOCK_CORRELATION = 0.6  # in a block with structure
 _STRUCTURE, _FAINT = 3.0, 1.2  # grey levels of a block's differences: what is structure, and what is none
 _SHARE = 0.92  # of the points, of which the largest difference counts
+_LIT, _TONED, _KEPT = 40.0, 7.0, 0.1  # luma of what is not black, levels of a toned colour, and the share without
 _SHIFT = 12.0  # levels by which the colours of a copy may be shifted
 _SHOWN = 0.9, 0.6  # least share of the one and of the other image that both show
 
@@ -50,26 +52,41 @@ def split_mosaics(mosaics: Mosaics) -> tuple[Pixels, Pixels]:
     return mosaics[:, :THUMBNAIL_SIDE].astype(np.float32), chroma
 
 
-def measure_pairs(ones: Mosaics, others: Mosaics, muteness: NDArray[np.uint8], matrix: FloatArray) -> FloatArray:
+def measure_pairs(
+    ones: Mosaics, others: Mosaics, muteness: NDArray[np.uint8], matrix: FloatArray, is_drawing: BoolArray
+) -> FloatArray:
     """Returns MEASURES and the smaller share that both show (n, M + 1) of thumbnails (n, 80, 64), of which colours are
-    missing in (n, 2; see `Views`), and of the maps from the first to the second (n, 3, 3)."""
+    missing in (n, 2; see `Views`), of the maps from the first to the second (n, 3, 3), and of pairs of drawings."""
     (one, colours), (other, other_colours) = split_mosaics(ones), split_mosaics(others)
     place, valid = map_points(_FINE, matrix)
-    aligned = sample(other, place)
-    aligned = aligned.reshape(one.shape)
+    aligned = sample(other, place).reshape(one.shape)
     structure, agrees, follows = _compare_structure(one, aligned, valid)
     luma, tones = _compare_luma(one, aligned, valid, agrees)
     at, shown = map_points(_CHROMA, matrix)
     warped = np.stack([sample(np.ascontiguousarray(other_colours[:, i]), at) for i in (0, 1)], axis=1)
     first = colours.reshape(len(colours), 2, -1)
     where = _where(agrees, shown), _where(_shrink(agrees), shown), shown & _spread(follows, shown.shape[1])
+    # Toning changes all colours but black, another colour of a thing only those of that thing.
+    side = THUMBNAIL_SIDE // CHROMA_SIDE
+    is_lit = shown & (_sum_cells(one, CHROMA_SIDE).reshape(shown.shape) > _LIT * side**2)
+    kept = is_lit & (((first - warped) ** 2).sum(axis=1) < _TONED**2)
+    is_toned = kept.sum(axis=1) <= _KEPT * is_lit.sum(axis=1)
+    muteness = np.where((muteness == 2) & (is_drawing & ~is_toned)[:, None], 0, muteness)
     chroma = _compare_colours(first, warped, where, luma, tones * follows, muteness)
     share = valid.mean(axis=1)
     shares = share, share * np.abs(np.linalg.det(matrix[:, :2, :2]))
     overlap = np.maximum(0, _SHOWN[0] - np.maximum(*shares)) + np.maximum(0, _SHOWN[1] - np.minimum(*shares))
-    columns = [*structure, *luma[:2], np.abs(luma[2]), *chroma, overlap, np.minimum(*shares)]
+    columns = [*structure, *luma[:2], np.abs(luma[2]), *chroma, overlap, _drift(matrix), np.minimum(*shares)]
     measures: FloatArray = np.nan_to_num(np.round(np.stack(columns, axis=1).astype(np.float64), 4), nan=99.0)
     return measures
+
+
+def _drift(matrix: FloatArray) -> FloatArray:
+    """Returns the drift (n,) of maps (n, 3, 3), along the middle of the images."""
+    middle, reach = matrix[:, :2].sum(axis=2) - matrix[:, :2, :2].sum(axis=2) / 2, matrix[:, [0, 1], [0, 1]] / 2
+    before, after = middle - reach, middle + reach - 1
+    drift: FloatArray = np.maximum(np.minimum(before, after), np.minimum(-before, -after)).max(axis=1).clip(0)
+    return drift
 
 
 def _compare_structure(one: Pixels, other: Pixels, valid: BoolArray) -> tuple[list[Pixels], BoolArray, BoolArray]:
@@ -96,10 +113,10 @@ def _compare_structure(one: Pixels, other: Pixels, valid: BoolArray) -> tuple[li
     return [detail, rows.sum(axis=1) / total, (rows.sum(axis=1) - bands) / total], agrees & is_seen, follows & is_seen
 
 
-def _sum_cells(images: Pixels) -> Pixels:
-    side = images.shape[1] // _CELLS
-    rows = np.add.reduce(images.reshape(len(images), _CELLS, side, -1), axis=2)
-    sums: Pixels = np.add.reduce(rows.reshape(len(images), _CELLS, _CELLS, side), axis=3)
+def _sum_cells(images: Pixels, cells: int = _CELLS) -> Pixels:
+    side = images.shape[1] // cells
+    rows = np.add.reduce(images.reshape(len(images), cells, side, -1), axis=2)
+    sums: Pixels = np.add.reduce(rows.reshape(len(images), cells, cells, side), axis=3)
     return sums
 
 
@@ -173,8 +190,8 @@ def _compare_colours(
     muteness: NDArray[np.uint8],
 ) -> list[Pixels]:
     """Returns grey, chroma, spot, colour and saturation, of Cb and Cr (n, 2, p) at some places, for spot and for colour
-    at others, where `tones` (n, 8, 8) are of. A grey image contradicts no colour, and one in one hue all over none of
-    an image that is not."""
+    at others, where `tones` (n, 8, 8) are of. A grey image contradicts no colour, and a sepia one none of an image that
+    is not in one hue all over."""
     inside = where[0][:, None]
     means = [_mean(values, inside) for values in (one, other)]
     first, second = one - means[0], other - means[1]
@@ -187,7 +204,7 @@ def _compare_colours(
     shown = where[2].reshape(-1, CHROMA_SIDE, CHROMA_SIDE)
     counts = np.maximum(_sum_cells(shown.astype(np.float32)), 1)
     sums = [_sum_cells(apart[:, i].reshape(shown.shape) * shown) / counts for i in (0, 1)]
-    is_excused = muteness[:, 0] != muteness[:, 1]
+    is_excused = np.ptp(muteness, axis=1) >= 2
     local = (~is_excused[:, None, None] * (sums[0] ** 2 + sums[1] ** 2) + tones**2).max(axis=2)
     colour = np.sqrt(np.minimum(local[:, _BAND:].max(axis=1), local[:, :-_BAND].max(axis=1)))
     shift = np.maximum(np.abs(means[0] - means[1]).max(axis=(1, 2)) - _SHIFT, 0)
@@ -200,7 +217,7 @@ def _compare_colours(
     ratio = np.log(np.maximum(factor, 0.05)) * np.where(is_weaker[:, 0, 0], 1, -1) - gain
     saturation = np.minimum(np.abs(ratio), 2) * np.minimum(np.sqrt(strength * variation), 10) / 10
     chroma, spot, saturation = (np.where(is_excused, 0, values) for values in (chroma, spot, saturation))
-    return [np.where(is_excused & (muteness.max(axis=1) == 2), plain, 0), chroma, spot, colour, saturation]
+    return [np.where(is_excused & (muteness.max(axis=1) == 4), plain, 0), chroma, spot, colour, saturation]
 
 
 def have_same_details(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> BoolArray:

@@ -27,6 +27,7 @@ AS_IT_IS, FLIPS, ROTATIONS, ALL_TURNS = (0,), (0, 2, 4, 6), (0, 1, 2, 3), tuple(
 _STARTS = 3  # pairs of views that an alignment may begin with
 _AT_ONCE = 12  # pairs: with more, the C library returns the memory of each step and asks for it again
 _WHOLE = 0.02  # shares of the sides: nearer to each other, images are not cut or framed
+_EXACT, _CHOICES = 1 << 20, 165  # hashes of which every near pair is looked for; beyond, 6 of 13,000 copies are lost
 _MANY = 1 << 11  # pairs whose views are compared at a time
 _MOST_OTHERS = 32  # images that an image is compared with in vain before the search gives up on it
 
@@ -54,7 +55,7 @@ class ComparableImages:
             self._add_turns()
         parts = [self._thumbnails] if self._details is None else [self._thumbnails, self._details]
         self._codes = np.stack([pd.factorize(part)[0] for part in parts])  # of equal thumbnails and details
-        self._results: dict[int, bool] = {}
+        self.known, self.results = np.zeros(0, np.int64), np.zeros(0, bool)  # pairs that were compared, in order
 
     def _add_turns(self) -> None:
         """Adds the views of turned images, which are found in their thumbnails."""
@@ -97,51 +98,26 @@ class ComparableImages:
     def are_same(self, ones: RowIndices, others: RowIndices) -> BoolArray:
         """Returns per pair (n,) of rows that have views whether nothing contradicts that they are the same."""
         low, high = np.minimum(ones, others), np.maximum(ones, others)
-        keys = low * len(self._thumbnails) + high
         equal: BoolArray = np.asarray((self._codes[:, low] == self._codes[:, high]).all(axis=0))
-        unknown = np.array(
-            [key for key in np.unique(keys[~equal]).tolist() if key not in self._results], dtype=np.int64
-        )
+        keys = (low * len(self._thumbnails) + high)[~equal]
+        unknown = np.setdiff1d(keys, self.known)
         rows = np.divmod(unknown, len(self._thumbnails))
-        self._results.update(
-            zip(unknown.tolist(), accept(measure_pairs(self, rows[0], self, rows[1])).tolist(), strict=True)
-        )
-        equal[~equal] = [self._results[key] for key in keys[~equal].tolist()]
+        results = np.append(self.results, accept(measure_pairs(self, rows[0], self, rows[1])))
+        known = np.append(self.known, unknown)
+        order = np.argsort(known, kind="stable")
+        self.known, self.results = known[order], results[order]
+        equal[~equal] = self.results[np.searchsorted(self.known, keys)]
         return equal
 
     def find_same_pairs(self, groups: RowIndices) -> RowIndices:
         """Returns pairs of rows (n, 2) that are the same and connect all groups (per row its name) that have such
         pairs. Of each group its first row is compared, with at most _MOST_OTHERS others that it is not the same as."""
         firsts = np.unique(groups, return_index=True)[1]
-        places, turns, views = np.nonzero(self.hashes[firsts])
-        owners, hashes = firsts[places], self.hashes[firsts][places, turns, views]
-        vain = np.zeros(len(groups), dtype=np.int64)
-        found = [np.zeros((0, 2), dtype=np.int64)]
-
-        def agree(ones: RowIndices, others: RowIndices) -> BoolArray:
-            one, other = owners[ones], owners[others]
-            same: BoolArray = np.asarray(one == other)
-            left = np.flatnonzero(
-                ~same
-                & ((turns[ones] == 0) | (turns[others] == 0))
-                & (vain[one] < _MOST_OTHERS)
-                & (vain[other] < _MOST_OTHERS)
-            )
-            pairs, place = np.unique(
-                np.sort(np.stack([one[left], other[left]], axis=1), axis=1), axis=0, return_inverse=True
-            )
-            is_new = np.array([pair not in seen for pair in map(tuple, pairs.tolist())], dtype=bool)
-            seen.update(map(tuple, pairs.tolist()))
-            accepted = self.are_same(pairs[:, 0], pairs[:, 1])
-            np.add.at(vain, pairs[~accepted & is_new].ravel(), 1)
-            found.append(pairs[accepted])
-            same[left] = accepted[place.ravel()]
-            return same
-
-        seen: set[tuple[int, int]] = set()
-        components = Components(len(hashes), agree)
-        join_near_hashes(hashes, self._distance, components)
-        return np.unique(np.concatenate(found), axis=0)
+        hashes = self.hashes[firsts].reshape(len(firsts), len(self.turns) * VIEWS)
+        places, slots = np.nonzero(hashes)
+        sets = _SameImages(self, firsts[places], slots >= VIEWS)
+        join_near_hashes(hashes[places, slots], self._distance, sets, _CHOICES if len(places) > _EXACT else None)
+        return np.concatenate(sets.found)
 
     def name_edits(self, ones: RowIndices, others: RowIndices) -> list[str]:
         """Returns what was edited between the images of pairs (n,): border, crop, overlay, joined by +, or copy."""
@@ -153,6 +129,38 @@ class ComparableImages:
             "overlay": measures[:, MEASURES.index("shape")] > 0.03,
         }
         return ["+".join(name for name, some in applies.items() if some[n]) or "copy" for n in range(len(ones))]
+
+
+class _SameImages(Components):
+    """Sets of images that are the same, of hashes of their views (owners and whether the image is turned, (h,)). Near
+    hashes join images where `are_same` says so, of each image with one other at a time. `found`: these pairs (n, 2)."""
+
+    def __init__(self, images: ComparableImages, owners: RowIndices, is_turned: BoolArray) -> None:
+        super().__init__(len(images.hashes), owners)
+        self._images, self._is_turned = images, is_turned
+        self._vain = np.zeros(self.size, np.int64)
+        self.found = [np.zeros((0, 2), dtype=np.int64)]
+
+    def join(self, ones: RowIndices, others: RowIndices) -> None:
+        upright = ~(self._is_turned[ones] & self._is_turned[others])
+        pair = self.own(ones[upright]), self.own(others[upright])
+        keys = np.unique(np.minimum(*pair) * self.size + np.maximum(*pair))
+        rejected = self._images.known[~self._images.results]
+        low, high = np.divmod(np.setdiff1d(keys, rejected, assume_unique=True), self.size)
+        while True:
+            left = np.maximum(self._vain[low], self._vain[high]) < _MOST_OTHERS
+            left &= self._find(low) != self._find(high)
+            low, high = low[left], high[left]
+            if not low.size:
+                return
+            some = np.unique(low, return_index=True)[1]
+            some = some[np.unique(high[some], return_index=True)[1]]
+            one, other = low[some], high[some]
+            same = self._images.are_same(one, other)
+            np.add.at(self._vain, np.append(one[~same], other[~same]), 1)
+            self.unite(one[same], other[same])
+            self.found.append(np.stack([one[same], other[same]], axis=1))
+            low, high = np.delete(low, some), np.delete(high, some)
 
 
 def measure_pairs(
@@ -181,9 +189,8 @@ def _measure(
     )
     shade = shades.min(axis=1) / 255
     is_drawing = shade >= read_cuts()[0]
-    muteness[(muteness == 1) & is_drawing[:, None]] = 0  # a drawing of one hue is no sepia copy
     matrix = align(luma, other_luma, start)
-    measures = pair_measures.measure_pairs(first, second, muteness, matrix)
+    measures = pair_measures.measure_pairs(first, second, muteness, matrix, is_drawing)
     inside = [image_views.content_boxes(some).astype(np.int64) for some in (views[1], other_views[1])]
     whole = np.abs(matrix - np.eye(3)).max(axis=(1, 2)) < _WHOLE
     whole &= np.abs(inside[0] - inside[1]).max(axis=1) <= _WHOLE * image_views.SIDE

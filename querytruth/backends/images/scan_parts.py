@@ -33,7 +33,7 @@ from querytruth.backends.images.worker_starts import WorkerFailure
 from querytruth.errors import UserError, translate_write_errors
 from querytruth.records import SCANNED_IMAGES_SCHEMA, image_ids_of_bytes, stable_hash
 
-SCAN_VERSION = 7  # goes up whenever the same file would give another row
+SCAN_VERSION = 8  # goes up whenever the same file would give another row
 _MOST = 2000  # items in a part, on average
 _LEAST_PARTS = 16  # a small album uses all cores, too
 _ABANDONED = 24 * 3600  # seconds after which an incomplete file counts as that of a build that ended

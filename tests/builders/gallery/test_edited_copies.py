@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from builders.gallery.near_duplicates import DuplicateGroups, find_duplicates
+from querytruth.backends.images import image_views
 from querytruth.backends.images.image_quality import find_content_boxes
 from querytruth.backends.images.image_reading import TRANSPOSE_BY_ORIENTATION, ScannedImage, read_image
 from querytruth.backends.images.image_views import VIEW_BYTES, describe_views
@@ -145,6 +146,15 @@ def test_views_do_not_depend_on_the_images_beside() -> None:
     together = describe_views(greys, colours)
     assert together == [describe_views([grey], [own])[0] for grey, own in zip(greys, colours, strict=True)]
     assert describe_views([], []) == []
+
+
+def test_a_large_part_is_near_to_the_same_part_alone() -> None:
+    whole = np.asarray(photo(7, (240, 320)).convert("L"))
+    upper, lower = np.concatenate([whole[:192], 255 - whole[192:]]), np.concatenate([whole[192:], whole[:192]])
+    views = image_views.read_views([views for views, _ in describe_views([whole, upper, lower], [None] * 3)])
+    one, same, other = views.hashes
+    assert np.bitwise_count(one[2] ^ same[2]) <= 8, "the upper 60% of both"
+    assert np.bitwise_count(one[2] ^ other[3]) > 16, "the upper 60% of one are the lower 60% of the other"
 
 
 def test_plain_images_have_no_view_that_is_compared(tmp_path: Path) -> None:

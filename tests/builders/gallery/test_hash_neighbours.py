@@ -76,6 +76,20 @@ def test_components_of_many_piles_are_those_of_all_pairs(_ways: None, hashes: Ha
     assert find_components(hashes, distance).tolist() == by_comparing_all(hashes, distance)
 
 
+@MANY
+@given(hashes=piles(), distance=st.integers(0, 12), seed=st.integers(0, 99))
+def test_near_hashes_join_their_owners(hashes: Hashes, distance: int, seed: int) -> None:
+    owners = np.random.default_rng(seed).integers(0, 8, len(hashes))
+    sets = Components(8, owners)
+    join_near_hashes(hashes, distance, sets)
+    names = sets.names()
+    same = by_comparing_all(hashes, distance)
+    assert all(names[owners[row]] == names[owners[first]] for row, first in enumerate(same))
+    together = Components(8)
+    together.join(owners, owners[same])
+    assert names.tolist() == together.names().tolist() and sets.count == together.count
+
+
 _QUICK_BANDS = {(1, 0), (6, 0), (8, 2), (9, 3), (16, 1)}
 
 
@@ -99,6 +113,20 @@ def test_no_pair_is_lost_whichever_bits_differ(monkeypatch: pytest.MonkeyPatch, 
     assert (found[1000:] == found[:1000]).all()
     if distance < 10:  # beyond that, other pairs happen to lie between
         assert (alone[1000:] == np.arange(1000, 2000)).all()
+
+
+def test_a_third_of_the_choices_of_bands_finds_nearly_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_neighbours, "_bands", lambda *_: 12)
+    rng = np.random.default_rng(3)
+    ones = rng.integers(0, 2**64, 3000, dtype=np.uint64)
+    for bits, least in ((4, 3000), (6, 2980), (8, 2600)):
+        places = rng.permuted(np.tile(np.arange(64, dtype=np.uint64), (3000, 1)), axis=1)[:, :bits]
+        others = ones ^ np.bitwise_or.reduce(np.uint64(1) << places, axis=1)
+        sets = Components(6000)
+        join_near_hashes(np.concatenate([ones, others]), 8, sets, 165)
+        assert least <= (sets.names()[3000:] == np.arange(3000)).sum() <= 3000 - (bits == 8)
+    runs = hash_neighbours._candidate_runs(ones, 8, 165)
+    assert sum(1 for _ in runs) == 165
 
 
 @pytest.mark.parametrize("hashes", [[], [7], [7, 7], [0, 2**64 - 1]])

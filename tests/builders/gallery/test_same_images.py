@@ -93,6 +93,29 @@ def test_copies_with_fewer_or_other_colours_all_over_join(tmp_path: Path) -> Non
     assert kept(group(tmp_path, images), images) == {"original"}
 
 
+def on_a_ground(image: Image.Image, ground: str) -> Image.Image:
+    """The image in an oval, a third of all."""
+    mask = Image.new("L", image.size, 0)
+    ImageDraw.Draw(mask).ellipse((110, 60, 370, 300), fill=255)
+    return Image.composite(image, Image.new("RGB", image.size, ground), mask)
+
+
+def test_a_sepia_copy_joins_where_most_is_black_and_a_brown_thing_joins_no_other(tmp_path: Path) -> None:
+    flower = on_a_ground(scenery(4), "black")
+    images = {"original": flower, "sepia": sepia(flower)}
+    assert len(kept(group(tmp_path, images), images)) == 1
+    things = {"coloured": on_a_ground(scenery(4), "white"), "brown": on_a_ground(sepia(scenery(4)), "white")}
+    assert kept(group(tmp_path, things), things) == set(things)
+
+
+def test_what_a_slowly_turning_camera_sees_is_one_image_only_as_long_as_it_hardly_moves(tmp_path: Path) -> None:
+    room = scenery(5)
+    views = {str(left): room.crop((left, 0, left + 360, 360)) for left in (0, 18, 50, 90)}
+    assert kept(group(tmp_path, views), views) == set(views)
+    burst = {str(left): room.crop((left, 0, left + 360, 360)) for left in (0, 9)}
+    assert len(kept(group(tmp_path, burst), burst)) == 1
+
+
 def test_a_grey_copy_is_one_of_the_red_image_or_of_the_blue_one_and_joins_no_two(tmp_path: Path) -> None:
     grey = ImageOps.grayscale(dress(RED)).convert("RGB")
     for size in ((480, 360), (960, 720)):  # the grey copy may be the largest

@@ -208,8 +208,8 @@ def _ambiguity(ambiguity: Ambiguity, selection: RecallSelection, tables: Tables)
             {**part, "name": name, "share_text": set_card.format_share(part)}
             for name, part in (("before", before), ("after", after))
         ],
-        "policy": set_card.describe_policy(ambiguity),
-        "ways": set_card.describe_comparisons(ambiguity),
+        "policy": page_parts.translate(set_card.describe_policy(ambiguity)),
+        "ways": [page_parts.translate(one) for one in set_card.describe_comparisons(ambiguity)],
         "measured": [set_card.describe_language(one) for one in ambiguity.get("measured", ())],
         "reliability": [one for one in ambiguity.get("measured", ()) if one["is_calibrated"]],
         "rounds": ambiguity["rounds"],

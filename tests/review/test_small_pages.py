@@ -1,5 +1,7 @@
 """The pages of one query, of a trial and of overlap: texts of strangers stay text, and nothing is loaded or run."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
@@ -61,12 +63,15 @@ def test_texts_in_the_page_of_what_a_set_would_notice_stay_text(monkeypatch: pyt
         "uncovered_share": 0.1,
         "damages": [damage | {"reason": "too_few", "further": 100}],
         "blind_kinds": [blind | {"difference": 0.9, "low": 0.8, "high": 1.0, "p": 0.001}],
-        "uncovered_parts": [{"by": "folder", "part": HOSTILE, "images": 20, "share": 0.1, "expected": 3.0}],
+        "uncovered_parts": [
+            {"by": "folder", "part": HOSTILE, "images": 20, "share": 0.1, "expected": 3.0, "queries": 2}
+        ],
         "typing": [typed | {"low": -0.7, "high": -0.3, "overlap": 0.5, "example": HOSTILE, "typed": HOSTILE}],
         "shortcuts": [seen | {"p": 0.005, "beats_chance": True, "examples": [HOSTILE]}],
     }
+    stored = SimpleNamespace(tables=SimpleNamespace(images=pd.DataFrame({"image_id": [HOSTILE], "file_name": HOSTILE})))
     for language in ("en", "zh"):
-        page = notice.render_notice_page(None, found, language)  # type: ignore[arg-type]
+        page = notice.render_notice_page(stored, found, language)  # type: ignore[arg-type]
         parsed = ParsedPage(page)
         assert parsed.text.count("<script>alert(1)</script>") >= 8 and "\u202e" not in page
         assert {tag for tag, _ in parsed.tags} & {"script", "iframe", "object", "base", "link", "form", "a"} == set()

@@ -1,4 +1,5 @@
-"""The builders of sets: `gallery/`, `recall/`, `precision/`, `generated/`, `queries/`, and `imported_set.py`.
+"""The builders of sets: `gallery/`, `recall/`, `precision/` with `album/` (facts of files), `generated/`, `queries/`,
+and `imported_set.py`.
 
 In: a definition, what people decided before. Out: the tables of a set, its ledger and its page.
 

@@ -358,7 +358,16 @@ def _carry_certificate(fields: BuildRecord, folder: Path, digest: str) -> tuple[
 
 def _configuration(definition: SetDefinition) -> Configuration:
     """The resolved definition without folders: inputs by name only. The definition as it was is in the envelope."""
-    unread = {"out", "publish_to", "publish_places", "work", "replies", "lose_at_most", "page_language"}
+    unread = {
+        "out",
+        "publish_to",
+        "publish_places",
+        "publish_names",
+        "work",
+        "replies",
+        "lose_at_most",
+        "page_language",
+    }
     unread |= {"tables"} if definition.tables == ReadingOptions() else set()
     unread |= {"quarantine"} if {*definition.quarantine} == {*PRIVATE_KINDS} else set()
     dumped = definition.model_dump(mode="json", exclude=unread)

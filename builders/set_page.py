@@ -23,7 +23,7 @@ from querytruth.sets.query_texts import list_meanings
 _CANDIDATES = 2000  # queries that are sampled from, to bound the time
 _ROWS = 4096  # judgments of one grade per query that are sampled from: "person" has half a million
 _KINDS = {
-    "precision": "One query, many right images. The truth comes from annotated objects; "
+    "precision": "One query, many right images. The truth comes from annotated objects and what files say; "
     "every judgment has a grade and says why.",
     "queries": "What people typed into a search, drawn from its log; right is what people judged so.",
     "imported": "Queries, images and judgments as another collection has them.",

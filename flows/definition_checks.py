@@ -257,6 +257,17 @@ def render_starter(
         raise ValueError(f"a set of kind {kind} has no search log")
     if kind == "precision":
         return _precision(annotations, images, folder)
+    if kind == "album" and annotations:
+        paths = {
+            "facts": str(annotations[0]),
+            "events": str(annotations[0].with_suffix(".events.csv")),
+            "images": str(images),
+        }
+        quoted = {key: _quoted(path, folder) for key, path in paths.items()}
+        minimum = _inspect_annotations(annotations)[1]
+        return _fill_template(
+            kind, name=derive_set_name(str(images)), minimum=minimum, language=writer.language, **quoted
+        )
     if kind in ("prefect", "audit"):
         return (_TEMPLATES / f"{kind}.yaml").read_text("utf-8")
     if kind == "generated":

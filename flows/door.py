@@ -310,10 +310,16 @@ def read_shown_page(page: ListedPage | None, one: ListedSet | None) -> str:
         return made.read_text("utf-8")
 
 
-def write_static(door: Door, out: Path) -> Path:
+def write_static(door: Door, out: Path, *, with_names: bool = False) -> Path:
     """Write the index as files, and return the English one. Pages below `out` are linked, the others copied into it,
-    and sets without a page get one. Raises UserError."""
+    and sets without a page get one. Raises UserError, also for a set that names people, places or texts of an album
+    unless `with_names`."""
+    from querytruth.sets.set_files import read_set
+
     index = door.read_index()
+    for path in [one.version for one in index.sets if one.versions]:
+        next_step = "say --with-names where readers may know that, or name a folder without this set"
+        read_set(path, ("queries",)).tables.refuse_facts(STAGE, path, next_step, places=True, names=with_names)
     for one in index.sets:
         if one.versions and one.page is None:
             page = one.folder / "shown" / f"{one.version.name}.html"

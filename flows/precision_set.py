@@ -11,6 +11,7 @@ from builders.judged_pairs import judge_candidates
 from builders.precision import annotated_gallery, label_steps, tag_tree
 from builders.precision.boxes import build_box_table, turn_files
 from builders.precision.definition import PrecisionDefinition
+from builders.precision.fact_files import join_facts
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.phrasing_steps import PHRASING_LIMITATION, add_phrasings, forecast_phrasings
 from builders.precision.steps import (
@@ -47,7 +48,7 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     """The seeds of the queries, from the annotations: the steps that a plan and a build share."""
     if definition.needs_all_objects or definition.exhaustive == "by_image":
         label_steps.check_label_lists(definition.annotations, definition.exhaustive)
-    files = add_folder_images(definition, read_annotations(definition.annotations, definition.tags))
+    files = add_folder_images(definition, read_annotations(definition.annotations, definition.tags, definition.facts))
     labels = label_steps.read_labels(definition, files)
     tag_tree.record_other_spellings([str(name) for file in files for name in file.categories["name"]], ledger)
     scanned, frames = None, None
@@ -75,13 +76,15 @@ def mine_seeds(definition: PrecisionDefinition, ledger: Ledger) -> MinedSeeds:
     lists = None
     if definition.exhaustive == "by_image":
         lists = label_steps.read_lists(definition.annotations, files, labels, gallery)
+    facts = join_facts(files, gallery.image_rows, len(gallery.images))
     boxes, questions = None, list[box_evidence.FamilyQuestion]()
     if definition.families:
         boxes = label_steps.list_boxes_by_label(gallery, labels, seeds, lists)
         if "attribute" in definition.families:
             boxes.attributes = label_steps.read_box_attributes(definition, files, gallery, ledger)
+        boxes.facts = facts
         questions = label_steps.find_questions(boxes, get_wording(labels, definition), ledger, definition)
-    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists)
+    return MinedSeeds(inputs, labels, gallery, scanned, index, seeds, boxes, questions, found, lists, facts)
 
 
 def build_precision_tables(definition: PrecisionDefinition) -> BuiltTables:

@@ -83,9 +83,12 @@ def publish_to_bucket(definition: SetDefinition, result: BuildResult) -> BuildRe
 @step("publish to the bucket")
 def _store_in_bucket(definition: SetDefinition, result: BuildResult) -> BuildResult:
     assert definition.publish_to is not None
-    if not definition.publish_places:
-        next_step = "say publish_places: true where readers may know that; the version is built, and lies here"
-        set_files.read_set(result.path, ("images",)).tables.refuse_places("publish", result.path, next_step)
+    tables = set_files.read_set(result.path, ("images", "queries")).tables
+    next_step = (
+        "say publish_places, publish_names: true where readers may know that; the version is built, and lies here"
+    )
+    allowed = {"places": definition.publish_places, "names": definition.publish_names}
+    tables.refuse_facts("publish", result.path, next_step, **allowed)
     nested_results = [publish_to_bucket(definition, nested) for nested in result.nested_results]
     stored = bucket_versions.publish_version(result.path, BucketFolder.parse(definition.publish_to))
     return replace(result, nested_results=nested_results, url=stored.url)

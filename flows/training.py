@@ -91,6 +91,7 @@ _NOT_TRAINED_BY = {
     "tables",
     "publish_to",
     "publish_places",
+    "publish_names",
     "work",
     "set",
     "title",

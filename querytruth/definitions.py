@@ -142,13 +142,13 @@ class Definition(StrictModel):
 class SetDefinition(Definition):
     """The keys of every kind of set. `out`: the folder of all sets, relative to the working directory. `publish_to`: a
     folder in object storage that gets each version, too (with `publish_places` also one that says where images were
-    taken); an `out` that is such a URL is this key, with the work in
-    `s3-work/`. `work`: a folder in object storage that keeps what was read from images, rendered and encoded: workers,
-    and builds on other machines, need to share nothing else. `lose_at_most`: the share of the last version's queries
-    (of its images, if it has no queries) that a build may lose without being stopped, besides what people dropped;
-    null: all of them. `page_language`: of the page that is written beside each version. `tables`: how the files that
-    the definition names are read, where they do not show it themselves. `quarantine`: the kinds of private texts that
-    become no query unless a person overrides it."""
+    taken, with `publish_names` one that names people, places or texts of an album); an `out` that is such a URL is
+    this key, with the work in `s3-work/`. `work`: a folder in object storage that keeps what was read from images,
+    rendered and encoded: workers, and builds on other machines, need to share nothing else. `lose_at_most`: the share
+    of the last version's queries (of its images, if it has no queries) that a build may lose without being stopped,
+    besides what people dropped; null: all of them. `page_language`: of the page that is written beside each version.
+    `tables`: how the files that the definition names are read, where they do not show it themselves. `quarantine`: the
+    kinds of private texts that become no query unless a person overrides it."""
 
     kind: str
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -158,6 +158,7 @@ class SetDefinition(Definition):
     out: OutputFolder = DATASETS_FOLDER
     publish_to: BucketUrl | None = None
     publish_places: bool = False
+    publish_names: bool = False
     work: BucketUrl | None = None
     lose_at_most: float | None = Field(0.2, ge=0, le=1, allow_inf_nan=False)
     page_language: Literal["en", "zh"] = "en"

@@ -45,6 +45,8 @@ QUERIES_SCHEMA = pa.schema(
         ("labels", pa.list_(pa.string())),
         ("family", pa.string()),  # of a question about more than labels, with its kind: count/2, spatial/left
         ("twin", pa.string()),  # query_id of the same question without number, size, place, absence or attribute
+        ("source", pa.string()),  # of a question about facts: picture, file or both
+        ("fact_kinds", pa.list_(pa.string())),  # of a question about facts: person, place, date …
         ("topic", pa.string()),
         ("source_image_id", pa.string()),  # the image that a caption describes
         ("source_id", pa.string()),  # another publisher's id

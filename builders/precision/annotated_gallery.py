@@ -41,6 +41,7 @@ class AnnotationFile:
     rejected_images: pd.DataFrame
     rejected_boxes: pd.DataFrame
     path: str = ""  # as given; only its name is published
+    facts: pd.DataFrame | None = None  # of a table of facts: what is known of each of its images
 
     def input_record(self) -> Input:
         """Returns the file as an input of the build."""

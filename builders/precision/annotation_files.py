@@ -18,7 +18,9 @@ import pandas as pd
 from builders.precision import annotation_records
 from builders.precision.annotated_gallery import AnnotationFile
 from builders.precision.box_forms import fit_boxes
+from builders.precision.definition import FactOptions
 from builders.precision.detections import DetectionFile
+from builders.precision.fact_files import is_fact_file, read_facts
 from builders.precision.tag_files import is_tag_file, read_tags
 from querytruth.array_types import AnyArray
 from querytruth.backends.environment import without_garbage_collection
@@ -35,10 +37,15 @@ _COLUMN_TYPES |= {"record": np.int32} | dict.fromkeys(("x", "y", "width", "heigh
 
 
 def read_annotations(
-    path: Path, progress: Callable[[int], None] = lambda _bytes: None, least_tag_score: float = 0.0
+    path: Path,
+    progress: Callable[[int], None] = lambda _bytes: None,
+    least_tag_score: float = 0.0,
+    facts: FactOptions | None = None,
 ) -> AnnotationFile:
     """Reads one file; `progress` receives the bytes read so far in pieces. Raises UserError where it is neither in COCO
-    form nor a file of tags."""
+    form nor a file of tags or facts."""
+    if is_fact_file(path):
+        return read_facts(path, **(facts or FactOptions()).model_dump())
     if is_tag_file(path):
         return read_tags(path, least_tag_score)
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -74,6 +74,18 @@ class TagOptions(definitions.StrictModel):
     propose_from: float | None = Field(None, ge=0, le=1)
 
 
+class FactOptions(definitions.StrictModel):
+    """How a table of facts is read (annotations in .csv with image, kind and value). `complete`: the kinds of which an
+    image has all tags: people where it has a face, dates and places of a level where it has one. `events`: the table of
+    events; `pseudonyms`: a table of name and pseudonym; `hemisphere`: whose seasons count where coordinates are
+    missing."""
+
+    complete: list[Literal["person", "date", "place"]] = Field(["person", "date", "place"])
+    events: Path | None = None
+    pseudonyms: Path | None = None
+    hemisphere: Literal["north", "south"] = "north"
+
+
 class FamilyRuleOptions(definitions.StrictModel):
     """How families of queries are made. `cap`: maximum of questions per family, null: none; `large`, `small`: the share
     of the image that an object takes up at least, at most; `margin`: the gap between two objects of which one is
@@ -135,11 +147,12 @@ class PrecisionDefinition(definitions.SetDefinition):
     detections: DetectionOptions | None = None
     judge: PairJudgeOptions | None = None  # is asked about what the detections propose
     tags: TagOptions | None = None  # of tags of whole images; null: as TagOptions has it
+    facts: FactOptions = FactOptions()  # of tables of facts
     searchable: SearchableLabelOptions = SearchableLabelOptions()
     parents: bool = True
     near_duplicates: definitions.NearDuplicateOptions = definitions.NearDuplicateOptions()
     mixes: MixOptions = MixOptions()
-    families: Annotated[list[Literal["count", "size", "spatial", "negation", "attribute"]], Once] = Field([])
+    families: Annotated[list[Literal["count", "size", "spatial", "negation", "attribute", "people"]], Once] = Field([])
     family_rules: FamilyRuleOptions = FamilyRuleOptions()
     # whether the annotations mark each object of each label; by_image: as their lists of labels say (LVIS)
     exhaustive: bool | Literal["by_image"] = False
@@ -180,9 +193,10 @@ class PrecisionDefinition(definitions.SetDefinition):
             raise ValueError("tags.propose_from is of a single file of tags, without detections")
         if self.images is None:
             raise ValueError("tags of whole images need the folder of the images: set images")
-        if self.families or self.exhaustive == "by_image":
+        if {*self.families} - {"people"} or self.exhaustive == "by_image":
             raise ValueError(
-                "families and exhaustive: by_image need boxes, and tags of whole images have none: delete them"
+                "families but people, and exhaustive: by_image, need boxes, and tags of whole images have none: delete "
+                "them"
             )
         if not self.boxes.crowd:
             raise ValueError("boxes.crowd: false leaves out tags of whole images: set it to true")
@@ -254,5 +268,6 @@ class PrecisionDefinition(definitions.SetDefinition):
 
     @property
     def needs_all_objects(self) -> bool:
-        """Whether a family judges by what has no box: all but attribute, which then has no explicit negatives."""
-        return bool(set(self.families) - {"attribute"}) or self.exhaustive_attributes
+        """Whether a family judges by what has no box: all but people, and attribute, which then has no explicit
+        negatives."""
+        return bool(set(self.families) - {"attribute", "people"}) or self.exhaustive_attributes

@@ -1,75 +1,66 @@
-"""What is read for tags of facts: the photos of a gallery with their cameras, named places, texts that were written
-into images, and objects of annotation files.
+"""A table of facts read as annotations: each tag of an album is on the whole image, and what is known to be absent is
+kept beside them.
 """
 
-from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from builders.precision.annotation_files import read_annotations
-from builders.precision.file_facts import NamedPlace
-from querytruth.backends.files.safe_paths import contained_path, open_regular
-from querytruth.backends.files.table_rows import iterate_rows
-from querytruth.backends.images.exif import find_camera
-from querytruth.backends.images.source_names import decode_item
-from querytruth.errors import UserError
-
-_STAGE = "list facts"
-_LARGEST = {"latitude": 90.0, "longitude": 180.0, "km": 20_100.0}  # half the way around the earth is 20,015 km
-_HEAD_BYTES = 1 << 20  # of a photo: where EXIF stands
+from builders.album.fact_table import FACT_COLUMNS
+from builders.album.fact_tags import derive_tags
+from builders.album.steps import read_events, read_fact_table, read_pseudonyms
+from builders.precision.annotated_gallery import AnnotationFile
+from builders.precision.label_index import BitWords, pack_image_rows
+from builders.precision.tag_files import make_tag_annotations
+from builders.precision.tag_tree import LabelConcept
+from querytruth.backends.files.table_rows import read_columns
+from querytruth.sets.ledger import Rejection
 
 
-def read_places(path: Path) -> list[NamedPlace]:
-    """Returns the places of a table (name, latitude, longitude, km). Raises UserError with the row of one that cannot
-    be."""
-    places = []
-    for where, row in iterate_rows(path, ("name", *_LARGEST), stage=_STAGE):
-        try:
-            numbers = {column: float(row[column]) for column in _LARGEST}
-        except (TypeError, ValueError):
-            numbers = {}
-        name = str(row["name"] or "").strip()
-        if not name or not numbers or any(not abs(numbers[one]) <= most for one, most in _LARGEST.items()):
-            raise UserError(_STAGE, where, "is no place", "give a name, degrees, and the km around it")
-        places.append(NamedPlace(name, numbers["latitude"], numbers["longitude"], numbers["km"]))
-    return places
+def is_fact_file(path: Path) -> bool:
+    """Returns whether a table has the columns of facts."""
+    is_table = path.suffix.lower() in (".csv", ".tsv") and path.is_file()
+    return is_table and {*FACT_COLUMNS[:3]} <= {*read_columns(path, usual=FACT_COLUMNS)}
 
 
-def read_texts(path: Path) -> dict[str, list[str]]:
-    """Returns the texts that were written into images by file name, of a table (file_name, text)."""
-    texts: dict[str, list[str]] = defaultdict(list)
-    for _, row in iterate_rows(path, ("file_name", "text"), stage=_STAGE):
-        if text := str(row["text"] or "").strip():
-            texts[str(row["file_name"])].append(text)
-    return dict(texts)
+def read_facts(
+    path: Path, complete: list[str], hemisphere: str, events: Path | None, pseudonyms: Path | None
+) -> AnnotationFile:
+    """Reads a table of facts as annotations of whole images. Raises UserError for a table in another form, and for a
+    name of a person without a pseudonym, where there are some."""
+    rows, names = read_fact_table(path), None if pseudonyms is None else read_pseudonyms(pseudonyms)
+    dated = [] if events is None else read_events(events)
+    concepts, pairs, facts = derive_tags(rows, dated, complete, hemisphere, names)
+    doubtful = [
+        Rejection(f"{path.name} line {number}", "rejected", "contradiction", detail=f"{row.kind} {row.value}")
+        for number, row in enumerate(rows, start=2)
+        if row.is_overruled
+    ]
+    boxes = pd.DataFrame(pairs, columns=["image", "category"]).assign(record=range(len(pairs)))
+    categories = pd.DataFrame(concepts, columns=["kind", "name", "zh"])
+    categories = categories.assign(id=range(len(concepts)), supercategory="")
+    return replace(make_tag_annotations(path, list(facts.index), boxes, categories, doubtful), facts=facts)
 
 
-def read_objects(path: Path, at_least: float = 0.5) -> dict[str, set[str]]:
-    """Returns the labels of each image by file name, of annotations in COCO's form or tags of whole images."""
-    read = read_annotations(path, least_tag_score=at_least)
-    images = dict(zip(read.images["id"], read.images["file_name"], strict=True))
-    names = dict(zip(read.categories["id"], read.categories["name"], strict=True))
-    found: dict[str, set[str]] = defaultdict(set)
-    for image, category in zip(read.boxes["image"], read.boxes["category"], strict=True):
-        if image in images and category in names:
-            found[str(images[image])].add(str(names[category]))
-    return dict(found)
+def join_facts(files: list[AnnotationFile], image_rows: tuple[Any, ...], image_count: int) -> pd.DataFrame | None:
+    """Returns what is known of each image of a gallery, as `derive_tags`; None without a table of facts."""
+    parts = [
+        file.facts.set_axis(rows[: len(file.facts)])  # images of the folder that the table does not name follow
+        for file, rows in zip(files, image_rows, strict=True)
+        if file.facts is not None
+    ]
+    return (
+        pd.concat(parts).astype(int).groupby(level=0).max().reindex(range(image_count), fill_value=0) if parts else None
+    )
 
 
-def read_photos(images: pd.DataFrame, folder: Path | None, texts: Path | None) -> pd.DataFrame:
-    """Returns the images of a gallery (file_name, taken_at, latitude, longitude) with `camera`, read from the files in
-    their folder (null without one), and `texts` of a table. A file that is missing has no camera."""
-    photos = images[["file_name", "taken_at", "latitude", "longitude"]].dropna(subset=["file_name"])
-    cameras = [None if folder is None else _read_camera(folder, str(name)) for name in photos["file_name"]]
-    written = {} if texts is None else read_texts(texts)
-    return photos.assign(camera=cameras, texts=[written.get(str(name), []) for name in photos["file_name"]])
-
-
-def _read_camera(folder: Path, name: str) -> str | None:
-    try:
-        path = contained_path(folder, decode_item(name).decode("utf-8", "surrogateescape"), _STAGE)
-        with open_regular(path) as file:
-            return find_camera(file.read(_HEAD_BYTES))
-    except (OSError, UserError):
-        return None
+def find_unknown(facts: pd.DataFrame, concepts: Sequence[LabelConcept]) -> BitWords:
+    """Returns by concept, as in LabelIndex, the images that may have it: all where its kind is never complete. Of what
+    annotators marked, what they left out is absent."""
+    table = facts.assign(**{"": True}).reindex(columns=[one.kind for one in concepts], fill_value=False)
+    label, image = np.nonzero(~table.to_numpy(dtype=bool).T)
+    return pack_image_rows(label, image, len(concepts), len(facts))

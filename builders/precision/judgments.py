@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.album import fact_tags
 from builders.precision.annotated_gallery import Ints
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import BitWords, LabelIndex, bit_positions, images_with_all, test_bits
@@ -26,8 +27,10 @@ PRECISION_SET_GRADES = {
         "0": "judged not relevant: all labels but one (a near miss)",
     },
 }
-_JUDGES = ("detector", "rule")
-EvidenceTexts = dict[str, tuple[int, bool]]  # the number of each text, and whether label compatibility decided
+_JUDGES = ("detector", "rule", "table")
+_DETECTOR, _RULE, _TABLE = range(3)
+EvidenceTexts = dict[str, tuple[int, int]]  # the number of each text, and of who judged: by annotations, label
+# compatibility, or facts of files
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +159,19 @@ def build_queries_and_qrels(
     for concepts, level in zip(seeds["concepts"], seeds["level"], strict=True):
         judged = judge.judge(concepts)
         for language in wording.languages:
-            codes = [_evidence(concepts, labels, names[language], evidence) for labels in judged.witnesses]
+            judged_by = _TABLE if any(judge.tree.concepts[code].kind for code in concepts) else _DETECTOR
+            codes = [_evidence(concepts, labels, names[language], evidence, judged_by) for labels in judged.witnesses]
             for query in list_seed_queries(concepts, level, judge.tree, language, wording):
                 queries.append(query)
                 blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
     for query, judged, texts in others:
         queries.append(query)
-        codes = [evidence.setdefault(text, (len(evidence), False))[0] for text in texts]
+        judged_by = _TABLE if query.get("fact_kinds") else _DETECTOR
+        codes = [evidence.setdefault(text, (len(evidence), judged_by))[0] for text in texts]
         blocks[query["query_id"]] = (judged, np.array(codes, dtype=np.int32))
     queries.sort(key=lambda query: str(query["query_id"]))
-    columns = ["query_id", "text", "language", "style", "level", "labels", *(["family", "twin"] if others else [])]
+    columns = ["query_id", "text", "language", "style", "level", "labels"]
+    columns += [one for one in ("family", "twin", "source", "fact_kinds") if any(one in query for query in queries)]
     table = pd.DataFrame(queries, columns=columns)
     return table, _assemble(list(table["query_id"]), blocks, evidence, judge.image_ids)
 
@@ -184,6 +190,7 @@ def list_seed_queries(
             "style": style,
             "level": level,
             "labels": keys,
+            **fact_tags.describe_kinds([concept.kind for concept in query_concepts]),
         }
 
 
@@ -195,25 +202,28 @@ def find_seed_query_id(language: str, style: str, keys: Sequence[str]) -> str:
 def format_query_text(concepts: list[LabelConcept], language: str, style: str, sentence: PromptTemplate) -> str:
     """Returns “人&摩托车&小汽车” (word) or “一张人和摩托车和小汽车的图片” (sentence), as in the seed article; in
     English with articles: “a picture of a person, an SUV and bread”."""
+    if any(concept.kind for concept in concepts):
+        names = [(one.kind, one.with_article() if language == "en" else one.zh) for one in concepts]
+        return fact_tags.phrase_facts(names, language, style)
     if style == "word":
         return "&".join(concept.name(language) for concept in concepts)
     if language == "zh":
         return sentence.fill(labels="和".join(concept.zh for concept in concepts))
-    phrases = [f"{concept.article} {concept.en}".strip() for concept in concepts]
+    phrases = [concept.with_article() for concept in concepts]
     listed = phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
     return sentence.fill(labels=listed)
 
 
-def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTexts) -> int:
+def _evidence(concepts: Mix, labels: tuple[int, ...], names: list[str], evidence: EvidenceTexts, judged_by: int) -> int:
     """Returns the number of the evidence text of a pattern, e.g. “人; 皮鞋 accepted for 鞋子” or “狗 missing”."""
     if -1 in labels:
         missing = names[concepts[labels.index(-1)]]
-        return evidence.setdefault(f"{missing} missing", (len(evidence), False))[0]
+        return evidence.setdefault(f"{missing} missing", (len(evidence), judged_by))[0]
     parts = [
         names[label] if label == concept else f"{names[label]} accepted for {names[concept]}"
         for concept, label in zip(concepts, labels, strict=True)
     ]
-    return evidence.setdefault("; ".join(parts), (len(evidence), labels != concepts))[0]
+    return evidence.setdefault("; ".join(parts), (len(evidence), _RULE if labels != concepts else judged_by))[0]
 
 
 def _assemble(
@@ -224,14 +234,16 @@ def _assemble(
     counts = [len(judged.image_row) for judged, _ in ordered]
     image = _joined([judged.image_row for judged, _ in ordered], _code_type(len(image_ids)))
     why = _joined([codes[judged.pattern] for judged, codes in ordered], _code_type(len(evidence)))
-    judge_of_text = np.array([by_rule for _, by_rule in evidence.values()], dtype=np.int8)
+    judge_of_text = np.array([judged_by for _, judged_by in evidence.values()], dtype=np.int8)
     query = np.repeat(np.arange(len(ordered), dtype=_code_type(len(ordered))), counts)
     return pd.DataFrame(
         {
             "query_id": categorical_from_codes(query_ids, query),
             "image_id": categorical_from_codes(image_ids, image),
             "relevance": _joined([judged.relevance for judged, _ in ordered], np.int8),
-            "judged_by": categorical_from_codes(_JUDGES, judge_of_text[why] if len(why) else why),
+            "judged_by": categorical_from_codes(
+                _JUDGES[: max([1, *judge_of_text]) + 1], judge_of_text[why] if len(why) else why
+            ),
             "evidence": categorical_from_codes(evidence, why),
         },
         copy=False,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from builders.album.fact_tags import are_exclusive
 from builders.precision.compatibility import LabelCompatibility
 from builders.precision.label_index import LabelIndex, count_bits, images_with_all
 from builders.precision.tag_tree import TagTree, has_name
@@ -95,6 +96,10 @@ def find_mixes(
         code: {other for other in seeds if other != code and not compatibility.are_related(code, other)}
         for code in seeds
     }
+    if any(tree.concepts[code].kind for code in seeds):
+        combinable = {
+            code: {o for o in others if _asks_more(code, o, tree, index)} for code, others in combinable.items()
+        }
     keys = [concept.key for concept in tree.concepts]
     level: list[Mix] = [(code,) for code in seeds]
     levels: list[list[Mix]] = []
@@ -113,6 +118,17 @@ def find_mixes(
         levels.append(kept)
         level = kept
     return levels
+
+
+def _asks_more(one: int, other: int, tree: TagTree, index: LabelIndex) -> bool:
+    """Returns whether a mix of two facts asks more than one of them: not two years, and, unless it asks for a person,
+    no event that was all in one city."""
+    kinds = tree.concepts[one].kind, tree.concepts[other].kind
+    if are_exclusive(*kinds):
+        return False
+    if "" in kinds or {*kinds} & {"person", "pseudonym"}:
+        return True
+    return index.count_support((one, other)) < min(index.count_support((code,)) for code in (one, other))
 
 
 def _named(mixes: Iterable[Mix], keys: list[str]) -> list[str]:

@@ -19,7 +19,8 @@ from builders.precision import (
     mixes,
 )
 from builders.precision.boxes import StoredFrames, find_stored_frames
-from builders.precision.definition import PrecisionDefinition, TagOptions
+from builders.precision.definition import FactOptions, PrecisionDefinition, TagOptions
+from builders.precision.fact_files import find_unknown
 from builders.precision.families import box_evidence, family_queries
 from builders.precision.label_index import LabelLists
 from builders.precision.phrasing_steps import JudgedTables
@@ -47,6 +48,7 @@ class MinedSeeds:
     questions: list[box_evidence.FamilyQuestion]
     found: detections.Detections | None = None
     lists: LabelLists | None = None
+    facts: pd.DataFrame | None = None
 
 
 def get_wording(labels: label_steps.LabelVocabulary, definition: PrecisionDefinition) -> judgments.QueryWording:
@@ -88,12 +90,14 @@ def no_images_error(definition: PrecisionDefinition, ledger: Ledger) -> UserErro
 
 
 @step("read annotations")
-def read_annotations(paths: list[Path], tags: TagOptions | None) -> list[annotated_gallery.AnnotationFile]:
+def read_annotations(
+    paths: list[Path], tags: TagOptions | None, facts: FactOptions | None = None
+) -> list[annotated_gallery.AnnotationFile]:
     """All annotation files, by name and digest: their order in the definition makes no difference. Raises UserError
     for one that cannot be read."""
     total, least_tag_score = sum(path.stat().st_size for path in paths if path.is_file()), tags.at_least if tags else 0
     with current_run().reporter.bar("read annotations", total, "bytes") as advance:
-        files = [annotation_files.read_annotations(path, advance, least_tag_score) for path in paths]
+        files = [annotation_files.read_annotations(path, advance, least_tag_score, facts) for path in paths]
     return sorted(files, key=lambda file: (file.name, file.sha256))
 
 
@@ -196,6 +200,9 @@ def judge_seeds(mined: MinedSeeds, definition: PrecisionDefinition, wording: jud
     if (finder := find_candidates(mined)) is not None:
         judge.possible = finder.detected.present
         candidates = detections.build_candidate_table(list(mined.seeds["concepts"]), finder, wording)
+    if mined.facts is not None:
+        unknown = find_unknown(mined.facts, tree.concepts)
+        judge.possible = unknown if judge.possible is None else judge.possible | unknown
     if mined.lists is not None:
         unverified = mined.lists.find_possible(compatible, len(tree.labels))
         judge.possible = unverified if judge.possible is None else judge.possible | unverified

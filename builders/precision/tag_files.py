@@ -21,7 +21,7 @@ from querytruth.backends.files.durable_files import file_sha256
 from querytruth.backends.files.table_profile import COLUMN_NAMES, fold_name, report_profile
 from querytruth.backends.files.table_rows import iterate_rows, refuse_objects
 from querytruth.backends.files.text_files import import_error
-from querytruth.backends.files.text_formats import unescape_formula  # as `labels dates` writes a name such as -1.jpg
+from querytruth.backends.files.text_formats import unescape_formula  # a name such as -1.jpg
 from querytruth.sets.ledger import Rejection, rejection_table
 
 TAG_SUFFIXES = (".csv", ".tsv", ".jsonl")
@@ -63,18 +63,25 @@ def read_tags(path: Path, at_least: float = 0.0) -> AnnotationFile:
     if not rows:
         reason = f"has no tag in {len(tags):,} rows"
         raise import_error(path, reason, "name columns of images and tags, or lower tags.at_least")
-    names = list(image_of)
     boxes = pd.DataFrame(rows, columns=["image", "category", "record"])
+    categories = pd.DataFrame(
+        {"id": [*tag_of.values()], "name": [*tag_of], "supercategory": [groups[one] for one in tag_of]}
+    )
+    return make_tag_annotations(path, list(image_of), boxes, categories, rejections)
+
+
+def make_tag_annotations(
+    path: Path, names: list[str], boxes: pd.DataFrame, categories: pd.DataFrame, rejections: list[Rejection]
+) -> AnnotationFile:
+    """Returns tags of whole images (image, category, record) as annotations, with those that do not count."""
     return AnnotationFile(
         name=path.name,
         sha256=file_sha256(path)[0],
         images=list_tagged_images(names),
         boxes=boxes.astype({"image": object}).assign(**_WHOLE_IMAGE, crowd=True, fake=False),
-        categories=pd.DataFrame(
-            {"id": [*tag_of.values()], "name": [*tag_of], "supercategory": [groups[one] for one in tag_of]}
-        ),
+        categories=categories,
         images_entered=len(names),
-        boxes_entered=len(tags),
+        boxes_entered=len(boxes) + len(rejections),
         rejected_images=rejection_table([]),
         rejected_boxes=rejection_table(rejections),
         path=str(path),

@@ -48,10 +48,15 @@ class LabelConcept:
     en: str
     article: str = ""
     plural: str = ""
+    kind: str = ""  # of a fact of files: person, city, year …
 
     def name(self, language: str) -> str:
         """Returns the name in a language."""
         return self.zh if language == "zh" else self.en
+
+    def with_article(self) -> str:
+        """Returns the English name with its article."""
+        return f"{self.article} {self.en}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,12 @@ def build_tree_from_categories(
         sizes, folded = Counter(by_name), {name.casefold() for name in names}
         groups = {n: g for n, g in by_name.items() if g and sizes[g] > 1 and g.casefold() not in folded}
     grammar = {name: _find_grammar(name, words) for name in {*names, *groups.values()}}
-    labels = tuple(LabelConcept(name, groups.get(name, ""), name, name, *grammar[name]) for name in names)
+    facts = categories.assign(**{"kind": "", "zh": ""} | dict(categories)).drop_duplicates("name").set_index("name")
+    kinds, chinese = (facts[column].fillna("").to_dict() for column in ("kind", "zh"))
+    labels = tuple(
+        LabelConcept(n, groups.get(n, ""), chinese[n] or n, n, *(("", "") if kinds[n] else grammar[n]), kinds[n])
+        for n in names
+    )
     nodes = tuple(LabelConcept(name, "", name, name, *grammar[name]) for name in sorted(set(groups.values())))
     return TagTree(labels, nodes)
 
@@ -155,7 +165,7 @@ def detect_name_language(tree: TagTree) -> str:
 def list_names_of_other_languages(tree: TagTree, language: str) -> list[str]:
     """Returns the names of a tree from annotations that are no names in the language: for en those with a Chinese
     character; for zh English words, but not TV, LED or T恤."""
-    names = [concept.key for concept in tree.concepts]
+    names = [concept.key for concept in tree.concepts if not concept.kind]  # a person's name has one form
     if language == "zh":
         return [name for name in names if not has_chinese(name) and _ENGLISH_WORD.search(name)]
     return [name for name in names if has_chinese(name)]

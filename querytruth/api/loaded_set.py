@@ -173,15 +173,17 @@ class LoadedSet:
         newest, and where the decision log lost decisions of that, unless `accept_loss`."""
         return apply_decisions(self.path, accept_loss=accept_loss)
 
-    def publish(self, to: str, *, with_places: bool = False, private: bool = True) -> bucket_versions.StoredVersion:
+    def publish(
+        self, to: str, *, with_places: bool = False, with_names: bool = False, private: bool = True
+    ) -> bucket_versions.StoredVersion:
         """Store the version in a bucket, as `<to>/<name>/v<N>`; `to` is a URL such as s3://bucket/sets. Readers see the
         whole version or none. Return its URL, whether it `is_new` there, and the files and bytes that were sent. Raises
-        UserError where another version has that number, and for a version with places unless `with_places`. `private`:
-        host and folders of the build and the decision logs stay here; what a published file holds is refused."""
+        UserError where another version has that number, and for one with places unless `with_places`, or with names of
+        people, places or texts of an album unless `with_names`. `private`: host and folders of the build and the
+        decision logs stay here; what a published file holds is refused."""
         folder = BucketFolder.parse(to)
-        if not with_places:
-            next_step = "say --with-places (with_places=True) where readers may know that"
-            self.tables.refuse_places("publish", self.path, next_step)
+        next_step = "say --with-places, --with-names (with_places=True …) where readers may know that"
+        self.tables.refuse_facts("publish", self.path, next_step, places=with_places, names=with_names)
         if private:
             refuse_private(self.tables, "publish", self.path)
         return bucket_versions.publish_version(self.path, folder, is_private=private)
@@ -193,17 +195,21 @@ class LoadedSet:
         *,
         allow_loss: bool = False,
         with_places: bool = False,
+        with_names: bool = False,
         private: bool = True,
     ) -> list[str]:
         """Write the set in another format (docs/formats.md) into a new or empty folder; where images were taken goes
-        out `with_places` alone. `private`: without owner, serial numbers and comments in image files, folders of this
-        machine and addresses of reviewers. Return what the format does not hold, and how many places were left out.
-        Raises UserError for a loss that changes figures unless `allow_loss`."""
+        out `with_places` alone, queries that name people, places or texts of an album `with_names` alone. `private`:
+        without owner, serial numbers and comments in image files, folders of this machine and addresses of reviewers.
+        Return what the format does not hold, and how many places and names were left out. Raises UserError for a loss
+        that changes figures unless `allow_loss`."""
         check_format(format)
         roots = published_files.image_roots(self._image_roots)
         with roots, translate_write_errors("export", Path(to), "or give another folder"):
-            options = {"allow_loss": allow_loss, "with_places": with_places, "private": private}
-            return exporters.export_set(format, self.stored, Path(to), **options)
+            facts = [name for name, is_kept in (("places", with_places), ("names", with_names)) if is_kept]
+            return exporters.export_set(
+                format, self.stored, Path(to), allow_loss=allow_loss, facts=facts, private=private
+            )
 
     def export_review(self, to: str | Path, *, judgments: int = 500, xlsx: bool = False) -> list[Path]:
         """Write queries.csv and judgments.csv for a spreadsheet into the folder `to`, and return their paths.

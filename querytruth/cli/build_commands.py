@@ -21,14 +21,14 @@ from querytruth.cli.command_line import argument, command, group, option
 from querytruth.cli.options import JsonOption, PlanOption, PrefectOption
 from querytruth.definitions import PriceOptions
 from querytruth.errors import UsageError
-from querytruth.requests import ByName, ByPlace, Request, WrongRequestError, parse_model_options
+from querytruth.requests import ONE_OR_MORE, ByName, ByPlace, Request, WrongRequestError, parse_model_options
 
 if TYPE_CHECKING:
     from builders.publication import BuildResult
 
 
 app = group("build", "Build a set from its definition.")
-labels_app = group("labels", "Translate the labels of annotations, or take tags from the dates of photos.")
+labels_app = group("labels", "Translate the labels of annotations, or read what files say of photos.")
 LabelsArgument = Annotated[
     str, argument(help="A label table (included name, folder, labels.csv), or a COCO file.", metavar="TABLE")
 ]
@@ -258,84 +258,37 @@ def accept(
     terminal.out.print(f"{file}: {accepted} names accepted{left}", markup=False, soft_wrap=True)
 
 
-@labels_app.command
-@command
-def dates(
-    gallery: Annotated[
-        str, argument(help="A published gallery of the photos: name, name/v3 or a path.", metavar="SET")
-    ],
-    language: Annotated[Literal["zh", "en"], option(help="The language of the tags.")],
-    to: Annotated[Path, option(help="The CSV to write.")] = Path("dates.csv"),
-    json: JsonOption = False,
-) -> None:
-    """Write the day, month and year of each photo as tags, of which a precision set makes queries.
-
-    Example: querytruth labels dates family-album --language en --to dates.csv
-    """
-    from builders.precision.file_facts import TAG_COLUMNS, list_date_tags
-    from querytruth.backends.files.text_formats import write_csv
-    from querytruth.errors import UserError
-    from querytruth.sets.set_files import find_set, read_set
-
-    images = read_set(find_set(gallery), ("images",)).tables.images
-    rows = list(list_date_tags(images, language))
-    if not rows:
-        raise UserError("list dates", gallery, "has no photo with a date", "name a gallery whose files have EXIF dates")
-    write_csv(to, TAG_COLUMNS, rows)
-    dated = len({name for name, _, _ in rows})
-    if json:
-        terminal.print_json({"file": str(to), "tags": len({tag for _, tag, _ in rows}), "dated": dated})
-        return
-    text = f"{to}: {len({tag for _, tag, _ in rows}):,} tags of {dated:,} photos; {len(images) - dated:,} have no date"
-    next_ = f"Next: querytruth init precision --annotations {to} --images FOLDER"
-    terminal.out.print(f"{text}. {next_}", markup=False, soft_wrap=True)
-
-
 class FactsRequest(Request):
-    """What files say of a gallery's photos."""
+    """What files say of the photos in a folder."""
 
-    stage: ClassVar[str] = "list facts"
+    stage: ClassVar[str] = "read facts"
 
-    of: Annotated[str, ByPlace("SET")] = Field(
-        description="A published gallery of the photos: name, name/v3 or a path."
+    images: Annotated[Path, ByPlace("FOLDER")] = Field(description="The folder of the photos.")
+    export: Annotated[list[Path], ONE_OR_MORE] = Field(
+        default_factory=list, description="A JSON export of Immich or osxphotos; may be given several times."
     )
-    language: Literal["zh", "en"] = Field(description="The language of the queries.")
-    images: Annotated[Path | None, ByName("--images", "FOLDER")] = Field(
-        None, description="The folder of the photos: also their cameras."
-    )
-    places: Path | None = Field(None, description="A table of name, latitude, longitude and km around it.")
-    texts: Path | None = Field(None, description="A table of file_name and text: what was written into images.")
-    objects: Path | None = Field(None, description="Annotations (COCO, or tags): facts also with each object.")
-    to: Path = Field(Path("facts.csv"), description="The CSV to write.")
+    albums: bool = Field(False, description="Each folder is an album of that name.")
+    within: float = Field(10, gt=0, description="A photo is in a city whose centre is at most so many km away.")
+    pseudonyms: bool = Field(False, description="Write a table of pseudonyms for people, too.")
+    to: Path = Field(Path("facts.csv"), description="The table to write; what people corrected in it is kept.")
 
 
 @labels_app.command
 @command
 def facts(json: JsonOption = False, *, request: FactsRequest) -> None:
-    """Write queries of what files say as tags: "photos of 3 May 2019", "photos taken with NIKON D70", "photos with dog,
-    taken in Bath". Their truth is exact, and no model has a part in it.
+    """Read what people and programs wrote into photos and beside them (people, keywords, places, dates, ratings) into a
+    table that can be corrected, and the events that they make. No model has a part in it.
 
-    Example: querytruth labels facts family-album --language en --images photos --places places.csv
+    Example: querytruth labels facts photos --albums --to facts.csv
     """
-    from builders.precision import fact_files
-    from builders.precision.file_facts import TAG_COLUMNS, list_fact_tags
-    from querytruth.backends.files.text_formats import write_csv
-    from querytruth.errors import UserError
-    from querytruth.sets.set_files import find_set, read_set
+    from builders.album.steps import add_pseudonyms, refresh_tables
 
-    images = read_set(find_set(request.of), ("images",)).tables.images
-    photos = fact_files.read_photos(images, request.images, request.texts)
-    places = [] if request.places is None else fact_files.read_places(request.places)
-    objects = {} if request.objects is None else fact_files.read_objects(request.objects)
-    rows = list(list_fact_tags(photos, request.language, places, objects))
-    if not rows:
-        reason, next_step = "has no photo with a fact", "name a gallery whose files have EXIF data"
-        raise UserError(request.stage, request.of, reason, next_step)
-    write_csv(request.to, TAG_COLUMNS, rows)
-    by_kind = {kind: len({tag for _, tag, one in rows if one == kind}) for kind in sorted({kind for *_, kind in rows})}
+    with terminal.reported_run():
+        options = request.model_dump(exclude={"images", "to", "pseudonyms"})
+        found, events = refresh_tables(request.images, request.to, **options)
+        files = [request.to, events, *([add_pseudonyms(request.to)] if request.pseudonyms else [])]
     if json:
-        terminal.print_json({"file": str(request.to), "queries": by_kind, "photos": len({name for name, *_ in rows})})
+        terminal.print_json({"files": [str(file) for file in files], **found.counts(), "problems": found.problems})
         return
-    shown = ", ".join(f"{count:,} of {kind}" for kind, count in by_kind.items())
-    next_ = f"Next: querytruth build precision --set annotations={request.to} --set images=FOLDER --set texts=[word]"
-    terminal.out.print(f"{request.to}: queries {shown}. {next_}", markup=False, soft_wrap=True)
+    text = f"written: {', '.join(map(str, files))}. Next: querytruth init album --images {request.images}"
+    terminal.out.print(text, markup=False, soft_wrap=True)

@@ -43,9 +43,9 @@ def demo(
 ) -> None:
     """Build, check and show the sets of the sample album.
 
-    Writes the album, builds its gallery, its recall set, its three precision sets, its generated set and one of queries
-    of a search log, evaluates the baselines on them, gates two search services, certifies one set, and writes pages to
-    look at. No network, no model.
+    Writes the album, builds its gallery, its recall set, its three precision sets, one of what its files say, its
+    generated set and one of queries of a search log, evaluates the baselines on them, gates two search services,
+    certifies one set, and writes pages to look at. No network, no model.
 
     Example: querytruth demo --out demo
     """
@@ -79,6 +79,7 @@ def demo(
         is_intact &= _build_sample_set("precision", [images, boxes], out, prefect, "phrasings")
         uncovered = [images, "name=sample-uncovered", "select.uncovered_by=sample-phrasings"]  # which no query asks for
         is_intact &= _build_sample_set("gallery", uncovered, out, prefect)
+        is_intact &= _build_album_set(out, album_images, prefect)
         is_intact &= _build_generated_set(out, album_images, prefect)
         is_intact &= _build_sample_set("queries", [images], out, prefect, "log")
     log = _judge_log(out, album_images)
@@ -90,7 +91,7 @@ def demo(
     from flows.door import Door, write_static
 
     with terminal.reported_run():
-        page = write_static(Door(out, out / "datasets"), out)
+        page = write_static(Door(out, out / "datasets"), out, with_names=True)
     terminal.out.print(f"[bold]Look at {page}[/] ({time.monotonic() - start:.0f} s in all)", soft_wrap=True)
     newest = out / "datasets" / "sample-objects"
     steps = f"querytruth open {out}; querytruth lint {newest}; querytruth export {newest} mteb {out / 'mteb'}"
@@ -162,6 +163,19 @@ def _one_server(prefect: bool) -> Iterator[Callable[[], None]]:
 
     with start_own_server() as wait_until_ready:
         yield wait_until_ready
+
+
+def _build_album_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:
+    """Write photos with facts beside them, build the set of these and return whether it is intact."""
+    from builders.album.steps import refresh_tables
+    from querytruth.sample_album.album_files import write_sample_photos
+
+    facts = out / "album" / "facts.csv"
+    with terminal.reported_run():
+        write_sample_photos(out / "photos", album_images)
+        _, events = refresh_tables(out / "photos", facts, albums=True)
+    keys = [f"images={out / 'photos'}", f"annotations={facts}", f"facts.events={events}"]
+    return _build_sample_set("precision", keys, out, prefect, "album")
 
 
 def _build_generated_set(out: Path, album_images: list[AlbumImage], prefect: bool) -> bool:

@@ -27,6 +27,7 @@ class ExportRequest(Request):
     out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
     allow_loss: bool = Field(False, description="Leave out, or split, what the format cannot hold.")
     with_places: bool = Field(False, description="Keep where images were taken; else that is left out.")
+    with_names: bool = Field(False, description="Keep queries that name people, places or texts of an album.")
     private: bool = Field(True, description="Leave out owners and devices of images, own folders, reviewers.")
     images: Annotated[list[str], ByName("--images", "ROOT")] = Field(
         default_factory=list, description="A folder or URL outside the set in which its images may be read."
@@ -45,7 +46,7 @@ def export(json: options.JsonOption = False, *, request: ExportRequest) -> None:
     check_format(request.format)  # a wrong name is refused before the set is looked for
     loaded = load(request.of, out=request.out, images=request.images)
     dropped_features = loaded.export(
-        request.format, request.to, **request.model_dump(include={"allow_loss", "with_places", "private"})
+        request.format, request.to, **request.model_dump(include={"allow_loss", "with_places", "with_names", "private"})
     )
     if json:
         terminal.print_json({"path": str(request.to), "format": request.format, "not_held": dropped_features})
@@ -70,20 +71,21 @@ def import_(json: options.JsonOption = False, *, request: ImportRequest) -> None
     terminal.print_json(summarize_build(done.result)) if json else show_build_result(done.result)
 
 
+class PublishRequest(Request):
+    """A version for readers elsewhere."""
+
+    stage: ClassVar[str] = "publish"
+
+    of: Annotated[str, ByPlace("SET")] = Field(description="name, name/v3 or a path")
+    to: Annotated[str, ByName("--to", "s3://BUCKET/FOLDER")] = Field(description="Folder of sets in a bucket.")
+    out: Path = Field(DATASETS_FOLDER, description="Where sets lie.")
+    with_places: bool = Field(False, description="Also a version that says where images were taken.")
+    with_names: bool = Field(False, description="Also a version that names people, places or texts of an album.")
+    private: bool = Field(True, description="Keep the host and the folders of the build and the decision logs here.")
+
+
 @command
-def publish(
-    set_: options.SetArgument,
-    to: Annotated[str, option(help="Folder of sets in a bucket.", metavar="s3://BUCKET/FOLDER")],
-    out: options.OutOption = DATASETS_FOLDER,
-    json: options.JsonOption = False,
-    with_places: Annotated[
-        bool, option("--with-places", help="Also a version that says where images were taken.")
-    ] = False,
-    private: Annotated[
-        bool,
-        option("--private/--no-private", help="Keep the host and the folders of the build and the decision logs here."),
-    ] = True,
-) -> None:
+def publish(json: options.JsonOption = False, *, request: PublishRequest) -> None:
     """Store a version in object storage: readers of s3://BUCKET/FOLDER/NAME see all of it or nothing. What is stored
     already is not sent again.
 
@@ -91,7 +93,8 @@ def publish(
     """
     from querytruth.api.loaded_set import LoadedSet, find_version
 
-    stored = LoadedSet(find_version(set_, out)).publish(to, with_places=with_places, private=private)
+    loaded, allowed = LoadedSet(find_version(request.of, request.out)), {"with_places", "with_names", "private"}
+    stored = loaded.publish(request.to, **request.model_dump(include=allowed))
     if json:
         terminal.print_json(asdict(stored))
         return

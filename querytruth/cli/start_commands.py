@@ -80,7 +80,7 @@ class InitRequest(Request):
     stage: ClassVar[str] = "init"
 
     kind: Annotated[str, ByPlace("KIND")] = Field(
-        description="gallery, recall, precision, generated, queries, training, audit or prefect"
+        description="album, gallery, recall, precision, generated, queries, training, audit or prefect"
     )
     annotations: Annotated[list[Path], ONE_OR_MORE] = Field(
         default_factory=list, description="precision: a COCO-form annotation file; may be given several times."
@@ -95,7 +95,7 @@ class InitRequest(Request):
     )
     key_env: str | None = Field(None, description="recall: the environment variable that holds the endpoint's key.")
     language: Annotated[str | None, ByName("--language", "zh|en")] = Field(
-        None, description="recall: the captions' language."
+        None, description="recall: the captions' language; album: that of the queries."
     )
     tables: Annotated[list[str], ByName("--table", "KEY=VALUE")] = Field(
         default_factory=list, description="How tables are read, such as encoding=gb18030 or scores=100."
@@ -110,11 +110,13 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
 
     Example: querytruth init recall --images photos --endpoint http://localhost:11434/v1 --model qwen2.5vl --language en
     """
+    from builders.album.steps import refresh_tables
     from builders.precision.label_files import SHIPPED_FOLDER
     from flows.definition_checks import list_starter_kinds, render_starter
     from querytruth.errors import translate_write_errors
 
     kind, path = request.kind, request.out or Path(f"{request.kind}.yaml")
+    facts: dict[str, Any] = {}
     if kind not in list_starter_kinds():
         raise UserError("init", kind, "is no kind of set", suggest_choice(kind, list_starter_kinds()))
     if path.exists():
@@ -125,7 +127,12 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
         raise UserError("init", "--queries", f"is not of {kind} definitions", "say querytruth init queries")
     writer, images = _choose_writer(request), request.images
     with terminal.reported_run(), translate_write_errors("init", path, "or give --out another name"):
-        text = render_starter(kind, request.queries or request.annotations, images, path.parent, writer, request.tables)
+        annotations = request.annotations
+        if kind == "album":
+            annotations = [path.with_suffix(".facts.csv")]
+            found, _ = refresh_tables(Path(images or "photos").expanduser(), annotations[0])
+            facts = {**found.counts(), "problems": found.problems}
+        text = render_starter(kind, request.queries or annotations, images, path.parent, writer, request.tables)
         path.write_text(text, encoding="utf-8")
         if kind == "prefect" and not (settings := path.with_name("prefect.toml")).exists():
             settings.write_bytes((SHIPPED_FOLDER / "starters" / "prefect.toml").read_bytes())
@@ -134,11 +141,12 @@ def init(json: JsonOption = False, *, request: InitRequest) -> None:
             f"{images} is not there yet: `images` in {path} must name where the images are", markup=False
         )
     if json:
-        terminal.print_json({"path": str(path), "kind": kind})
+        terminal.print_json({"path": str(path), "kind": kind, **facts})
     else:
         commands = {
             "generated": f"querytruth topics {path}",
             "training": f"querytruth train {path}",
+            "album": f"querytruth build precision {path} --plan",
             "audit": f"querytruth audit plan {path}",
             "prefect": "prefect --no-prompt deploy --all",
         }
@@ -166,7 +174,7 @@ def _choose_writer(request: InitRequest) -> CaptionWriter:
     from flows.definition_checks import CaptionWriter
 
     endpoint, model, key_env, language = (getattr(request, name) for name in _WRITER_KEYS)
-    if request.kind != "recall" and any((endpoint, model, key_env, language)):
+    if request.kind != "recall" and any((endpoint, model, key_env, language and request.kind != "album")):
         option = next(f"--{name.replace('_', '-')}" for name in _WRITER_KEYS if getattr(request, name))
         next_step = "leave it out, or say querytruth init recall"
         raise UserError("init", option, f"is not of {request.kind} definitions", next_step)
@@ -193,6 +201,7 @@ class OpenRequest(ServedRequest):
 
     folder: Annotated[Path, ByPlace("FOLDER")] = Field(Path(), description="Photos, sets or both.")
     out: Path = Field(DATASETS_FOLDER, description="Folder that new sets are written to; those in it are shown, too.")
+    with_names: bool = Field(False, description="--static: also sets that name people, places or texts of an album.")
     static: Path | None = Field(None, description="Write the page as files into this folder, and serve nothing.")
 
 
@@ -209,7 +218,7 @@ def open_(*, request: OpenRequest) -> None:
         from flows.door import Door, write_static
 
         with terminal.reported_run():
-            page = write_static(Door(request.folder, request.out), request.static)
+            page = write_static(Door(request.folder, request.out), request.static, with_names=request.with_names)
         terminal.out.print(f"written: {page}", markup=False, soft_wrap=True)
         return
     listening = open_page_socket(request.host, request.port)  # connections wait while the page is loaded

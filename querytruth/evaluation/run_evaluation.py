@@ -31,7 +31,7 @@ _MAX_CURVE_DEPTH = 100  # results
 _MIN_TIED_SHARE = 0.05  # of the queries: fewer ties at a cut have no visible effect
 DEFAULT_PRECISIONS = (0.9,)
 
-_ASPECTS = ("level", "style", "language", "topic", "labels", "overlap")
+_ASPECTS = ("level", "style", "language", "topic", "labels", "overlap", "source", "fact_kinds")
 _LENGTH_BINS = {"1-2": 2, "3-5": 5, "6-10": 10, "11-20": 20, "over 20": None}  # words; a Chinese character is one
 _WORD = re.compile("[\u3400-\u9fff\uf900-\ufaff]|[^\\W_\u3400-\u9fff\uf900-\ufaff]+")
 

@@ -22,6 +22,7 @@ from querytruth.sample_album.set_evaluation import (
 )
 from querytruth.sets import review_csv, set_files
 
+_NAMES = {"blue": "Anna", "white": "Ben", "pink": "王芳", "orange": "Carla", "yellow": "David", "red": "小明"}
 SAMPLE_DEFINITIONS_FOLDER = SHIPPED_FOLDER / "sample-album"
 
 
@@ -40,6 +41,20 @@ def write_sample_album(folder: Path, scenes: int | None = None) -> list[AlbumIma
     annotations = json.dumps(read_annotations(album_images), ensure_ascii=False)
     write_atomically(folder / "annotations.json", annotations.encode())
     return album_images
+
+
+@step("write photos")
+def write_sample_photos(folder: Path, album_images: Iterable[AlbumImage]) -> None:
+    """Write the whole images of the album into a folder per place, and beside each, in the form of Google Takeout, who
+    is on it: people have their names by what they wear."""
+    for image in album_images:
+        if image.defect is None:
+            path = folder / image.place / Path(image.file_name).name
+            worn = {colour for label, colour, _ in image.facts if label == "Person"}
+            people = [{"name": name} for colour, name in _NAMES.items() if colour in worn]
+            write_atomically(path, image.data, sync=False)
+            document = json.dumps({"title": path.name, "geoData": {}, "people": people}, ensure_ascii=False)
+            write_atomically(path.with_name(f"{path.name}.json"), document.encode(), sync=False)
 
 
 def check_sample_captions(path: Path, album: Path) -> CaptionEvaluation:

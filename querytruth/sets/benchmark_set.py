@@ -22,6 +22,7 @@ from querytruth.sets.manifest_notes import Render
 
 SCHEMA_VERSION = 2
 _NOT_CONTENT = {"path", "file_name", "source_id"}  # where a file is stored and what others call it is no content
+PERSONAL_KINDS = ("person", "event", "place", "album", "keyword", "text")  # of facts: dates and cameras are not
 _TEXTS_AT_ONCE = 1 << 16
 _KEYS = {"queries": ["query_id"], "images": ["image_id"], "qrels": ["query_id", "image_id"]}
 RENDERED_SIZE_COLUMNS = ["rendered_width", "rendered_height"]
@@ -47,14 +48,32 @@ class Tables:
         """Returns of how many images the place is known where they were taken."""
         return int(self.images[["latitude", "longitude"]].notna().any(axis=1).sum())
 
-    def refuse_places(self, stage: str, item: object, next_step: str) -> None:
-        """Raises UserError where the place of an image is known: nobody publishes that without a word."""
-        if placed := self.count_places():
+    def refuse_facts(self, stage: str, item: object, next_step: str, *, places: bool, names: bool) -> None:
+        """Raises UserError where the place of an image is known, or a query names people, places or texts of an album,
+        unless they are allowed: nobody publishes that without a word."""
+        if not places and (placed := self.count_places()):
             raise UserError(stage, item, f"says where {placed:,} of its images were taken", next_step)
+        if not names and (named := len(self.list_naming())):
+            raise UserError(stage, item, f"names people, places or texts in {named:,} queries", next_step)
 
     def without_places(self) -> "Tables":
         """Returns the tables without the places where images were taken."""
         return replace(self, images=self.images.assign(latitude=np.nan, longitude=np.nan))
+
+    def list_naming(self) -> pd.Series:
+        """Returns the ids of the queries that name people, places or texts of an album."""
+        kinds = self.queries["fact_kinds"].explode() if "fact_kinds" in self.queries else pd.Series(dtype="str")
+        return self.queries["query_id"][kinds[kinds.isin(PERSONAL_KINDS)].index.unique()]
+
+    def without_names(self) -> "Tables":
+        """Returns the tables without the queries that name people, places or texts of an album, and all that was noted
+        about these."""
+        out = self.list_naming()
+        if not len(out):
+            return self
+        parts = {name: getattr(self, name) for name in ("queries", "qrels", "candidate_judgments")}
+        kept = {name: table[~table["query_id"].isin(out)] for name, table in parts.items()}
+        return replace(self, **kept, boxes=self.boxes.head(0), ledger=self.ledger.head(0))
 
     def to_arrow_tables(self) -> dict[str, pa.Table]:
         """Returns all tables by name, sorted by id. Raises ValueError where one does not fit its schema or has an id

@@ -170,7 +170,16 @@ def test_the_starter_says_the_defaults(tmp_path: Path) -> None:
     found = load_definition(tmp_path / "training.yaml", [], "training")
     bare = load_definition(None, ["name=my-images", "title=my-images", "set=my-captions"], "training")
     assert found == bare
-    of_sets_alone = {"out", "publish_to", "publish_places", "work", "lose_at_most", "tables", "quarantine"}
+    of_sets_alone = {
+        "out",
+        "publish_to",
+        "publish_places",
+        "publish_names",
+        "work",
+        "lose_at_most",
+        "tables",
+        "quarantine",
+    }
     assert set(yaml.safe_load(text)) == set(TrainingDefinition.model_fields) - of_sets_alone
 
 

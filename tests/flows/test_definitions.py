@@ -13,7 +13,7 @@ from flows.definition_loader import load_definition
 from querytruth.errors import UserError
 
 GOOD = "name: pets\nkind: precision\nannotations: a.json\n"
-NOT_SHOWN = {"out", "publish_to", "publish_places", "work", "tables", "quarantine"}
+NOT_SHOWN = {"out", "publish_to", "publish_places", "publish_names", "work", "tables", "quarantine"}
 
 
 def load(tmp_path: Path, text: str, *overrides: str) -> PrecisionDefinition:

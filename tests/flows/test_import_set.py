@@ -66,7 +66,7 @@ def test_a_set_comes_back_the_same_through_every_two_formats_that_hold_all(
 ) -> None:
     there = publish_small_set(tmp_path, small_tables())
     for number, name in enumerate((first, second)):
-        exporters.export_set(name, there, tmp_path / f"{number}-{name}", with_places=True)
+        exporters.export_set(name, there, tmp_path / f"{number}-{name}", facts={"places"})
         back = imported(tmp_path / f"{number}-{name}", WHOLE[name], tmp_path / f"{number}-sets")
         assert digest(back) == digest(there)
         assert back.manifest["grades"] == SMALL_SET_GRADES
@@ -87,7 +87,7 @@ def test_an_exported_set_says_how_large_its_images_are_and_comes_back_the_same(
     if mode == "longer_side":
         tables = replace(tables, images=tables.images.assign(rendered_width=[24, 25, 26, 27], rendered_height=16))
     there = publish_small_set(tmp_path, tables, render={"size": 24, "mode": mode})
-    exporters.export_set(name, there, tmp_path / "out", allow_loss=True, with_places=True)
+    exporters.export_set(name, there, tmp_path / "out", allow_loss=True, facts={"places"})
     sizes = exported_images(tmp_path / "out", name)[["width", "height", "rendered_width", "rendered_height"]]
     rendered = [[24, 24]] * 4 if mode == "squash" else [[24, 16], [25, 16], [26, 16], [27, 16]]
     original = there.tables.images[["width", "height"]].to_numpy().tolist()
@@ -107,7 +107,7 @@ def exported_images(folder: Path, format_: str) -> pd.DataFrame:
 @pytest.mark.thorough
 def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
     gallery = publish_small_set(tmp_path, gallery_tables())
-    exporters.export_set(name, gallery, tmp_path / "out", with_places=True)
+    exporters.export_set(name, gallery, tmp_path / "out", facts={"places"})
     assert digest(imported(tmp_path / "out", WHOLE[name], tmp_path / "again")) == digest(gallery)
 
 
@@ -117,7 +117,7 @@ def test_a_gallery_comes_back_the_same(name: str, tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_formats_that_hold_less_keep_ids_and_what_they_hold(name: str, judgments: int, tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, small_tables())
-    exporters.export_set(name, there, tmp_path / "out", allow_loss=True, with_places=True)
+    exporters.export_set(name, there, tmp_path / "out", allow_loss=True, facts={"places"})
     images = tmp_path / "out" if name == "karpathy" else None
     back = imported(tmp_path / "out", name, tmp_path / "again", images=images)
     texts = dict(zip(there.tables.queries["query_id"], there.tables.queries["text"], strict=True))
@@ -133,7 +133,7 @@ def test_formats_that_hold_less_keep_ids_and_what_they_hold(name: str, judgments
 
 def test_beir_gives_back_all_but_who_judged_and_why(tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, small_tables())
-    exporters.export_set("beir", there, tmp_path / "out", with_places=True)
+    exporters.export_set("beir", there, tmp_path / "out", facts={"places"})
     back = imported(tmp_path / "out", "beir", tmp_path / "again")
     qrels = [stored.tables.qrels.assign(judged_by="x", evidence="x").astype("object") for stored in (there, back)]
     qrels = [frame.astype({"relevance": "int8"}) for frame in qrels]
@@ -156,7 +156,7 @@ def _with_families() -> Tables:
 def test_beir_keeps_the_family_the_twin_and_the_topic_of_a_query(tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, _with_families())
     assert not [
-        said for said in exporters.export_set("beir", there, tmp_path / "out", with_places=True) if "famil" in said
+        said for said in exporters.export_set("beir", there, tmp_path / "out", facts={"places"}) if "famil" in said
     ]
     back = imported(tmp_path / "out", "beir", tmp_path / "again")
     columns = ["query_id", "family", "twin", "topic"]
@@ -166,13 +166,13 @@ def test_beir_keeps_the_family_the_twin_and_the_topic_of_a_query(tmp_path: Path)
 @pytest.mark.parametrize("name", ["trec", "webdataset", "karpathy", "chinese_clip", "label_studio"])
 def test_a_format_without_families_says_so_and_one_with_them_does_not(name: str, tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, _with_families())
-    said = exporters.export_set(name, there, tmp_path / "out", allow_loss=True, with_places=True)
+    said = exporters.export_set(name, there, tmp_path / "out", allow_loss=True, facts={"places"})
     columns = next(one for one in said if one.startswith("of queries: ")).removeprefix("of queries: ").split(", ")
     assert {"language", "style", "level", "family", "twin", "topic"} <= set(columns)
     plain = publish_small_set(tmp_path, small_tables(), name="plain")
     assert not [
         one
-        for one in exporters.export_set(name, plain, tmp_path / "plain", allow_loss=True, with_places=True)
+        for one in exporters.export_set(name, plain, tmp_path / "plain", allow_loss=True, facts={"places"})
         if "twin" in one
     ]
 
@@ -194,7 +194,7 @@ def test_beir_keeps_queries_without_an_answer_and_trec_says_that_they_are_lost(t
 
 def test_mteb_says_that_it_keeps_groups_of_duplicates(tmp_path: Path) -> None:
     there = publish_small_set(tmp_path, small_tables())
-    said = exporters.export_set("mteb", there, tmp_path / "out", with_places=True)
+    said = exporters.export_set("mteb", there, tmp_path / "out", facts={"places"})
     assert "how duplicates were found (their groups are kept)" in said
     assert pd.read_parquet(tmp_path / "out/image-details")["duplicate_group"].notna().sum() == 2
 
@@ -204,7 +204,7 @@ def test_the_images_of_an_export_without_images_are_found_in_the_set_that_it_was
     name: str, tmp_path: Path
 ) -> None:
     there = publish_small_set(tmp_path, small_tables())
-    exporters.export_set(name, there, tmp_path / "out", with_places=True)
+    exporters.export_set(name, there, tmp_path / "out", facts={"places"})
     back = imported(tmp_path / "out", name, tmp_path / "again", images=there.path)
     ids = back.tables.images["image_id"]
     assert len(ids) == (4 if name == "beir" else 3), "trec lists the judged ones alone"
@@ -275,7 +275,7 @@ def test_whatever_a_set_says_comes_back_from_formats_that_hold_all(tables: Table
         described["decisions"] = {"in_effect": [], "stale": []}
         stored = StoredSet(at, tables, described)
         for name, reader in WHOLE.items():
-            exporters.export_set(name, stored, at / name, with_places=True)
+            exporters.export_set(name, stored, at / name, facts={"places"})
             said = importers.import_tables(reader, at / name, None, ImageStore(at / "unpacked"))
             source = ImportedSource(said.queries, said.images, said.qrels, said.rejections, said.keeps_ids)
             back = join_imported_tables(source, None, Ledger())
@@ -354,7 +354,7 @@ def test_nothing_left_is_an_error_in_a_line(tmp_path: Path) -> None:
 
 
 def test_an_export_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
-    exporters.export_set("csv", publish_small_set(tmp_path, small_tables()), tmp_path / "out", with_places=True)
+    exporters.export_set("csv", publish_small_set(tmp_path, small_tables()), tmp_path / "out", facts={"places"})
     table = tmp_path / "out" / "qrels.csv"
     table.write_text(table.read_text("utf-8-sig").replace(",2,", ",two,"), "utf-8")
     with pytest.raises(UserError, match=r"qrels.csv line \d .*column 'relevance' holds 'two', which is no int8"):
@@ -404,6 +404,6 @@ def test_real_photos_are_proved_against_their_captions(shared: Callable[[str], P
     assert stored.manifest["counts"]["images"] == 50
     assert reasons(stored) == {}
     assert stored.tables.images["sha256"].notna().all()
-    exporters.export_set("webdataset", stored, tmp_path / "wds", with_places=True)
+    exporters.export_set("webdataset", stored, tmp_path / "wds", facts={"places"})
     back = imported(tmp_path / "wds", "webdataset", tmp_path / "back")
     assert set(back.tables.queries["query_id"]) == set(stored.tables.queries["query_id"])

@@ -142,7 +142,7 @@ def test_an_odd_caption_of_eccv_is_counted_or_named(added: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["huggingface", "mteb"])
 @pytest.mark.parametrize("table", ["queries", "qrels"])
 def test_an_odd_row_of_parquet_is_counted_or_named(name: str, table: str, tmp_path: Path) -> None:
-    exporters.export_set(name, publish_small_set(tmp_path, small_tables()), tmp_path / "out", with_places=True)
+    exporters.export_set(name, publish_small_set(tmp_path, small_tables()), tmp_path / "out", facts={"places"})
     before, path = count(name, tmp_path / "out"), next((tmp_path / "out" / table).glob("*.parquet"))
     rows = pq.read_table(path)
     pq.write_table(pa.concat_tables([rows, rows.slice(0, 1)]), path)
@@ -151,7 +151,7 @@ def test_an_odd_row_of_parquet_is_counted_or_named(name: str, table: str, tmp_pa
 
 @pytest.mark.parametrize("table", ["queries", "images", "qrels"])
 def test_an_odd_row_of_an_export_as_tables_is_counted_or_named(table: str, tmp_path: Path) -> None:
-    exporters.export_set("csv", publish_small_set(tmp_path, small_tables()), tmp_path / "out", with_places=True)
+    exporters.export_set("csv", publish_small_set(tmp_path, small_tables()), tmp_path / "out", facts={"places"})
     before, path = count("csv", tmp_path / "out"), tmp_path / "out" / f"{table}.csv"
     lines = path.read_text("utf-8-sig").splitlines()
     path.write_text("\n".join([*lines, lines[-1], ""]), "utf-8-sig")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from builders.precision import label_index
 from builders.precision.annotated_gallery import BoxPlaces, Ints
@@ -44,6 +45,7 @@ class FamilyQuestion:
     why_relevant: str
     why_wrong: str
     shown: tuple[int, ...]
+    is_best: BoolArray | None = None  # per relevant image: grade 2; None: where what is shown is prominent
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class BoxWorld:
     labels: list[int]
     attributes: BoxAttributes | None = None
     lists: label_index.LabelLists | None = None
+    facts: pd.DataFrame | None = None
     _evidence: dict[int, LabelEvidence] = field(default_factory=dict)
     _has_box: dict[int, BoolArray] = field(default_factory=dict)
     _bounds: tuple[Ints, Ints] | None = None
@@ -138,11 +141,6 @@ class QueryFamily:
 
     find_questions: Callable[[BoxWorld, FamilyRules], Iterator[FamilyQuestion]]
     phrase: Callable[[str, list[LabelConcept]], Phrases]
-
-
-def with_article(concept: LabelConcept) -> str:
-    """Returns the English name with its article."""
-    return f"{concept.article} {concept.en}".strip()
 
 
 def mark(rows: Any, image_count: int) -> BoolArray:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from builders.album.fact_tags import describe_kinds
 from builders.precision import judgments
 from builders.precision.annotated_gallery import Ints
-from builders.precision.families import attribute, count, negation, size, spatial
+from builders.precision.families import attribute, count, negation, people, size, spatial
 from builders.precision.families.box_evidence import BoxWorld, FamilyQuestion, FamilyRules
 from builders.precision.label_index import images_with_all, test_bits
 from querytruth.array_types import BoolArray
@@ -21,6 +22,7 @@ FAMILIES = {
     "spatial": spatial.FAMILY,
     "negation": negation.FAMILY,
     "attribute": attribute.FAMILY,
+    "people": people.FAMILY,
 }
 _WRONG = (
     "; in a family: the labels are there, their number, size{attribute} or place is another one, or what is to be "
@@ -118,6 +120,7 @@ def list_question_queries(
             "level": len(keys),
             "labels": keys,
             "family": question.kind,
+            **describe_kinds([world.concepts[label].kind for label in question.labels]),
             "twin": judgments.find_seed_query_id(language, style, shown) if has_twin else None,
         }
         for language, style, text in list_texts(question, world, wording)
@@ -132,6 +135,8 @@ def _judge(question: FamilyQuestion, world: BoxWorld, judge: judgments.SeedJudge
     relevance = np.where(is_wrong, 0, 1).astype(np.int8)
     if judge.graded:
         prominent: BoolArray = test_bits(images_with_all(judge.index.prominent, question.shown), image)
+        if question.is_best is not None:
+            prominent = np.concatenate([question.is_best, np.zeros(len(wrong), dtype=bool)])
         relevance += (prominent & ~is_wrong).astype(np.int8)
     order = np.argsort(image, kind="stable")
     return judgments.SeedJudgments(image[order], relevance[order], is_wrong[order].astype(np.int64), [])

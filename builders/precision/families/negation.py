@@ -43,7 +43,7 @@ def phrase(_kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     nowhere = f"no {missing.plural} anywhere"
     english = {
         ("en", "word"): f"{shown.en}, {nowhere}",
-        ("en", "sentence"): f"a picture with {box_evidence.with_article(shown)} but {nowhere}",
+        ("en", "sentence"): f"a picture with {shown.with_article()} but {nowhere}",
     }
     return (english if shown.plural and missing.plural else {}) | {
         ("zh", "word"): f"画面中有{shown.zh}、没有{missing.zh}",

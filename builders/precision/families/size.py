@@ -38,7 +38,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     if kind == "size/large":
         return {
             ("en", "word"): f"{concept.en} taking up much of the frame",
-            ("en", "sentence"): f"a picture in which {box_evidence.with_article(concept)} takes up much of the frame",
+            ("en", "sentence"): f"a picture in which {concept.with_article()} takes up much of the frame",
             ("zh", "word"): f"占画面很大一部分的{concept.zh}",
             ("zh", "sentence"): f"{concept.zh}占了画面很大一部分的图片",
         }
@@ -47,7 +47,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
         (
             "en",
             "sentence",
-        ): f"a picture in which {box_evidence.with_article(concept)} takes up only a small part of the frame",
+        ): f"a picture in which {concept.with_article()} takes up only a small part of the frame",
         ("zh", "word"): f"仅占画面一小部分的{concept.zh}",
         ("zh", "sentence"): f"{concept.zh}仅占画面一小部分的图片",  # 船只占… begins with 船只, ships
     }

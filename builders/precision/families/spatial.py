@@ -56,7 +56,7 @@ def phrase(kind: str, concepts: list[LabelConcept]) -> box_evidence.Phrases:
     place = kind.removeprefix("spatial/")
     english, chinese, _ = _RELATIONS[place]
     is_height = place in _HEIGHTS
-    words = f"{box_evidence.with_article(one)} {_HEIGHTS.get(place, english)} {box_evidence.with_article(other)}"
+    words = f"{one.with_article()} {_HEIGHTS.get(place, english)} {other.with_article()}"
     named = f"{one.zh}在{other.zh}的{chinese}"
     return {
         ("en", "word"): words,

@@ -4,6 +4,7 @@
 """
 
 import shutil
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,24 +24,28 @@ def export_set(
     out: Path,
     *,
     allow_loss: bool = False,
-    with_places: bool = False,
+    facts: Collection[str] = (),
     private: bool = True,
 ) -> list[str]:
     """Exports a set in the format into `out`, which must be new or empty, completely or not at all. Returns what the
-    format leaves out, and how many places were: where images were taken goes out `with_places` alone, also what their
-    files say of it. `private`: without the other metadata of image files, folders of this machine, and addresses in
-    evidence. Raises UserError for an unknown format, and for a loss that changes metrics and is not allowed.
+    format leaves out, and how many places and names were. `facts`: "places", where images were taken, also as their
+    files say it, and "names", queries that name people, places or texts of an album, go out where they are listed.
+    `private`: without the other metadata of image files, folders of this machine, and addresses in evidence. Raises
+    UserError for an unknown format, and for a loss that changes metrics and is not allowed.
     """
     plugin = EXPORTERS.import_plugin(name)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError("export", out, "exists and is not empty", "give a new folder")
     lost: list[str] = plugin.LIMITS.check(stored, name, allow_loss)
-    if not with_places:
+    if "places" not in facts:
         if placed := stored.tables.count_places():
             lost.append(f"where {placed:,} of the images were taken (--with-places keeps it)")
         stored = replace(stored, tables=stored.tables.without_places())
+    if "names" not in facts and (named := len(stored.tables.list_naming())):
+        lost.append(f"{named:,} queries that name people, places or texts (--with-names keeps them)")
+        stored = replace(stored, tables=stored.tables.without_names())
     tables = hide_addresses(stored.tables) if private else stored.tables
-    stored = replace(stored, tables=tables, is_private=private or not with_places)
+    stored = replace(stored, tables=tables, is_private=private or "places" not in facts)
     beside = out.absolute().with_name(f".{out.absolute().name}.export")
     remove_abandoned_folders(beside)  # of an export that was killed
     temporary = make_staging_folder(beside)

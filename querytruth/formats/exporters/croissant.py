@@ -117,7 +117,7 @@ def _record_set(name: str, files: dict[str, list[Path]]) -> dict[str, Any]:
         if column.name == "image":
             field["dataType"] = "sc:ImageObject"
             field["source"]["transform"] = {"jsonPath": "bytes"}
-        elif column.name == "labels":
+        elif column.name in ("labels", "fact_kinds"):
             field |= {"dataType": "sc:Text", "isArray": True, "arrayShape": "-1"}
         else:
             field["dataType"] = _TYPES[str(column.type)]

@@ -40,6 +40,7 @@ def test_an_unknown_model_names_the_nearest_and_all() -> None:
         "captions_file",
         "cross_encoder",
         "embedder",
+        "file_facts",
         "human",
         "openai_compatible",
         "qwen",
@@ -51,7 +52,8 @@ def test_an_unknown_model_names_the_nearest_and_all() -> None:
     with pytest.raises(UserError, match="did you mean 'qwen_vl'"):
         chat.load_chat_model("qwen-vl")
     with pytest.raises(
-        UserError, match="captions_file, cross_encoder, embedder, human, openai_compatible, qwen, qwen_vl, replay"
+        UserError,
+        match="captions_file, cross_encoder, embedder, file_facts, human, openai_compatible, qwen, qwen_vl, replay",
     ):
         chat.load_chat_model("../secrets")
 

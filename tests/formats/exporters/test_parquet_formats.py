@@ -34,7 +34,7 @@ def shards(folder: Path, config: str) -> list[Path]:
 
 def test_hugging_face_holds_the_tables_as_they_are(stored: StoredSet, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert exporters.export_set("huggingface", stored, out, with_places=True) == ["the ledger of what was left out"]
+    assert exporters.export_set("huggingface", stored, out, facts={"places"}) == ["the ledger of what was left out"]
     configs = front_matter(out)["configs"]
     assert [config["config_name"] for config in configs] == ["images", "queries", "qrels"]
     assert [config.get("default", False) for config in configs] == [True, False, False]

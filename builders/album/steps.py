@@ -1,0 +1,159 @@
+"""Reads the facts of a folder of photos into tables, and the tables that people corrected."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from builders.album.events import EVENT_COLUMNS, AlbumEvent, DatedPhoto, find_events, read_point
+from builders.album.fact_table import FACT_COLUMNS, AlbumFacts, FactRow, keep_corrections, merge_facts
+from builders.album.fact_tags import read_local_time
+from builders.album.places import name_cities
+from builders.album.sidecar_names import find_documents
+from querytruth.backends.files.table_rows import iterate_rows
+from querytruth.backends.files.text_formats import unescape_formula, write_csv
+from querytruth.backends.images.image_sources import ImageSource, RefusedItem, open_source
+from querytruth.backends.images.worker_processes import WorkerFailure, map_in_parallel
+from querytruth.backends.images.written_facts import read_file
+from querytruth.backends.steps import current_run
+from querytruth.errors import UserError
+
+STAGE = "read facts"
+_SHOWN_PROBLEMS = 20
+WITHIN_KILOMETRES = 10.0  # of a city's centre: beyond it, a photo is not "in" it
+
+
+def read_album(
+    folder: Path,
+    export: Sequence[Path] = (),
+    *,
+    albums: bool = False,
+    within: float = WITHIN_KILOMETRES,
+    former: Iterable[FactRow] = (),
+) -> AlbumFacts:
+    """Returns the facts of the photos below a folder, by the documents beside them and the exports, with the
+    corrections of a former table. `albums`: each folder is one. Raises UserError where the folder cannot be read or has
+    no photo."""
+    source = open_source(str(folder))
+    listing = source.list_items()
+    problems = [f"{row['item']}: {row['reason']}" for row in listing.refused.to_pylist()]
+    photos, documents = find_documents(listing.items.to_pylist())
+    if not photos:
+        raise UserError(STAGE, folder, "has no photo", "name the folder of the photos")
+    about = {name: [name] for name in photos} | {name: images for name, images in documents.items() if images}
+    rows = _read_files(source, about, export, problems)
+    if albums:
+        rows += [FactRow(name, "album", Path(name).parent.name, "", "folder") for name in photos if "/" in name]
+    known = list(former)
+    merged = merge_facts([*rows, *(row for row in known if row.source == "person")])
+    try:
+        named = list(name_cities(keep_corrections(merged, known), within))
+    except ImportError:
+        current_run().reporter.log("places have no names offline: pip install 'querytruth[places]' adds them")
+        named = []
+    stated = {(row.image, row.kind) for row in merged}
+    named = [row for row in named if (row.image, row.kind) not in stated]
+    return AlbumFacts(keep_corrections([*merged, *named], known), len(photos), problems)
+
+
+def _read_files(
+    source: ImageSource, about: dict[str, list[str]], export: Sequence[Path], problems: list[str]
+) -> list[FactRow]:
+    located = dict(zip(about, source.locate_all(about), strict=True))
+    problems += [f"{name}: {place.reason}" for name, place in located.items() if isinstance(place, RefusedItem)]
+    files = {name: place for name, place in located.items() if isinstance(place, str)}
+    files |= {str(path): str(path.absolute()) for path in export}
+    by_name = defaultdict[str, set[str]](set)
+    for photo in {photo for photos in about.values() for photo in photos}:
+        by_name[Path(photo).name].add(photo)
+    rows: list[FactRow] = []
+    read = map_in_parallel(read_file, [*files.values()], current_run().workers)
+    for name, found in zip(files, read, strict=True):
+        facts, lines = ({}, [found.reason]) if isinstance(found, WorkerFailure) else found
+        problems += [f"{name}: {line}" for line in lines]
+        for image, of_image in facts.items():
+            for photo in about.get(name, by_name[image]):
+                rows += [FactRow(photo, one.kind, one.value, "", one.source, one.region) for one in of_image]
+    return rows
+
+
+def _list_dated(rows: Iterable[FactRow]) -> list[DatedPhoto]:
+    """Returns the photos with a time, and what may name their event."""
+    by_image = defaultdict[str, list[FactRow]](list)
+    for row in rows:
+        if row.used_value:
+            by_image[row.image].append(row)
+    photos = []
+    for image, of_image in by_image.items():
+        values = {row.kind: row.used_value for row in of_image}
+        if (time := read_local_time(values.get("date", ""))) is not None:
+            point = read_point(values["gps"]) if "gps" in values else None
+            cities = [(row.used_value, row.zh or row.used_value) for row in of_image if row.kind == "city"]
+            shared = [row.used_value for kind in ("album", "keyword") for row in of_image if row.kind == kind]
+            photos.append(DatedPhoto(time, image, point, cities[0] if cities else ("", ""), tuple(shared)))
+    return photos
+
+
+def refresh_tables(folder: Path, facts: Path, **options: Any) -> tuple[AlbumFacts, Path]:
+    """Reads a folder into `facts` and, beside it, a table of events; returns what was found and where the events are.
+    What people corrected is kept: of facts the rows, of events the whole table. `options`: those of `read_album`.
+    Raises UserError."""
+    found = read_album(folder, former=read_fact_table(facts) if facts.is_file() else [], **options)
+    log, events = current_run().reporter.log, facts.with_name(f"{facts.stem}.events.csv")
+    log(str(found))
+    for line in found.problems[:_SHOWN_PROBLEMS]:
+        log(line)
+    if found.problems[_SHOWN_PROBLEMS:]:
+        log(f"… {len(found.problems):,} lines in all; labels facts --json lists them")
+    write_csv(facts, FACT_COLUMNS, found.rows)
+    if not events.is_file():
+        write_csv(events, EVENT_COLUMNS, find_events(_list_dated(found.rows)))
+    return found, events
+
+
+def add_pseudonyms(facts: Path) -> Path:
+    """Adds a pseudonym of each person of a table of facts who has none to the table of pseudonyms beside it, and
+    returns that. Raises UserError."""
+    path = facts.with_name(f"{facts.stem}.pseudonyms.csv")
+    known = read_pseudonyms(path) if path.is_file() else {}
+    people = {row.used_value for row in read_fact_table(facts) if row.kind == "person"} - {*known, ""}
+    known |= {name: f"Person {number}" for number, name in enumerate(sorted(people), len(known) + 1)}
+    write_csv(path, ("name", "pseudonym"), known.items())
+    return path
+
+
+def read_fact_table(path: Path) -> list[FactRow]:
+    """Returns the rows of a table of facts; columns but image, kind and value may be missing. Raises UserError."""
+    rows = [FactRow(**cells) for _, cells in _read_cells(path, FACT_COLUMNS[:3], FACT_COLUMNS[3:])]
+    return [row if row.source else row._replace(source="person") for row in rows]
+
+
+def read_events(path: Path) -> list[AlbumEvent]:
+    """Returns the rows of a table of events. Raises UserError with the row of one whose times are none, or end before
+    they start."""
+    events = []
+    for where, cells in _read_cells(path, ("event", "start", "end"), ("zh", "trip", "trip_zh", "photos")):
+        try:
+            is_ordered = datetime.fromisoformat(cells["start"]) <= datetime.fromisoformat(cells["end"])
+        except ValueError:
+            is_ordered = False
+        if not is_ordered or not cells["event"]:
+            reason = "needs an event and its times, the start before the end"
+            raise UserError(STAGE, where, reason, "write them like 2019-05-03T10:00:00")
+        events.append(AlbumEvent(**cells))
+    return events
+
+
+def read_pseudonyms(path: Path) -> dict[str, str]:
+    """Returns the pseudonym of each name of a person. Raises UserError."""
+    rows = [cells for _, cells in _read_cells(path, ("name", "pseudonym"))]
+    return {cells["name"]: cells["pseudonym"] for cells in rows if all(cells.values())}
+
+
+def _read_cells(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yields place and cells of each row, "" where a column is missing."""
+    for where, row in iterate_rows(path, columns, optional, STAGE):
+        yield where, {name: unescape_formula(str(row.get(name) or "")).strip() for name in (*columns, *optional)}

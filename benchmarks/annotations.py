@@ -68,7 +68,8 @@ def parse_ours(path: Path) -> Any:
 
     gallery, index = gallery_and_index(path)
     count = len(index.declared)
-    shares = np.bincount(gallery.box_label, gallery.box_share, count) / np.bincount(gallery.box_label, minlength=count)
+    boxes = np.maximum(np.bincount(gallery.box_label, minlength=count), 1)
+    shares = np.bincount(gallery.box_label, gallery.box_share, count) / boxes
     images, prominent = (np.bitwise_count(bits).sum(axis=1) for bits in (index.declared, index.declared_prominent))
     return statistics(images, prominent, shares)
 
@@ -88,7 +89,7 @@ def parse_pycocotools(path: Path) -> Any:
         if share > AREA_RATIO:
             prominent[key].add(box["image_id"])
     images = [len(coco.getImgIds(catIds=[key])) for key in keys]
-    return statistics(images, [len(prominent[key]) for key in keys], [total[key] / boxes[key] for key in keys])
+    return statistics(images, [len(prominent[key]) for key in keys], [total[key] / max(boxes[key], 1) for key in keys])
 
 
 def load_hotcoco(path: Path) -> Any:
@@ -118,8 +119,8 @@ def parse_pandas(path: Path) -> Any:
     boxes["share"] = sides["w"] * sides["h"] / (boxes["width"] * boxes["height"])
     by_label = boxes.groupby("category_id")
     large = boxes[boxes["share"] > AREA_RATIO].groupby("category_id")["image_id"].nunique()
-    images, shares = by_label["image_id"].nunique(), by_label["share"].mean()
-    return statistics(images[keys], large.reindex(keys, fill_value=0), shares[keys])
+    columns = (by_label["image_id"].nunique(), large, by_label["share"].mean())
+    return statistics(*(column.reindex(keys, fill_value=0) for column in columns))
 
 
 def load_pycocotools(path: Path) -> Any:
@@ -165,7 +166,7 @@ def truth(path: Path) -> Any:
     from querytruth.sets.ledger import Ledger
 
     definition, ledger = definition_of(path, "unused"), Ledger()
-    files = read_annotations([path])
+    files = read_annotations([path], definition.tags)
     labels, listed = label_steps.read_labels(definition, files), annotated_gallery.list_images(files)
     gallery = join_gallery(files, listed, None, labels, ledger, definition)
     index, seeds = find_seeds(gallery, labels, ledger, definition)

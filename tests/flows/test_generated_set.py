@@ -145,7 +145,7 @@ def test_a_build_follows_what_the_collection_was_allowed_to_overlook_and_only_of
         table = wanted.out / "web" / "review" / "objects.csv"
         table.write_bytes(table.read_bytes().replace(b",people,", b",nobody,", 1))  # a cell that is not theirs
         for go_on in (lambda: build(wanted), lambda: run_collect_stage(wanted, "g.yaml"), lambda: plan_set(wanted)):
-            with pytest.raises(UserError, match=r"row \d+, origin: .*Next: fix .*querytruth collect --help"):
+            with pytest.raises(UserError, match=r"row \d+, origin: .*Next: fix .*--allow-changed"):
                 go_on()
         with active_run(BuildRun()):
             run_collect_stage(wanted, "g.yaml", ReviewTableOptions(ImportTolerances(changed=True)))

@@ -37,7 +37,7 @@ _RDF, _XML = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}", "{http://www.w3.or
 _LISTS = (f"{_RDF}Bag", f"{_RDF}Seq", f"{_RDF}Alt")
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
 _DATE = re.compile(
-    r"(\d{4})(?:[:-](\d\d)(?:[:-](\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?)?)?"
+    r"(\d{4})(?!\d)(?:[:-](\d\d)(?:[:-](\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?)?)?"
 )
 _REGION_KINDS = {"Face": "person", "Pet": "keyword"}
 _IMMICH_FACE = ("boundingBoxX1", "boundingBoxY1", "boundingBoxX2", "boundingBoxY2", "imageWidth", "imageHeight")
@@ -80,15 +80,17 @@ def read_facts(data: bytes | mmap, suffix: str) -> WrittenFacts:
 
 def read_xmp(data: bytes, source: str, problems: list[str]) -> Iterator[Fact]:
     """Yields the facts of an XMP packet; a damaged one gives a line and what is before the damage is lost with it."""
+    properties: Properties = {}
     try:
-        root = _parse_xml(data, problems)
+        for node in [node for rdf in _parse_xml(data, problems).iter(f"{_RDF}RDF") for node in rdf]:
+            for name, value in _to_plain_structure(node).items():
+                properties.setdefault(name, value)
     except (ElementTree.ParseError, ValueError) as error:
         problems.append(f"XMP: {error}")
         return
-    properties: Properties = {}
-    for node in [node for rdf in root.iter(f"{_RDF}RDF") for node in rdf]:
-        for name, value in _to_plain_structure(node).items():
-            properties.setdefault(name, value)
+    except RecursionError:
+        problems.append("XMP: is nested too deeply")
+        return
     yield from _find_fields(properties, FIELDS["xmp"], source)
     degrees = [_read_coordinate(properties.get(f"exif:GPS{axis}")) for axis in ("Latitude", "Longitude")]
     if None not in degrees:
@@ -182,7 +184,7 @@ def make_facts(kind: str, value: object, source: str) -> Iterator[Fact]:
 def normalise_date(text: str) -> str:
     """Returns a date of EXIF, of XMP or in seconds since 1970 in ISO 8601 as far as it is known, with its offset; ""
     for one that cannot be."""
-    if re.fullmatch(r"-?\d{5,12}", text):
+    if re.fullmatch(r"-?\d{5,11}", text):  # until the year 5138
         return datetime.fromtimestamp(int(text), UTC).isoformat()[:19] + "Z" if int(text) > 0 else ""
     match = _DATE.match(text)
     if match is None or match[1] == "0000":
@@ -200,7 +202,7 @@ def normalise_date(text: str) -> str:
 
 def _read_coordinate(text: object) -> float | None:
     """Returns degrees of XMP's "51,22.5N" or "51,22,30N"; None for another value."""
-    match = re.fullmatch(r"\s*(\d+),(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?([NSEW])\s*", str(text))
+    match = re.fullmatch(r"\s*(\d{1,3}),(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?([NSEW])\s*", str(text))
     if match is None:
         return None
     degrees = int(match[1]) + float(match[2]) / 60 + float(match[3] or 0) / 3600

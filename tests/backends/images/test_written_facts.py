@@ -311,6 +311,7 @@ def test_damaged_documents_cost_a_line_each() -> None:
     for data, suffix in [
         (huge, ".xmp"),
         (b"<x:xmpmeta", ".xmp"),
+        (_packet("<dc:subject><rdf:Bag><rdf:li>" * 5000 + "</rdf:li></rdf:Bag></dc:subject>" * 5000), ".xmp"),
         (b"[" * 100_000, ".json"),
         (b"{", ".json"),
         (b'{"photoTakenTime": 1e999}', ".json"),
@@ -321,6 +322,13 @@ def test_damaged_documents_cost_a_line_each() -> None:
         facts, problems = _read(data, suffix)
         assert facts == [] and len(problems) == 1, (data[:30], problems)
         assert "\n" not in problems[0] and len(problems[0]) < 250
+
+
+def test_an_absurd_date_or_coordinate_costs_itself_alone() -> None:
+    absurd = 'xmp:CreateDate="999999999999" exif:GPSLatitude="' + "9" * 5000 + ',1N" exif:GPSLongitude="1,1E"'
+    packet = CITY.replace("rdf:about", f'xmlns:exif="http://ns.adobe.com/exif/1.0/" {absurd} rdf:about')
+    image = _jpeg_with((0xE1, XAP + packet.encode()))
+    assert _read(packet)[0] == _read(image, ".jpg")[0] == [("city", "Bath")]
 
 
 def test_broken_utf_8_costs_a_line_and_the_rest_is_read() -> None:

@@ -298,10 +298,11 @@ def make_sheet(one: ListedSet) -> bytes | None:
 def read_shown_page(page: ListedPage | None, one: ListedSet | None) -> str:
     """A page on disk; of a set the one in the reader's language, made anew where the file has another, or is older than
     what `querytruth notice` found."""
-    noticed = one is not None and (file := notice_folder(one.version) / NOTICE_FILE).is_file() and file.stat().st_mtime
-    if page is not None and page.path.stat().st_mtime >= noticed and (one is None or page.language == page_language()):
+    if page is not None and (one is None or page.language == page_language()):
         with translate_read_errors(STAGE, page.path, "reload the page of the folder"):
-            return page.path.read_text("utf-8")
+            noticed = None if one is None else notice_folder(one.version) / NOTICE_FILE
+            if noticed is None or not noticed.is_file() or page.path.stat().st_mtime >= noticed.stat().st_mtime:
+                return page.path.read_text("utf-8")
     assert one is not None
     from flows.set_kinds import write_set_page
 

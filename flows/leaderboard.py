@@ -11,7 +11,7 @@ from querytruth.backends.steps import step
 from querytruth.errors import UserError, suggest_choice, translate_write_errors
 from querytruth.evaluation import encoded_sets, judged_sets, leaderboard, statistics, steps
 from querytruth.evaluation.metrics import parse_metric
-from querytruth.evaluation.result_types import BOUNDS, ResultFile
+from querytruth.evaluation.result_types import BOUNDING_BASELINES, ResultFile
 from querytruth.review.board_pages import render_leaderboard
 from querytruth.sets import set_files
 from querytruth.sets.benchmark_set import canonical_json
@@ -40,7 +40,11 @@ def build_leaderboard(path: Path, metric: str | None = None) -> dict[str, Any]:
     stored = set_files.read_set(path, ("queries", "qrels")).tables
     clusters = statistics.align_clusters(judged_sets.cluster_queries(stored.queries), common)
     figures = {name: table.loc[common, chosen].to_numpy() for name, table in tables.items()}
-    limits = {name for name, (data, _) in results.items() if data["system"]["kind"] == "baseline" and name in BOUNDS}
+    limits = {
+        name
+        for name, (data, _) in results.items()
+        if data["system"]["kind"] == "baseline" and name in BOUNDING_BASELINES
+    }
     competing = {name: values for name, values in figures.items() if name not in limits}
     described = {
         name: _describe_system(data, chosen, path.parent.parent / ".vectors") for name, (data, _) in results.items()

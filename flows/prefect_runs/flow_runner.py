@@ -113,7 +113,7 @@ def execute_build(build: BuildRequest | CollectStage, work: Callable[[Any], Stat
         reporter, deadline = ProgressReporter(current_run().reporter, definition.name), deadline_after(build.hours)
         hosts = engine_hosts(build.runner)
         run = PrefectBuildRun(reporter, build.worker_count, **build.run_flags, engine_hosts=hosts, deadline=deadline)
-        run.address = (flow_run.ui_url or "") if is_deployed_run() else ""  # of a server that stays
+        run.run_url = (flow_run.ui_url or "") if is_deployed_run() else ""  # of a server that stays
         at_once = run.workers if build.runner == "threads" else WAITING_PARTS
         with (
             active_run(run),

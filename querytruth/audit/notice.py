@@ -24,7 +24,7 @@ from querytruth.evaluation import encoded_sets, judged_sets, live_systems, query
 from querytruth.evaluation.judged_sets import EvaluationView, JudgedSet
 from querytruth.evaluation.metrics import parse_metric
 from querytruth.evaluation.ranking import rank_run
-from querytruth.evaluation.result_types import BOUNDS
+from querytruth.evaluation.result_types import BOUNDING_BASELINES
 from querytruth.evaluation.system_answers import AskOptions
 from querytruth.records import stable_hash
 from querytruth.review.page_parts import embed_jpeg, render_template
@@ -64,7 +64,7 @@ def _find_best_result(judged: JudgedSet, metric: str) -> Path | None:
     means = {
         name: float(table[metric].mean())
         for name, (result, table) in steps.load_stored_results(path).items()
-        if result["system"]["name"] not in BOUNDS and metric in table and "part" not in result["set"]
+        if result["system"]["name"] not in BOUNDING_BASELINES and metric in table and "part" not in result["set"]
     }
     folder = path.parent / published_files.RESULTS_FOLDER / path.name
     return folder / max(means, key=lambda name: means[name]) if means else None

@@ -74,7 +74,7 @@ class BuildRun:
     `engine_hosts`; `retry_failures`: ask chat models again what they failed at; `accept_loss`: go on where a
     decision log lost decisions; `durations`: the seconds of each step; `cluster`: its workers do the parts; `work`: the
     set's folder in a bucket where they leave what they made, None: they write into the folders of this machine;
-    `address`: of the page of a Prefect run, or ""."""
+    `run_url`: the page of its Prefect run, or ""."""
 
     reporter: Reporter = field(default_factory=SilentReporter)
     workers: int = 2
@@ -86,7 +86,7 @@ class BuildRun:
     engine_hosts: tuple[str, ...] = ()
     cluster: Executor | None = None
     work: BucketFolder | None = None
-    address: str = ""
+    run_url: str = ""
 
     def run_step(self, title: str, work: Callable[[], R]) -> R:
         """Run one step in this thread, and add its seconds to `durations`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from querytruth import terminal
 from querytruth.evaluation.evaluation_result import EvaluationResult, SystemComparison, describe_queries
-from querytruth.evaluation.result_types import BOUNDS
+from querytruth.evaluation.result_types import BOUNDING_BASELINES
 from querytruth.evaluation.system_differences import make_unique_names
 from querytruth.sets.manifest_notes import describe_certificate
 
@@ -133,7 +133,7 @@ def show_system_comparison(systems: Sequence[EvaluationResult]) -> None:
         rows.append(["chance", *[f"{chance[metric]:.3f}" for metric in shown]])
     terminal.print_table(_format_scope(systems[0]), ["system", *shown], rows)
     for result in systems:
-        if result.system["kind"] != "baseline" or result.system["name"] not in BOUNDS:
+        if result.system["kind"] != "baseline" or result.system["name"] not in BOUNDING_BASELINES:
             show_warnings(result, prefix=f"{result.system['name']}: ")
 
 

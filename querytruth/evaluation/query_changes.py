@@ -68,7 +68,8 @@ def _spell_chinese(text: str, _language: str) -> str:
     """Writes each run of Chinese characters as pinyin without tones: 红色 umbrella becomes hong se umbrella."""
     from pypinyin import lazy_pinyin  # of the extra `chinese`
 
-    return _CHINESE.sub(lambda run: " ".join(["", *lazy_pinyin(run[0]), ""]), text).replace("  ", " ").strip()
+    spelled = re.sub(rf"\s*({_CHINESE.pattern})\s*", lambda run: " ".join(["", *lazy_pinyin(run[1]), ""]), text)
+    return spelled if spelled == text else spelled.strip()
 
 
 QUERY_CHANGES: dict[str, Callable[[str, str], str]] = {

@@ -14,7 +14,7 @@ Count = Annotated[int, Meta(ge=0)]
 Time = Annotated[str, Meta(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\+00:00\Z")]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
-BOUNDS = ("random", "oracle")  # baselines that are the floor and the ceiling: no search competes with them
+BOUNDING_BASELINES = ("random", "oracle")  # baselines that are the floor and the ceiling: no search competes with them
 
 
 class SystemDescription(TypedDict):

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from querytruth.evaluation.result_types import BOUNDS
+from querytruth.evaluation.result_types import BOUNDING_BASELINES
 from querytruth.sets.build_progress import PROGRESS_FILE, BuildProgress, read_progress
 from querytruth.sets.published_files import AUDITS_FOLDER, RESULTS_FOLDER
 
@@ -85,7 +85,7 @@ class ListedResult(msgspec.Struct):
     @property
     def is_bound(self) -> bool:
         """Whether it is a baseline that no system competes with."""
-        return self.name in BOUNDS
+        return self.name in BOUNDING_BASELINES
 
 
 @dataclass(frozen=True, slots=True)

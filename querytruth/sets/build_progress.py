@@ -61,7 +61,7 @@ class _FileReporter:
 def write_progress(set_folder: Path) -> Iterator[None]:
     """Have the steps of this context write how far they are into the set's folder; at the end the file is gone."""
     run, file = current_run(), set_folder / PROGRESS_FILE
-    with use_run(replace(run, reporter=_FileReporter(run.reporter, file, run.address))):
+    with use_run(replace(run, reporter=_FileReporter(run.reporter, file, run.run_url))):
         try:
             yield
         finally:

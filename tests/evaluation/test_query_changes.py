@@ -31,7 +31,7 @@ RIGHT = {"a dog, wet": "dog", "沙滩上的狗": "beach", "'cat'\nasleep": "cat"
         ("traditional characters", "雨伞下的头发", "zh", "雨傘下的頭髮"),
         ("simplified characters", "頭髮", "zh", "头发"),
         ("pinyin", "红色umbrella在海边", "zh", "hong se umbrella zai hai bian"),
-        ("pinyin", "a dog", "en", "a dog"),
+        ("pinyin", " a  dog", "en", " a  dog"),
     ],
 )
 def test_each_kind_of_typing(kind: str, text: str, language: str, typed: str) -> None:

@@ -1,6 +1,7 @@
 """The page of a folder: a search that is only an address, ten judgments, and a figure that `evaluate` confirms."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,8 @@ import pytest
 import yaml
 
 import querytruth as qt
-from flows.door import Door, recognise_file, write_static
+from flows.door import Door, read_shown_page, recognise_file, write_static
+from flows.set_kinds import write_set_page
 from querytruth.errors import UserError
 from tests.checks.golden_world import PHOTOS, Search, serve, write_photos
 from tests.loopback import CannedResponse, LoopbackAnswer, ReceivedRequest, loopback
@@ -73,6 +75,18 @@ def test_results_say_how_the_sets_of_the_folder_judge_them(search: Search) -> No
     assert door.read_stated_grades("green") == {}
     Path("datasets/colours/v1/queries.parquet").write_bytes(b"damaged")
     assert door.read_stated_grades("red") == {}
+
+
+def test_a_set_page_older_than_what_the_set_would_notice_is_made_anew(search: Search) -> None:
+    Path("truth.csv").write_text("query,image,grade\nred,p01.jpg,1\nblue,p03.jpg,1\n")
+    built = qt.import_set("pairs", "truth.csv", "datasets/colours", images="photos")
+    page = Path("datasets/colours/shown/v1.html")
+    page.parent.mkdir(exist_ok=True)
+    write_set_page(built.path, page)
+    found = qt.notice(built.path, draws=10)
+    os.utime(page, (1, 1))
+    (one,) = open_photos().read_index().sets
+    assert found["line"] in read_shown_page(one.page, one) and found["line"] not in page.read_text("utf-8")
 
 
 def test_ten_people_judge_at_once_and_no_judgment_is_lost(search: Search) -> None:

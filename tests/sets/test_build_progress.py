@@ -30,7 +30,7 @@ def caption(count: int, total: int) -> Iterator[None]:
 @pytest.mark.usefixtures("at_once")
 def test_a_running_build_is_on_the_page_of_the_folder_and_gone_after_it(tmp_path: Path) -> None:
     folder = tmp_path / "datasets" / "trips"
-    with active_run(BuildRun(address="http://127.0.0.1:4200/runs/flow-run/1")), write_progress(folder):
+    with active_run(BuildRun(run_url="http://127.0.0.1:4200/runs/flow-run/1")), write_progress(folder):
         for _ in caption(3, 40):
             pass
         (one,) = read_folder(tmp_path).sets

@@ -36,7 +36,8 @@ def publish_eccv_set(folder: Path, shared: Callable[[str], Path], *, depth: int 
         pd.DataFrame(
             {"query_id": list(eccv), "text": [f"caption {query}" for query in eccv], "language": "en",
              "style": "caption", "level": 1}
-        ).reindex(columns=QUERIES_SCHEMA.names).assign(labels=None).sort_values("query_id", ignore_index=True),
+        ).reindex(columns=QUERIES_SCHEMA.names).assign(labels=None, fact_kinds=None)
+         .sort_values("query_id", ignore_index=True),
         pd.DataFrame({"image_id": images, "file_name": images, "width": 640, "height": 480}).reindex(
             columns=IMAGES_SCHEMA.names
         ),
